@@ -6,9 +6,8 @@
 
 static const char *fenced_named(struct fenced_call *fenced, const char *wrong)
 {
-    if (wrong == NULL) {
+    if (wrong == NULL)
         http_note_lease(fenced->req, fenced->lease);
-    }
     return wrong;
 }
 
@@ -34,9 +33,8 @@ bool fenced_has_token(const struct http_request *req)
 
 static enum problem store_problem(const struct fenced_call *fenced)
 {
-    if (fenced->store.len == 0) {
+    if (fenced->store.len == 0)
         return member_store_problem(member_line_of(fenced->req), fenced->claim.store);
-    }
     return bytes_equal(fenced->claim.store, fenced->store) ? PROBLEM_NONE : PROBLEM_WRONG_STORE;
 }
 
@@ -46,12 +44,10 @@ enum problem fenced_read_token(struct fenced_call *fenced)
     struct bytes header = http_header(fenced->req, "Fencing-Token", &count);
     enum problem bad;
 
-    if (count == 0) {
+    if (count == 0)
         return PROBLEM_TOKEN_REQUIRED;
-    }
-    if (count > 1) {
+    if (count > 1)
         return PROBLEM_MALFORMED_TOKEN;
-    }
     switch (token_verify(worker_of(fenced->req)->keys, header, &fenced->claim)) {
     case TOKEN_MALFORMED: return PROBLEM_MALFORMED_TOKEN;
     case TOKEN_BAD_SIGNATURE: fenced->claimed = true; return PROBLEM_BAD_SIGNATURE;
@@ -59,9 +55,8 @@ enum problem fenced_read_token(struct fenced_call *fenced)
     }
     fenced->claimed = true;
     bad = store_problem(fenced);
-    if (bad != PROBLEM_NONE) {
+    if (bad != PROBLEM_NONE)
         return bad;
-    }
     return bytes_equal(fenced->claim.lease, fenced->lease) ? PROBLEM_NONE : PROBLEM_WRONG_LEASE;
 }
 
@@ -112,12 +107,10 @@ static enum step fenced_answered(struct store_call *call, enum store_outcome out
     enum problem bad = member_problem(&fenced->record, outcome, reply);
     const struct fenced_answer *answer = fenced->answers;
 
-    if (bad != PROBLEM_NONE) {
+    if (bad != PROBLEM_NONE)
         return fenced_failed(fenced, bad);
-    }
-    while (answer->word != NULL && !store_reply_is(reply, answer->word)) {
+    while (answer->word != NULL && !store_reply_is(reply, answer->word))
         answer++;
-    }
     return answer->then != NULL ? answer->then(fenced, reply) : fenced_failed(fenced, PROBLEM_INTERNAL);
 }
 
@@ -179,26 +172,21 @@ static void status_put(struct fenced_call *fenced, const char *fencing_status, c
 
     text.len = 0;
     status_add(&text, "pawl; verdict=", bytes_of(fencing_status));
-    if (reason != NULL) {
+    if (reason != NULL)
         status_add(&text, "; reason=", bytes_of(reason));
-    }
-    if (fenced->claimed) {
+    if (fenced->claimed)
         status_add(&text, "; token=", bytes_of_number(number, fenced->claim.token.number));
-    }
-    if (mark != MARK_UNKNOWN) {
+    if (mark != MARK_UNKNOWN)
         status_add(&text, "; mark=", bytes_of_number(number, mark));
-    }
-    if (guarantee != NULL) {
+    if (guarantee != NULL)
         status_add(&text, "; guarantee=", bytes_of(guarantee));
-    }
     http_reply_header(fenced->req, "Fencing-Status", (struct bytes){text.at, text.len});
 }
 
 void fenced_let_through(const struct fenced_call *fenced)
 {
-    if (fenced->claimed && !fenced->by_mark) {
+    if (fenced->claimed && !fenced->by_mark)
         epoch_let_through(member_line_of(fenced->req)->store_epoch, fenced->claim.token.number);
-    }
 }
 
 void fenced_accept(struct fenced_call *fenced, int64_t mark, const char *guarantee)
@@ -210,9 +198,8 @@ void fenced_accept(struct fenced_call *fenced, int64_t mark, const char *guarant
 /* nginx turns every answer of auth_request but 2xx, 401 and 403 into 500. */
 static unsigned status_of(const struct fenced_call *fenced, enum problem problem)
 {
-    if (fenced->statuses == FENCED_NATIVE || problem_info(problem)->status >= 500) {
+    if (fenced->statuses == FENCED_NATIVE || problem_info(problem)->status >= 500)
         return problem_info(problem)->status;
-    }
     return problem == PROBLEM_TOKEN_REQUIRED ? 401 : 403;
 }
 
@@ -220,20 +207,17 @@ static unsigned status_of(const struct fenced_call *fenced, enum problem problem
  * says. */
 static const char *detail_of(const struct fenced_call *fenced, enum problem problem)
 {
-    if (problem == PROBLEM_STALE_TOKEN && fenced->claim.mode != TOKEN_EXCLUSIVE) {
+    if (problem == PROBLEM_STALE_TOKEN && fenced->claim.mode != TOKEN_EXCLUSIVE)
         return "Nothing was changed. Your hold is over. Stop; do not retry with this token.";
-    }
     return NULL;
 }
 
 static struct json_out *problem_members(struct fenced_call *fenced, struct json_out *json)
 {
-    if (fenced->lease.len > 0) {
+    if (fenced->lease.len > 0)
         json_text(json, "lease", fenced->lease);
-    }
-    if (fenced->resource.len > 0) {
+    if (fenced->resource.len > 0)
         json_text(json, "resource", fenced->resource);
-    }
     if (fenced->claimed) {
         json_int(json, "presented_token", fenced->claim.token.number);
         json_int(json, "presented_epoch", fenced->claim.token.epoch);
@@ -260,9 +244,8 @@ enum step fenced_refuse_reply(struct fenced_call *fenced, const struct store_rep
     int64_t mark = store_reply_integer(reply, 5);
     struct bytes holder = store_reply_text(reply, 6);
 
-    if (problem == PROBLEM_NONE) {
+    if (problem == PROBLEM_NONE)
         return fenced_fail(fenced, PROBLEM_INTERNAL);
-    }
     status_put(fenced, "refused", problem_info(problem)->code, mark, NULL);
     struct json_out *json = problem_begin(fenced, problem);
     if (token > 0) {
@@ -270,9 +253,8 @@ enum step fenced_refuse_reply(struct fenced_call *fenced, const struct store_rep
         json_int(json, "current_epoch", epoch);
     }
     json_int(json, "mark", mark);
-    if (holder.len > 0) {
+    if (holder.len > 0)
         json_text(json, "holder", holder);
-    }
     return http_problem_end(fenced->req, status_of(fenced, problem));
 }
 
@@ -288,9 +270,8 @@ enum step fenced_refuse_stored(struct fenced_call *fenced, const struct store_re
         {"mismatch", PROBLEM_ETAG_MISMATCH, 3},
     };
 
-    if (store_reply_is(reply, "refused")) {
+    if (store_reply_is(reply, "refused"))
         return fenced_refuse_reply(fenced, reply);
-    }
     for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
         if (store_reply_is(reply, refusals[i].word)) {
             int64_t mark = store_reply_integer(reply, refusals[i].mark_at);

@@ -9,9 +9,8 @@ enum form { EXACT, BEGIN, END };
 
 static bool row_fits(enum form form, struct bytes text, struct bytes name)
 {
-    if (form == EXACT ? name.len != text.len : name.len < text.len) {
+    if (form == EXACT ? name.len != text.len : name.len < text.len)
         return false;
-    }
     return strncasecmp(form == END ? name.at + name.len - text.len : name.at, text.at, text.len) == 0;
 }
 
@@ -27,9 +26,8 @@ unsigned field_kinds(struct bytes name)
     if ((FIELD_##kind == FIELD_OWN && (form) != END)                                                         \
             ? ((text)[0] | 0x20) == bare_first && row_fits(form, BYTES(text), bare)                          \
             : ((form) == END ? ((text)[sizeof(text) - 2] | 0x20) == last : ((text)[0] | 0x20) == first) &&   \
-                  row_fits(form, BYTES(text), name)) {                                                       \
-        kinds |= FIELD_##kind;                                                                               \
-    }
+                  row_fits(form, BYTES(text), name))                                                         \
+        kinds |= FIELD_##kind;
 #include "gateway/fields.def"
 #undef FIELD
     return kinds;
@@ -39,8 +37,7 @@ bool field_is_plain(struct bytes name)
 {
     size_t i = 0;
 
-    while (i < name.len && (ascii_is_alnum(name.at[i]) || name.at[i] == '-')) {
+    while (i < name.len && (ascii_is_alnum(name.at[i]) || name.at[i] == '-'))
         i++;
-    }
     return i == name.len;
 }

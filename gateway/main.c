@@ -44,9 +44,8 @@ static int gateway_check(const struct service *service)
     char why[ROUTE_WHY_SIZE];
     struct route_table *table;
 
-    if (settings->routes == NULL) {
+    if (settings->routes == NULL)
         return -1;
-    }
     table = route_table_load(settings->routes, settings->allow_unsafe_redis, why);
     if (table == NULL) {
         fprintf(stderr, "%s: %s\n", service->plan->name, why);

@@ -8,18 +8,15 @@ static bool skip_tag(struct bytes *rest)
 {
     size_t i = rest->len > 2 && memcmp(rest->at, "W/", 2) == 0 ? 2 : 0;
 
-    if (i >= rest->len || rest->at[i] != '"') {
+    if (i >= rest->len || rest->at[i] != '"')
         return false;
-    }
     for (i++; i < rest->len && rest->at[i] != '"'; i++) {
         unsigned char c = (unsigned char)rest->at[i];
-        if (c <= 0x20 || c == 0x7F) {
+        if (c <= 0x20 || c == 0x7F)
             return false;
-        }
     }
-    if (i >= rest->len) {
+    if (i >= rest->len)
         return false;
-    }
     rest->at += i + 1;
     rest->len -= i + 1;
     return true;
@@ -29,21 +26,17 @@ bool precondition_is_tag_list(struct bytes value)
 {
     struct bytes rest = value;
 
-    if (bytes_are(value, "*")) {
+    if (bytes_are(value, "*"))
         return true;
-    }
     for (;;) {
         rest = bytes_trim(rest);
-        if (!skip_tag(&rest)) {
+        if (!skip_tag(&rest))
             return false;
-        }
         rest = bytes_trim(rest);
-        if (rest.len == 0) {
+        if (rest.len == 0)
             return true;
-        }
-        if (rest.at[0] != ',') {
+        if (rest.at[0] != ',')
             return false;
-        }
         rest.at++;
         rest.len--;
     }
@@ -58,16 +51,13 @@ bool precondition_lists(struct bytes list, struct bytes tag)
 
         rest = bytes_trim(rest);
         from = rest.at;
-        if (!skip_tag(&rest)) {
+        if (!skip_tag(&rest))
             return false;
-        }
-        if (bytes_equal((struct bytes){from, (size_t)(rest.at - from)}, tag)) {
+        if (bytes_equal((struct bytes){from, (size_t)(rest.at - from)}, tag))
             return true;
-        }
         rest = bytes_trim(rest);
-        if (rest.len > 0) {
+        if (rest.len > 0)
             rest = (struct bytes){rest.at + 1, rest.len - 1};
-        }
     }
     return false;
 }
@@ -92,10 +82,8 @@ const char *precondition_read(struct precondition *precondition, const struct ht
                           "The header If-None-Match must come once, as \"*\" or a list of quoted ETags.");
     }
     precondition->idempotency_key = http_header(req, "Idempotency-Key", &count);
-    if (wrong == NULL && count > 0 &&
-        (count > 1 || !name_is_idempotency_key(precondition->idempotency_key))) {
+    if (wrong == NULL && count > 0 && (count > 1 || !name_is_idempotency_key(precondition->idempotency_key)))
         wrong = "The header Idempotency-Key must come once, with 1 to 128 visible ASCII characters.";
-    }
     return wrong;
 }
 

@@ -18,9 +18,8 @@
 static struct route_table *table_load(const struct service *service, char why[ROUTE_WHY_SIZE])
 {
     why[0] = '\0';
-    if (service->settings.routes == NULL) {
+    if (service->settings.routes == NULL)
         return NULL;
-    }
     return route_table_load(service->settings.routes, service->settings.allow_unsafe_redis, why);
 }
 
@@ -48,9 +47,8 @@ void gateway_close(struct service *service)
     struct gateway *gateway = service->more;
 
     member_daemon_close(service);
-    if (gateway == NULL) {
+    if (gateway == NULL)
         return;
-    }
     for (struct route_table *one = gateway->retired, *next; one != NULL; one = next) {
         next = one->next;
         route_table_free(one);
@@ -65,12 +63,10 @@ bool gateway_leave(struct service *service)
 {
     struct gateway *gateway = gateway_of(service);
 
-    if (intents_count(&gateway->intents) > 0) {
+    if (intents_count(&gateway->intents) > 0)
         return true;
-    }
-    if (!member_daemon_leave(service)) {
+    if (!member_daemon_leave(service))
         return false;
-    }
     incarnations_end(member_daemon_state_dir(service), gateway->incarnation);
     return true;
 }
@@ -90,9 +86,8 @@ void gateway_reload(struct service *service)
     if (table == NULL) {
         struct log_field fields[] = {LOG_T("why", bytes_of(why)), LOG_END};
 
-        if (why[0] != '\0') {
+        if (why[0] != '\0')
             log_event(&service->log, LOG_ERROR, "routes-not-reloaded", fields);
-        }
         return;
     }
     before = atomic_exchange(&gateway->table, table);
@@ -129,9 +124,8 @@ static unsigned user_timeout_ms(const struct route_table *table)
     for (unsigned i = 0; i < table->count; i++) {
         const struct route *route = &table->routes[i];
 
-        if (route->unknown == ROUTE_GRACE && route->grace_ms / GRACE_PARTS < least) {
+        if (route->unknown == ROUTE_GRACE && route->grace_ms / GRACE_PARTS < least)
             least = route->grace_ms / GRACE_PARTS;
-        }
     }
     return (unsigned)least;
 }
@@ -143,9 +137,8 @@ static struct table_use *table_use_new(struct gateway_worker *own, struct route_
 
     use->table = table;
     use->refs = 1;
-    for (unsigned i = 0; i < table->upstream_count; i++) {
+    for (unsigned i = 0; i < table->upstream_count; i++)
         use->pools[i] = upstream_pool_new(own->worker->loop, table->upstreams[i], user_timeout_ms(table));
-    }
     return use;
 }
 
@@ -172,17 +165,15 @@ static void unused_free(struct gateway_worker *own)
         struct table_use *use = *at;
         unsigned open = 0;
 
-        for (unsigned i = 0; i < use->table->upstream_count; i++) {
+        for (unsigned i = 0; i < use->table->upstream_count; i++)
             open += upstream_pool_open_calls(use->pools[i]);
-        }
         if (open > 0) {
             at = &use->next;
             continue;
         }
         *at = use->next;
-        for (unsigned i = 0; i < use->table->upstream_count; i++) {
+        for (unsigned i = 0; i < use->table->upstream_count; i++)
             upstream_pool_free(use->pools[i]);
-        }
         free(use);
     }
 }
@@ -193,9 +184,8 @@ static void table_leave(struct gateway_worker *own)
 
     if (use != NULL) {
         own->use = NULL;
-        for (unsigned i = 0; i < use->table->upstream_count; i++) {
+        for (unsigned i = 0; i < use->table->upstream_count; i++)
             upstream_pool_drain(use->pools[i]);
-        }
         table_use_drop(own, use);
     }
 }
@@ -206,14 +196,12 @@ static void table_follow(struct gateway_worker *own)
     unsigned generation = atomic_load(&own->gateway->generation);
     struct route_table *table = atomic_load(&own->gateway->table);
 
-    if (generation == own->generation && (own->use != NULL || table == NULL)) {
+    if (generation == own->generation && (own->use != NULL || table == NULL))
         return;
-    }
     own->generation = generation;
     table_leave(own);
-    if (table != NULL) {
+    if (table != NULL)
         own->use = table_use_new(own, table);
-    }
 }
 
 static void worker_closed(struct intent_closer *closer, struct bytes lease)

@@ -49,9 +49,8 @@ static enum step acquire_no_inbox(struct http_request *req)
 {
     enum problem problem = member_line_problem(member_line_of(req));
 
-    if (problem != PROBLEM_NONE) {
+    if (problem != PROBLEM_NONE)
         return http_refuse(req, problem);
-    }
     return http_refuse_detail(
         req, PROBLEM_STORE_UNAVAILABLE,
         "Nothing was granted, and nobody can wait here just now: this service is finding its "
@@ -61,9 +60,8 @@ static enum step acquire_no_inbox(struct http_request *req)
 /* Without the store. */
 static enum step acquire_refuse(struct acquire *a, enum problem bad)
 {
-    if (a->waiter != NULL) {
+    if (a->waiter != NULL)
         wait_drop(a->waiter);
-    }
     return http_refuse(a->lease.req, bad);
 }
 
@@ -74,9 +72,8 @@ static enum step acquire_send(struct acquire *a)
 
     lease_call_arg(&a->lease, 8, grant_may_new(worker_of(a->lease.req)));
     step = lease_call_send(&a->lease, a->kind->script, 9, acquire_answer);
-    if (step == ANSWERED && waiter != NULL) {
+    if (step == ANSWERED && waiter != NULL)
         wait_drop(waiter); /* refused, without the store */
-    }
     return step;
 }
 
@@ -85,18 +82,16 @@ static void acquire_turn(struct turn_call *turn, enum problem bad)
     struct acquire *a = container_of(turn, struct acquire, turn);
     struct lease_worker *own = lease_worker_of(a->lease.req);
 
-    if (bad != PROBLEM_NONE) {
+    if (bad != PROBLEM_NONE)
         acquire_refuse(a, bad);
-    } else if (acquire_send(a) == ANSWERED) {
+    else if (acquire_send(a) == ANSWERED)
         turn_done(&own->turn, 0);
-    }
 }
 
 static enum step acquire_run(struct acquire *a)
 {
-    if (!a->kind->wait.in_turn) {
+    if (!a->kind->wait.in_turn)
         return acquire_send(a);
-    }
     a->turn.go = acquire_turn;
     return turn_wait(&lease_worker_of(a->lease.req)->turn, &a->turn, TURN_ACQUIRE)
                ? SUSPENDED
@@ -114,12 +109,10 @@ static void acquire_again(struct loop_timer *timer)
 static bool acquire_is_patient(struct acquire *a)
 {
     epoch_want_heartbeat(member_line_of(a->lease.req)->store_epoch);
-    if (a->patient_until_ms == 0) {
+    if (a->patient_until_ms == 0)
         a->patient_until_ms = loop_now_ms() + PATIENCE_MS;
-    }
-    if (loop_now_ms() >= a->patient_until_ms) {
+    if (loop_now_ms() >= a->patient_until_ms)
         return false;
-    }
     loop_timer_init(worker_of(a->lease.req)->loop, &a->again, acquire_again);
     loop_timer_arm(&a->again, AGAIN_MS, 0);
     return true;
@@ -132,18 +125,14 @@ static enum step acquire_answer(struct store_call *call, enum store_outcome outc
     struct http_request *req = a->lease.req;
     enum problem bad = member_problem(&a->lease.record, outcome, reply);
 
-    if (a->kind->wait.in_turn) {
+    if (a->kind->wait.in_turn)
         turn_done(&lease_worker_of(req)->turn, store_network_us(worker_of(req)->store));
-    }
-    if (bad == PROBLEM_NONE && a->waiter != NULL && store_reply_is(reply, "queued")) {
+    if (bad == PROBLEM_NONE && a->waiter != NULL && store_reply_is(reply, "queued"))
         return wait_begin(a->waiter, req);
-    }
-    if (bad == PROBLEM_NONE && store_reply_is(reply, "ceiling") && acquire_is_patient(a)) {
+    if (bad == PROBLEM_NONE && store_reply_is(reply, "ceiling") && acquire_is_patient(a))
         return SUSPENDED;
-    }
-    if (a->waiter != NULL) {
+    if (a->waiter != NULL)
         wait_drop(a->waiter);
-    }
     return bad != PROBLEM_NONE ? http_refuse(req, bad) : lease_answer(&a->lease, reply, a->kind->answers);
 }
 
@@ -187,9 +176,8 @@ static enum step one_granted(struct member_call *call, const struct store_reply 
         .expires_in_ms = store_reply_integer(reply, 4),
     };
 
-    if (token_came_again(req, &grant)) {
+    if (token_came_again(req, &grant))
         return token_refuse(req);
-    }
     worker_count(worker_of(req), COUNT_GRANTED);
     return grant_answer(req, &grant, 201);
 }
@@ -210,9 +198,8 @@ static enum step one_claimed(struct http_request *req, const struct wait_request
     struct grant grant = grant_read(reply, request->name, request->lease_id);
     bool again = grant_is_sound(&grant) && token_came_again(req, &grant);
 
-    if (again && store_reply_is(reply, "handed")) {
+    if (again && store_reply_is(reply, "handed"))
         return token_refuse(req);
-    }
     grant.waited_ms = waited_ms;
     worker_count(worker_of(req), COUNT_GRANTED);
     return grant_answer(req, &grant, 201);
@@ -224,9 +211,8 @@ static bool several_read(const struct store_reply *list, size_t i, struct bytes 
 {
     const struct store_reply *one = store_reply_list(list, i);
 
-    if (one == NULL) {
+    if (one == NULL)
         return false;
-    }
     *grant = grant_read(one, store_reply_text(one, 0), lease_id);
     return grant_is_sound(grant) && name_is_lease(grant->lease);
 }
@@ -237,11 +223,9 @@ static bool several_came_again(const struct http_request *req, const struct stor
     bool again = false;
     struct grant grant;
 
-    for (size_t i = 0; list != NULL && i < store_reply_count(list); i++) {
-        if (several_read(list, i, BYTES(""), &grant) && token_came_again(req, &grant)) {
+    for (size_t i = 0; list != NULL && i < store_reply_count(list); i++)
+        if (several_read(list, i, BYTES(""), &grant) && token_came_again(req, &grant))
             again = true;
-        }
-    }
     return again;
 }
 
@@ -253,16 +237,14 @@ static enum step several_answer(struct http_request *req, struct bytes lease_id,
     char header[TOKEN_HEADER_SIZE];
     struct grant grant;
 
-    if (list == NULL) {
+    if (list == NULL)
         return http_refuse(req, PROBLEM_INTERNAL);
-    }
     worker_count(worker_of(req), count);
     json = http_json_begin(req);
     json_list(json, "grants");
     for (size_t i = 0; i < store_reply_count(list); i++) {
-        if (!several_read(list, i, lease_id, &grant)) {
+        if (!several_read(list, i, lease_id, &grant))
             return http_refuse(req, PROBLEM_INTERNAL);
-        }
         grant.waited_ms = waited_ms;
         grant_write(req, &grant, header);
     }
@@ -321,9 +303,8 @@ static enum step acquire_held(struct member_call *call, const struct store_reply
     const struct store_reply *one = list != NULL ? store_reply_list(list, 0) : reply;
     struct json_out *json;
 
-    if (one == NULL) {
+    if (one == NULL)
         return http_refuse(a->lease.req, PROBLEM_INTERNAL);
-    }
     json = http_problem_begin(a->lease.req, PROBLEM_LEASE_HELD, NULL);
     lease_held_write(json, list != NULL ? store_reply_text(one, 0) : a->lease.name, one, 2);
     if (list != NULL) {
@@ -370,9 +351,8 @@ static enum step acquire_held_off(struct member_call *call, const struct store_r
     char detail[EPOCH_DETAIL_SIZE];
 
     (void)reply;
-    if (epoch_has_lost_its_floor(store_epoch) && epoch_trouble(store_epoch, detail)) {
+    if (epoch_has_lost_its_floor(store_epoch) && epoch_trouble(store_epoch, detail))
         return http_refuse_detail(req, PROBLEM_FLOOR_REACHED, detail);
-    }
     return http_refuse(req, store_unsafe(member_line_of(req)->store) != NULL ? PROBLEM_STORE_UNSAFE
                                                                              : PROBLEM_STORE_FULL);
 }
@@ -415,9 +395,8 @@ static struct bytes acquire_pack(struct acquire *a, const struct lease_names *na
     struct bytes inbox = a->waiter != NULL ? inbox_key(lease_worker_of(a->lease.req)->inbox) : BYTES("");
     uint64_t wid = a->waiter != NULL ? wait_wid(a->waiter) : 0;
 
-    if (wid == 0 && names == NULL && !acquire_options_are_asked(&a->options, &a->request)) {
+    if (wid == 0 && names == NULL && !acquire_options_are_asked(&a->options, &a->request))
         return BYTES("");
-    }
     return acquire_options_write(&a->options, &a->request, inbox, wid, names, http_json(a->lease.req));
 }
 
@@ -427,9 +406,8 @@ static struct bytes packed_names(struct bytes packed)
 {
     const char *end = packed.at + packed.len - 1, *at = end;
 
-    while (at > packed.at && !(at[0] == '[' && at[-1] == '[')) {
+    while (at > packed.at && !(at[0] == '[' && at[-1] == '['))
         at--;
-    }
     return (struct bytes){at - 1, (size_t)(end - at) + 1};
 }
 
@@ -443,9 +421,8 @@ static enum step acquire_begin(struct acquire *a, const struct lease_names *name
                           ? "Several leases are not entered again. Leave the member reentrant out."
                           : acquire_options_read(&a->options, request, lease->req);
 
-    if (bad != NULL) {
+    if (bad != NULL)
         return http_refuse_detail(lease->req, PROBLEM_INVALID_REQUEST, bad);
-    }
     lease_request_defaults(&a->request);
     token_hold_name(a->hold);
     a->lease_id = (struct bytes){request->lease_id, request->lease_id_len};
@@ -460,9 +437,8 @@ static enum step acquire_begin(struct acquire *a, const struct lease_names *name
                                  .wait_ms = request->wait_ms,
                                  .keep_ms = request->keep_place_ms,
                              });
-        if (a->waiter == NULL) {
+        if (a->waiter == NULL)
             return acquire_no_inbox(lease->req);
-        }
     }
     lease_call_secret(lease, a->lease_id);
     lease_call_arg(lease, 4, (struct bytes){a->hold, TOKEN_HOLD_MIN});
@@ -486,13 +462,11 @@ enum step acquire_start(struct http_request *req)
     const char *bad = lease_call_init(&a->lease, req);
     struct request_fault fault;
 
-    if (bad != NULL) {
+    if (bad != NULL)
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, bad);
-    }
     lease_request_read(http_body(req), &a->request, &fault);
-    if (fault.problem != PROBLEM_NONE) {
+    if (fault.problem != PROBLEM_NONE)
         return http_refuse_detail(req, fault.problem, fault.detail);
-    }
     a->kind = &one;
     return acquire_begin(a, NULL);
 }
@@ -512,9 +486,8 @@ enum step acquire_several_start(struct http_request *req)
     struct request_fault fault;
 
     lease_request_several_read(http_body(req), &a->request, &names, &fault);
-    if (fault.problem != PROBLEM_NONE) {
+    if (fault.problem != PROBLEM_NONE)
         return http_refuse_detail(req, fault.problem, fault.detail);
-    }
     lease_call_fill(&a->lease, worker_of(req), names.name[0]);
     a->lease.req = req;
     a->kind = &several;

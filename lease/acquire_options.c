@@ -28,12 +28,10 @@ const char *acquire_options_key_read(struct acquire_options_key *key, const stru
 
     key->key = http_header(req, "Idempotency-Key", &count);
     key->digest[0] = '\0';
-    if (count > 1 || (count == 1 && !name_is_idempotency_key(key->key))) {
+    if (count > 1 || (count == 1 && !name_is_idempotency_key(key->key)))
         return "The header Idempotency-Key must come once, with 1 to 128 visible ASCII characters.";
-    }
-    if (count == 1) {
+    if (count == 1)
         key_digest(key, req);
-    }
     return NULL;
 }
 
@@ -42,13 +40,11 @@ const char *acquire_options_secret_read(const struct http_request *req, char dig
     unsigned count = 0;
     struct bytes secret = http_header(req, "Session-Secret", &count);
 
-    if (count == 0) {
+    if (count == 0)
         return "The header Session-Secret is missing: send the session_secret that came with the session.";
-    }
     if (count > 1 || secret.len < ACQUIRE_OPTIONS_SECRET_MIN || secret.len > ACQUIRE_OPTIONS_SECRET_MAX ||
-        !ascii_is_word(secret, BYTES("_-"))) {
+        !ascii_is_word(secret, BYTES("_-")))
         return "The header Session-Secret must come once, with 22 to 64 characters of A-Z a-z 0-9 _ -.";
-    }
     digest_secret(bytes_of(epoch_store(member_line_of(req)->store_epoch)), secret, digest);
     return NULL;
 }
@@ -59,18 +55,14 @@ const char *acquire_options_read(struct acquire_options *acquire_options, const 
     const char *wrong = acquire_options_key_read(&acquire_options->key, req);
     unsigned count = 0;
 
-    if (wrong != NULL) {
+    if (wrong != NULL)
         return wrong;
-    }
-    if (acquire_options->key.key.len > 0 && request->lease_id_len == 0) {
+    if (acquire_options->key.key.len > 0 && request->lease_id_len == 0)
         return "An acquire with an Idempotency-Key needs a lease_id of yours in its body.";
-    }
-    if (request->keep_place_ms > 0 && request->lease_id_len == 0) {
+    if (request->keep_place_ms > 0 && request->lease_id_len == 0)
         return "The member keep_place_ms needs a lease_id of yours: by it the place is found again.";
-    }
-    if (request->session_len > 0) {
+    if (request->session_len > 0)
         return acquire_options_secret_read(req, acquire_options->secret);
-    }
     http_header(req, "Session-Secret", &count);
     return count > 0 ? "The header Session-Secret came without the member session." : NULL;
 }
@@ -96,26 +88,21 @@ static void write_requested(struct json_out *out, const struct lease_request *re
 {
     char key[ACQUIRE_OPTIONS_SESSION_KEY_SIZE];
 
-    if (request->mode != TOKEN_EXCLUSIVE) {
+    if (request->mode != TOKEN_EXCLUSIVE)
         json_text(out, "mode", bytes_of(token_mode_name(request->mode)));
-    }
-    if (request->mode == TOKEN_PERMITS) {
+    if (request->mode == TOKEN_PERMITS)
         json_int(out, "permits", request->permits);
-    }
-    if (request->lock_delay_ms > 0) {
+    if (request->lock_delay_ms > 0)
         json_int(out, "delay", request->lock_delay_ms);
-    }
     if (request->session_len > 0) {
         json_text(out, "session",
                   acquire_options_session_key(key, (struct bytes){request->session, request->session_len}));
         json_text(out, "secret", secret);
     }
-    if (request->reentrant) {
+    if (request->reentrant)
         json_bool(out, "reentrant", true);
-    }
-    if (request->reentrant && request->ttl_stated) {
+    if (request->reentrant && request->ttl_stated)
         json_bool(out, "own_ttl", true);
-    }
 }
 
 bool acquire_options_are_asked(const struct acquire_options *options, const struct lease_request *request)
@@ -142,12 +129,10 @@ struct bytes acquire_options_write(const struct acquire_options *options, const 
         snprintf(text, sizeof(text), "%" PRIu64, wid); /* a text: a double would lose digits */
         json_text(out, "wid", bytes_of(text));
     }
-    if (wid != 0 && request->keep_place_ms > 0) {
+    if (wid != 0 && request->keep_place_ms > 0)
         json_int(out, "keep", request->keep_place_ms);
-    }
-    if (names != NULL) {
+    if (names != NULL)
         write_names(out, names);
-    }
     json_object_end(out);
     return json_out_bytes(out);
 }

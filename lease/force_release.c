@@ -43,9 +43,8 @@ enum step force_release_start(struct http_request *req)
     const char *bad = lease_call_init(&f->lease, req);
     struct request_fault fault;
 
-    if (bad != NULL) {
+    if (bad != NULL)
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, bad);
-    }
     force_request_read(http_body(req), &f->request, &fault);
     return fault.problem != PROBLEM_NONE ? http_refuse_detail(req, fault.problem, fault.detail)
                                          : force_release_run(f);
@@ -62,9 +61,8 @@ static enum step force_release_failed(struct force_release *f, enum problem bad)
 
 static void force_release_handoff(const struct force_release *f, struct bytes more)
 {
-    if (more.len > 0) {
+    if (more.len > 0)
         handoff_more(lease_worker_of(f->lease.req)->handoff, f->lease.name);
-    }
 }
 
 /* {"forced", seq, "rest" | "more" | "", token} */
@@ -84,9 +82,8 @@ static enum step forced(struct member_call *call, const struct store_reply *repl
                                                            : force_release_failed(f, bad);
     }
     force_release_handoff(f, more);
-    if (f->highest > 0) {
+    if (f->highest > 0)
         worker_count(worker_of(req), COUNT_FORCED);
-    }
     json_int(http_json_begin(req), "released_token", f->highest);
     return http_json_end(req, 200);
 }

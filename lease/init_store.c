@@ -44,9 +44,8 @@ static int init_store_open(struct init_store *init, const struct service *servic
     char path[STATE_PATH_MAX], why[STATE_WHY_MAX];
     const char *wrong = state_path(service->settings.state_dir, path);
 
-    if (wrong != NULL) {
+    if (wrong != NULL)
         return fail(init, SERVICE_CONFIG, wrong);
-    }
     switch (state_file_open(&init->file, path, why)) {
     case STATE_OPEN:
     case STATE_FRESH: break;
@@ -54,9 +53,8 @@ static int init_store_open(struct init_store *init, const struct service *servic
     case STATE_DAMAGED:
     case STATE_FAILED: return fail(init, SERVICE_CONFIG, why);
     }
-    if (init->file.recorded.store[0] == '\0') {
+    if (init->file.recorded.store[0] == '\0')
         return -1;
-    }
     fprintf(stderr,
             "%s: the state directory %s belongs to the store %s; nothing was created. If that store has lost "
             "its content: pawl "
@@ -91,9 +89,8 @@ static int init_store_run(struct init_store *init, struct service *service, stru
     int status;
 
     while ((!store_checked(store) || store_not_ready(store, &detail) != NULL) &&
-           store_unsafe(store) == NULL && store_misled(store) == NULL && loop_now_ms() < deadline_ms) {
+           store_unsafe(store) == NULL && store_misled(store) == NULL && loop_now_ms() < deadline_ms)
         loop_turn(loop, TURN_MS);
-    }
     if (store_misled(store) != NULL) {
         store_not_ready(store, &detail);
         fprintf(stderr, "%s: nothing was created: %s %s\n", init->name, detail, store_misled(store));
@@ -109,9 +106,8 @@ static int init_store_run(struct init_store *init, struct service *service, stru
         return SERVICE_UNREACHABLE;
     }
     status = init_store_ask(init, service, store);
-    while (status < 0 && init->status < 0) {
+    while (status < 0 && init->status < 0)
         loop_turn(loop, TURN_MS); /* the call has a deadline of its own */
-    }
     return status < 0 ? init->status : status;
 }
 
@@ -126,9 +122,8 @@ static int init_store_ask(struct init_store *init, const struct service *service
     init->record.epoch = (int64_t)time(NULL);
     init->record.floor = service->settings
                              .token_block; /* but no list: it may admit nothing before it has begun */
-    if (!state_file_write(&init->file, &init->record, why)) {
+    if (!state_file_write(&init->file, &init->record, why))
         return fail(init, SERVICE_CONFIG, why);
-    }
     snprintf(init->identity, sizeof(init->identity), KEYS_SCHEMA ":%s", init->record.store);
     snprintf(init->epoch, sizeof(init->epoch), "%lld", (long long)init->record.epoch);
     snprintf(init->floor, sizeof(init->floor), "%lld", (long long)init->record.floor);
@@ -147,9 +142,8 @@ static void take_back(struct init_store *init)
 {
     char why[STATE_WHY_MAX];
 
-    if (!state_file_write(&init->file, &init->file.recorded, why)) {
+    if (!state_file_write(&init->file, &init->file.recorded, why))
         fail(init, REFUSED, why);
-    }
 }
 
 static enum step init_store_answer(struct store_call *call, enum store_outcome outcome,

@@ -47,27 +47,22 @@ static const char *state_read(struct list *l)
     static const char *const states[] = {"held", "waiting", "delayed"};
     int len = query(l, "state", l->state, sizeof(l->state));
 
-    if (len == -1) {
+    if (len == -1)
         snprintf(l->state, sizeof(l->state), "%s", states[0]);
-    }
-    for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
-        if (strcmp(l->state, states[i]) == 0) {
+    for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
+        if (strcmp(l->state, states[i]) == 0)
             return NULL;
-        }
-    }
     return "The query member state must be held, waiting or delayed.";
 }
 
 static enum problem list_read(struct list *l, const char **detail)
 {
     *detail = NULL;
-    if (query(l, "prefix", l->prefix, sizeof(l->prefix)) < -1 || !name_is_prefix(bytes_of(l->prefix))) {
+    if (query(l, "prefix", l->prefix, sizeof(l->prefix)) < -1 || !name_is_prefix(bytes_of(l->prefix)))
         *detail = list_kind.wrong_query;
-    }
     *detail = *detail != NULL ? *detail : state_read(l);
-    if (*detail != NULL) {
+    if (*detail != NULL)
         return PROBLEM_INVALID_REQUEST;
-    }
     l->page.kind = &list_kind;
     l->page.keys = worker_of(l->req)->keys;
     snprintf(l->page.of, sizeof(l->page.of), "%s/%s", l->prefix, l->state);
@@ -111,9 +106,8 @@ static enum step list_answer(struct store_call *call, enum store_outcome outcome
     enum problem bad = member_problem(&l->call, outcome, reply);
     struct bytes after;
 
-    if (bad != PROBLEM_NONE || !store_reply_is(reply, "listed")) {
+    if (bad != PROBLEM_NONE || !store_reply_is(reply, "listed"))
         return http_refuse(l->req, bad != PROBLEM_NONE ? bad : PROBLEM_INTERNAL);
-    }
     after = store_reply_text(reply, 2);
     list_collect(l, store_reply_list(reply, 3));
     if (after.len > 0 && after.len < sizeof(l->page.after)) {
@@ -134,9 +128,8 @@ enum step list_start(struct http_request *req)
 
     l->req = req;
     bad = list_read(l, &detail);
-    if (bad != PROBLEM_NONE) {
+    if (bad != PROBLEM_NONE)
         return http_refuse_detail(req, bad, detail);
-    }
     json = http_json_begin(req);
     json_list(json, "items");
     return list_run(l);

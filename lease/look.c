@@ -33,15 +33,13 @@ void look_write(struct json_out *json, struct bytes name, const struct store_rep
     json_text(json, "state", store_reply_text(reply, at));
     json_int(json, "token", store_reply_integer(reply, at + 1));
     json_int(json, "epoch", store_reply_integer(reply, at + 2));
-    if (mode.len > 0) {
+    if (mode.len > 0)
         json_text(json, "mode", mode);
-    } else {
+    else
         json_null(json, "mode");
-    }
     json_list(json, "holders");
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         holder_write(json, mode, store_reply_list(holders, i));
-    }
     json_list_end(json);
     json_int(json, "waiting", store_reply_integer(reply, at + 4));
     json_object_end(json);

@@ -26,9 +26,8 @@ const char *lease_call_init(struct lease_call *call, struct http_request *req)
     const char *wrong = name_from_path(http_path_part(req, 0), text, &name);
 
     call->req = req;
-    if (wrong == NULL) {
+    if (wrong == NULL)
         lease_call_fill(call, worker_of(req), name);
-    }
     return wrong;
 }
 
@@ -90,9 +89,8 @@ enum step lease_read(struct http_request *req, const struct store_script *script
     struct lease_call *lease = HTTP_SCRATCH(req, struct lease_call);
     const char *bad = lease_call_init(lease, req);
 
-    if (bad != NULL) {
+    if (bad != NULL)
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, bad);
-    }
     lease_call_arg(lease, 3, grant_may(worker_of(req)));
     return lease_call_run(lease, script, 3, answers);
 }
@@ -102,15 +100,12 @@ const char *lease_id_read(const struct http_request *req, struct bytes *lease_id
     unsigned count = 0;
 
     *lease_id = http_header(req, "Lease-Id", &count);
-    if (count == 0) {
+    if (count == 0)
         return "The header Lease-Id is missing: send the lease_id that the grant gave.";
-    }
-    if (count > 1) {
+    if (count > 1)
         return "The header Lease-Id came more than once: send it once.";
-    }
-    if (!name_is_lease_id(*lease_id)) {
+    if (!name_is_lease_id(*lease_id))
         return "The header Lease-Id is not a lease_id: it has 22 to 64 characters of A-Z a-z 0-9 _ -.";
-    }
     return NULL;
 }
 
@@ -122,21 +117,18 @@ enum problem lease_hold_read(const struct lease_call *call, struct bytes *hold)
     enum problem problem;
 
     *hold = (struct bytes){"", 0};
-    if (count == 0) {
+    if (count == 0)
         return PROBLEM_NONE;
-    }
-    if (count > 1) {
+    if (count > 1)
         return PROBLEM_MALFORMED_TOKEN;
-    }
     switch (token_verify(worker_of(call->req)->keys, header, &claim)) {
     case TOKEN_MALFORMED: return PROBLEM_MALFORMED_TOKEN;
     case TOKEN_BAD_SIGNATURE: return PROBLEM_BAD_SIGNATURE;
     case TOKEN_GOOD: break;
     }
     problem = member_store_problem(member_line_of(call->req), claim.store);
-    if (problem != PROBLEM_NONE) {
+    if (problem != PROBLEM_NONE)
         return problem;
-    }
     *hold = claim.hold;
     return bytes_equal(claim.lease, call->name) ? PROBLEM_NONE : PROBLEM_WRONG_LEASE;
 }
@@ -168,9 +160,8 @@ struct grant grant_read(const struct store_reply *reply, struct bytes lease, str
         .meta = store_reply_text(reply, 9),
     };
 
-    while (grant.mode <= TOKEN_PERMITS && !bytes_are(mode, token_mode_name(grant.mode))) {
+    while (grant.mode <= TOKEN_PERMITS && !bytes_are(mode, token_mode_name(grant.mode)))
         grant.mode++;
-    }
     if (grant.mode > TOKEN_PERMITS) {
         grant.mode = TOKEN_EXCLUSIVE;
         grant.token.number = 0; /* not sound */
@@ -219,9 +210,8 @@ enum step grant_answer(struct http_request *req, const struct grant *grant, unsi
 {
     char header[TOKEN_HEADER_SIZE];
 
-    if (!grant_is_sound(grant)) {
+    if (!grant_is_sound(grant))
         return http_refuse(req, PROBLEM_INTERNAL);
-    }
     json_out_reset(http_json(req));
     http_reply_header(req, "Fencing-Token", grant_write(req, grant, header));
     http_reply_json(req);
@@ -236,11 +226,10 @@ void lease_held_write(struct json_out *json, struct bytes name, const struct sto
 
     json_text(json, "lease", name);
     json_int(json, "token", store_reply_integer(reply, at));
-    if (holder.len > 0) {
+    if (holder.len > 0)
         json_text(json, "holder", holder);
-    } else {
+    else
         json_null(json, "holder"); /* free, but delayed, or on its way to somebody in line */
-    }
     json_int(json, "expires_in_ms", store_reply_integer(reply, at + 2));
 }
 

@@ -31,14 +31,12 @@ static enum step released(struct member_call *call, const struct store_reply *re
     bool handed = store_reply_is(reply, "handed");
 
     worker_count(worker_of(req), COUNT_RELEASED);
-    if (handed) {
+    if (handed)
         wait_handed(worker_of(req), r->lease.name, reply, r->sent_us);
-    } else {
+    else
         inbox_hear(own->inbox, store_reply_text(reply, 3), store_reply_text(reply, 4));
-    }
-    if (store_reply_text(reply, handed ? WAIT_HANDED_MORE : 2).len > 0) {
+    if (store_reply_text(reply, handed ? WAIT_HANDED_MORE : 2).len > 0)
         handoff_more(own->handoff, r->lease.name);
-    }
     return http_answer(req, 204);
 }
 
@@ -83,9 +81,8 @@ static const char *how_many_read(const struct http_request *req, struct bytes *h
     int len = http_query(req).at != NULL ? http_query_get(req, known, "all", all, sizeof(all)) : -1;
 
     *how_many = len == -1 ? BYTES("one") : BYTES("all");
-    if (len == -1 && http_query(req).len == 0) {
+    if (len == -1 && http_query(req).len == 0)
         return NULL;
-    }
     return len == 4 && memcmp(all, "true", 4) == 0 ? NULL : "The only query known here is ?all=true.";
 }
 
@@ -102,13 +99,11 @@ enum step release_start(struct http_request *req)
     bad = bad != NULL ? bad : how_many_read(req, &how_many);
     bad = bad != NULL ? bad : lease_id_read(req, &lease_id);
     bad = bad != NULL ? bad : acquire_options_key_read(&r->key, req);
-    if (bad != NULL) {
+    if (bad != NULL)
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, bad);
-    }
     problem = lease_hold_read(lease, &hold);
-    if (problem != PROBLEM_NONE) {
+    if (problem != PROBLEM_NONE)
         return http_refuse(req, problem);
-    }
     lease_call_secret(lease, lease_id);
     lease_call_arg(lease, 4, hold);
     lease_call_arg(lease, 5, grant_may(worker_of(req)));
@@ -119,8 +114,7 @@ enum step release_start(struct http_request *req)
     lease_call_arg(lease, 9, bytes_of(r->inbox));
     r->sent_us = loop_now_us();
     step = lease_call_send(lease, &script_release, 9, release_answer);
-    if (step == ANSWERED && r->names_inbox) {
+    if (step == ANSWERED && r->names_inbox)
         inbox_release_ended(inbox, lease->stripe_number, true);
-    }
     return step;
 }

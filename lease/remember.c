@@ -75,9 +75,8 @@ static enum step early_answer(struct store_call *call, enum store_outcome outcom
     struct remember *remember = container_of(call, struct remember, call.store);
 
     remember->running = false;
-    if (member_problem(&remember->call, outcome, reply) != PROBLEM_NONE || remember->stopped) {
+    if (member_problem(&remember->call, outcome, reply) != PROBLEM_NONE || remember->stopped)
         return ANSWERED;
-    }
     metric_add(remember->worker->metrics, (unsigned)SERVICE_METRICS + COUNT_FORGOTTEN,
                (uint64_t)store_reply_integer(reply, 3));
     remember->rank = store_reply_integer(reply, 2);
@@ -85,9 +84,8 @@ static enum step early_answer(struct store_call *call, enum store_outcome outcom
         remember->rank = 0;
         remember->stripe++;
     }
-    if (remember->stripe < STRIPES) {
+    if (remember->stripe < STRIPES)
         early_run(remember);
-    }
     return remember->running ? SUSPENDED : ANSWERED;
 }
 
@@ -122,9 +120,8 @@ static void remember_judge(struct remember *remember)
 
         bytes += (uint64_t)one->bytes;
         must = one->over_ms < REMEMBER_LEAST_MS ? bytes : must;
-        if (bytes > room && remember->keep_ms < 0) {
+        if (bytes > room && remember->keep_ms < 0)
             remember->keep_ms = one->over_ms;
-        }
     }
     remember_report(remember, bytes, must > remember->most);
     if (bytes > remember->most) {
@@ -159,9 +156,8 @@ static enum step sample_answer(struct store_call *call, enum store_outcome outco
                                           : NULL;
 
     remember->running = false;
-    if (found == NULL || remember->stopped) {
+    if (found == NULL || remember->stopped)
         return ANSWERED;
-    }
     for (size_t i = 0; i + 1 < store_reply_count(found) && remember->count < SAMPLE_MOST; i += 2) {
         remember->samples[remember->count++] = (struct sample){store_reply_integer(found, i),
                                                                store_reply_integer(found, i + 1)};
@@ -174,9 +170,8 @@ static enum step sample_answer(struct store_call *call, enum store_outcome outco
     }
     metric_set(remember->worker->metrics, (unsigned)SERVICE_METRICS + COUNT_HELD,
                (remember->held_thousandths + 500) / 1000);
-    if (remember->is_more) {
+    if (remember->is_more)
         remember_judge(remember);
-    }
     return remember->running ? SUSPENDED : ANSWERED;
 }
 
@@ -185,14 +180,12 @@ static void remember_tick(struct loop_timer *timer)
     struct remember *remember = container_of(timer, struct remember, timer);
     uint64_t used, allowed;
 
-    if (remember->running) {
+    if (remember->running)
         return;
-    }
     epoch_memory(member_line_of_worker(remember->worker)->store_epoch, &used, &allowed);
     remember->is_more = used >= remember->most;
-    if (!remember->is_more) {
+    if (!remember->is_more)
         remember_report(remember, 0, false);
-    }
     if (remember->is_more || remember->round++ % HELD_ROUNDS == 0) {
         remember->stripe = remember->count = 0;
         remember->held_thousandths = 0;

@@ -39,17 +39,14 @@ enum step renew_start(struct http_request *req)
     int64_t ttl_ms = 0;
 
     bad = bad != NULL ? bad : lease_id_read(req, &r->lease_id);
-    if (bad != NULL) {
+    if (bad != NULL)
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, bad);
-    }
     renew_request_read(http_body(req), &ttl_ms, &fault);
-    if (fault.problem != PROBLEM_NONE) {
+    if (fault.problem != PROBLEM_NONE)
         return http_refuse_detail(req, fault.problem, fault.detail);
-    }
     fault.problem = lease_hold_read(lease, &hold);
-    if (fault.problem != PROBLEM_NONE) {
+    if (fault.problem != PROBLEM_NONE)
         return http_refuse(req, fault.problem);
-    }
     lease_call_secret(lease, r->lease_id);
     lease_call_arg(lease, 4, ttl_ms > 0 ? bytes_of_number(r->ttl, ttl_ms) : BYTES(""));
     lease_call_arg(lease, 5, hold);

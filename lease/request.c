@@ -24,9 +24,8 @@ __attribute__((format(printf, 3, 4))) static void refuse(struct request_fault *f
 {
     va_list args;
 
-    if (fault->problem != PROBLEM_NONE) {
+    if (fault->problem != PROBLEM_NONE)
         return; /* the first fault is reported */
-    }
     fault->problem = problem;
     va_start(args, format);
     vsnprintf(fault->detail, sizeof(fault->detail), format, args);
@@ -46,9 +45,8 @@ static struct json *body_parse(struct bytes body, const char *const *names, stru
     struct json *json;
 
     fault->problem = PROBLEM_NONE;
-    if (body.len == 0) {
+    if (body.len == 0)
         return NULL;
-    }
     json = json_parse(body, REQUEST_LEVELS, &wrong);
     if (json == NULL) {
         refuse(fault, wrong.has_nul ? PROBLEM_OUT_OF_RANGE : PROBLEM_INVALID_REQUEST,
@@ -154,9 +152,8 @@ static void members_of_acquire(const struct json *json, struct lease_request *re
                 request->lease_id, &request->lease_id_len, fault);
     member_text(json, "session", request_is_session_id, "16 to 64 characters of A-Z a-z 0-9 _ -",
                 request->session, &request->session_len, fault);
-    if (json_get_bool(json, "reentrant", &request->reentrant) == JSON_MISTYPED) {
+    if (json_get_bool(json, "reentrant", &request->reentrant) == JSON_MISTYPED)
         refuse_type(fault, "reentrant", "true or false");
-    }
 }
 
 void lease_request_read(struct bytes body, struct lease_request *request, struct request_fault *fault)
@@ -177,11 +174,9 @@ void lease_request_read(struct bytes body, struct lease_request *request, struct
 
 static bool is_among(struct bytes name, const struct lease_names *names)
 {
-    for (unsigned i = 0; i < names->count; i++) {
-        if (bytes_equal(name, names->name[i])) {
+    for (unsigned i = 0; i < names->count; i++)
+        if (bytes_equal(name, names->name[i]))
             return true;
-        }
-    }
     return false;
 }
 
@@ -207,18 +202,15 @@ static void member_names(const struct json *json, struct lease_names *names, str
     size_t count = json_list_count(json, "names", &found);
     struct bytes name;
 
-    if (found != JSON_FOUND) {
+    if (found != JSON_FOUND)
         refuse_type(fault, "names", "there, a list of names of leases");
-    } else if (count < 1 || count > REQUEST_NAMES_MAX) {
+    else if (count < 1 || count > REQUEST_NAMES_MAX)
         refuse(fault, PROBLEM_OUT_OF_RANGE, "The member names must have 1 to %d names.", REQUEST_NAMES_MAX);
-    }
-    for (size_t i = 0; i < count && fault->problem == PROBLEM_NONE; i++) {
-        if (json_list_text(json, "names", i, &name)) {
+    for (size_t i = 0; i < count && fault->problem == PROBLEM_NONE; i++)
+        if (json_list_text(json, "names", i, &name))
             names_add(names, name, fault);
-        } else {
+        else
             refuse_type(fault, "names", "a list of texts");
-        }
-    }
 }
 
 void lease_request_several_read(struct bytes body, struct lease_request *request, struct lease_names *names,
@@ -275,12 +267,10 @@ void force_request_read(struct bytes body, struct force_request *request, struct
 
 void lease_request_defaults(struct lease_request *request)
 {
-    if (request->ttl_ms == 0) {
+    if (request->ttl_ms == 0)
         request->ttl_ms = TTL_MS_DEFAULT;
-    }
-    if (request->holder_len == 0) {
+    if (request->holder_len == 0)
         request->holder_len = (unsigned short)snprintf(request->holder, sizeof(request->holder), "anonymous");
-    }
     if (request->lease_id_len == 0) {
         name_new_lease_id(request->lease_id);
         request->lease_id_len = (unsigned short)strlen(request->lease_id);

@@ -53,9 +53,8 @@ static const char *session_init(struct lease_call *session, struct http_request 
 {
     struct bytes id = http_path_part(req, 0);
 
-    if (!request_is_session_id(id)) {
+    if (!request_is_session_id(id))
         return "The path does not end in the id of a session: 16 to 64 characters of A-Z a-z 0-9 _ -.";
-    }
     session_fill(session, req, id);
     return NULL;
 }
@@ -66,9 +65,8 @@ static const char *session_init_secret(struct lease_call *session, struct http_r
     const char *bad = session_init(session, req);
 
     bad = bad != NULL ? bad : acquire_options_secret_read(req, session->secret);
-    if (bad == NULL) {
+    if (bad == NULL)
         lease_call_arg(session, 3, bytes_of(session->secret));
-    }
     return bad;
 }
 
@@ -87,9 +85,8 @@ static void write_names(struct json_out *json, const char *member, const struct 
         struct bytes hold = store_reply_text(holds, i);
         const char *slash = hold.len > 0 ? memchr(hold.at, '/', hold.len) : NULL;
 
-        if (kind == LOST ? slash == NULL : slash != NULL && slash != hold.at) {
+        if (kind == LOST ? slash == NULL : slash != NULL && slash != hold.at)
             json_text(json, NULL, kind == LOST ? hold : (struct bytes){hold.at, (size_t)(slash - hold.at)});
-        }
     }
     json_list_end(json);
 }
@@ -153,16 +150,14 @@ enum step session_open_start(struct http_request *req)
     struct request_fault fault;
 
     session_request_read(http_body(req), &o->request, &fault);
-    if (fault.problem != PROBLEM_NONE) {
+    if (fault.problem != PROBLEM_NONE)
         return http_refuse_detail(req, fault.problem, fault.detail);
-    }
     lease_request_defaults(&o->request);
     name_new_lease_id(id);
     name_new_lease_id(o->secret);
     session_fill(session, req, bytes_of(id));
-    if (epoch_is_full(member_line_of(req)->store_epoch)) {
+    if (epoch_is_full(member_line_of(req)->store_epoch))
         return http_refuse(req, PROBLEM_STORE_FULL);
-    }
     lease_call_secret(session, bytes_of(o->secret));
     lease_call_arg(session, 4, (struct bytes){o->request.holder, o->request.holder_len});
     lease_call_arg(session, 5, bytes_of_number(o->ttl, o->request.ttl_ms));
@@ -230,9 +225,8 @@ static enum step session_ended(struct member_call *call, const struct store_repl
 
     e->steps++;
     if (bytes_are(store_reply_text(reply, 2), "more") && e->steps < STEPS_MAX &&
-        member_line_problem(member_line_of(req)) == PROBLEM_NONE) {
+        member_line_problem(member_line_of(req)) == PROBLEM_NONE)
         return session_end_run(e);
-    }
     worker_count(worker_of(req), COUNT_SESSION_ENDED);
     return http_answer(req, 204);
 }

@@ -34,9 +34,8 @@ void lease_worker_close(struct worker *worker)
 {
     struct lease_worker *own = lease_worker_from(worker);
 
-    if (own->remember != NULL) {
+    if (own->remember != NULL)
         remember_stop(own->remember);
-    }
     handoff_stop(own->handoff);
     event_hub_stop(own->event_hub);
     member_worker_close(worker);
@@ -69,11 +68,9 @@ void lease_worker_tick(struct worker *worker)
 
 static bool all_inboxes_are_open(const struct service *service)
 {
-    for (unsigned i = 0; i < service->settings.threads; i++) {
-        if (!inbox_is_open(lease_worker_from(&service->workers[i])->inbox)) {
+    for (unsigned i = 0; i < service->settings.threads; i++)
+        if (!inbox_is_open(lease_worker_from(&service->workers[i])->inbox))
             return false;
-        }
-    }
     return true;
 }
 
@@ -81,9 +78,8 @@ bool lease_worker_settled(const struct service *service)
 {
     const char *run = store_run_id(service->workers[0].store);
 
-    if (!member_daemon_settled(service)) {
+    if (!member_daemon_settled(service))
         return false;
-    }
     /* Who is not let in has no inbox, and it is known why. */
     return member_line_problem(member_line_of_worker(&service->workers[0])) != PROBLEM_NONE ||
            run[0] == '\0' || all_inboxes_are_open(service);
@@ -93,9 +89,8 @@ const char *lease_worker_ready(struct worker *worker, enum problem *problem, cha
 {
     const char *check = member_worker_ready(worker, problem, detail);
 
-    if (check != NULL || inbox_is_open(lease_worker_from(worker)->inbox)) {
+    if (check != NULL || inbox_is_open(lease_worker_from(worker)->inbox))
         return check;
-    }
     *problem = PROBLEM_STORE_UNAVAILABLE;
     snprintf(detail, READY_DETAIL_SIZE,
              "Leases are lent, but nobody can wait in line: the way on which the store tells who is next is "

@@ -97,21 +97,18 @@ static int acquire_begin(struct acquire *a)
                                .keep_place_ms = g->keep_place_ms,
                                .meta = g->meta,
                                .lease_id = a->call.secret};
-    if (status == CLI_GO_ON) {
+    if (status == CLI_GO_ON)
         status = cli_ask(CLI_USAGE, &a->ask, g->holder, g->mode, g->permits, a->holder);
-    }
     status = status == CLI_GO_ON ? secret_propose(g->lease_id_file, a->call.secret, &a->origin) : status;
     if (status == CLI_GO_ON && g->keep_place_ms > 0 && a->origin == SECRET_NEW && g->lease_id_file == NULL) {
         return cli_fail(CLI_USAGE,
                         "--keep-place needs a lease_id to come back with: --lease-id-file or PAWL_LEASE_ID");
     }
-    if (a->origin == SECRET_FILE) {
+    if (a->origin == SECRET_FILE)
         memcpy(a->in_file, a->call.secret, sizeof(a->in_file));
-    }
     a->pawl = status == CLI_GO_ON ? pawl_open(&options, NULL) : NULL;
-    if (a->pawl != NULL) {
+    if (a->pawl != NULL)
         a->pawl->sending = g->trace ? trace_attempt : NULL;
-    }
     return status;
 }
 
@@ -120,14 +117,12 @@ static int acquire_keep(struct acquire *a)
     char wanted[SECRET_SIZE];
     int status;
 
-    if (a->call.given.lease_id_file == NULL) {
+    if (a->call.given.lease_id_file == NULL)
         return CLI_GO_ON;
-    }
     memcpy(wanted, a->call.secret, sizeof(wanted));
     status = secret_keep(a->call.given.lease_id_file, a->in_file, a->call.secret);
-    if (strcmp(wanted, a->call.secret) != 0) {
+    if (strcmp(wanted, a->call.secret) != 0)
         a->origin = SECRET_FILE; /* another process was faster */
-    }
     memcpy(a->in_file, a->call.secret, sizeof(a->in_file));
     explicit_bzero(wanted, sizeof(wanted));
     return status;
@@ -140,9 +135,8 @@ static int acquire_try(struct acquire *a)
     struct run_show *show;
     int status = acquire_keep(a);
 
-    if (status != CLI_GO_ON) {
+    if (status != CLI_GO_ON)
         return status;
-    }
     show = a->ask.wait_ms > 0 ? run_show_begin(a->call.name, a->call.given.lease_url) : NULL;
     a->outcome = hold_acquire(a->pawl, a->call.name, &a->ask, &grant, &told, &a->problem);
     run_show_end(show);
@@ -166,11 +160,10 @@ static bool wants_a_new_one(const struct acquire *a)
 static void acquire_advise(const struct acquire *a)
 {
     if (request_is_problem(&a->call.request, "hold-over") && a->origin != SECRET_NEW &&
-        a->call.given.lease_id_file == NULL) {
+        a->call.given.lease_id_file == NULL)
         cli_hint("PAWL_LEASE_ID names a hold that has ended; unset it to acquire with a new lease_id.");
-    } else if (request_is_problem(&a->call.request, "superseded")) {
+    else if (request_is_problem(&a->call.request, "superseded"))
         cli_hint("Another acquire with this lease_id, or its file, stands in this one's place in the line.");
-    }
 }
 
 /* Nothing was granted to it, it has no place in line, and nobody else asks with it. */
@@ -178,9 +171,8 @@ static void acquire_forget(const struct acquire *a)
 {
     if (a->call.given.lease_id_file != NULL && a->origin == SECRET_NEW &&
         request_int(a->call.request.json, "place_kept_ms") == 0 &&
-        !request_is_problem(&a->call.request, "superseded")) {
+        !request_is_problem(&a->call.request, "superseded"))
         secret_forget(a->call.given.lease_id_file, a->call.secret);
-    }
 }
 
 static int acquire_tell(struct acquire *a)
@@ -188,18 +180,14 @@ static int acquire_tell(struct acquire *a)
     struct request *request = &a->call.request;
     bool pawls = problem_is_pawls(&request->answer, request->json);
 
-    if (a->outcome == PAWL_OK) {
+    if (a->outcome == PAWL_OK)
         return CLI_GO_ON;
-    }
-    if (strcmp(a->problem.code, "bad-argument") == 0) {
+    if (strcmp(a->problem.code, "bad-argument") == 0)
         return cli_fail(CLI_USAGE, "%s", a->problem.detail);
-    }
-    if (a->outcome != PAWL_UNKNOWN || (pawls && request_worth(request) == REQUEST_IN_DOUBT)) {
+    if (a->outcome != PAWL_UNKNOWN || (pawls && request_worth(request) == REQUEST_IN_DOUBT))
         return request_tell(request, pawls ? HTTP_CLIENT_ANSWERED : HTTP_CLIENT_NOT_SENT);
-    }
-    if (request->answer.status != 0) {
+    if (request->answer.status != 0)
         client_text(request->answer.why, sizeof(request->answer.why), bytes_of(a->problem.detail));
-    }
     return request_tell(request, HTTP_CLIENT_UNKNOWN);
 }
 
@@ -212,9 +200,8 @@ static int acquire_ask(struct acquire *a)
         a->origin = SECRET_NEW;
         status = acquire_try(a);
     }
-    if (status != CLI_GO_ON || strcmp(a->problem.code, "cancelled") == 0) {
+    if (status != CLI_GO_ON || strcmp(a->problem.code, "cancelled") == 0)
         return status;
-    }
     status = acquire_tell(a);
     if (status != CLI_GO_ON && a->outcome != PAWL_UNKNOWN && a->call.request.json != NULL) {
         acquire_advise(a);
@@ -257,17 +244,15 @@ static void acquire_undo(const struct acquire *a)
 /* A grant that nobody could read is given back, if it is of now. */
 static int acquire_flush(const struct acquire *a)
 {
-    if (fflush(stdout) == 0 && !ferror(stdout)) {
+    if (fflush(stdout) == 0 && !ferror(stdout))
         return CLI_OK;
-    }
     cli_fail(CLI_REFUSED, "acquire %s: it was granted, but the output could not be written", a->call.name);
-    if (a->origin != SECRET_NEW) {
+    if (a->origin != SECRET_NEW)
         cli_hint("It is still held, with the lease_id that it had before.");
-    } else if (acquire_give_back(a)) {
+    else if (acquire_give_back(a))
         cli_hint("It was given back.");
-    } else {
+    else
         cli_hint("It could not be given back: it may be held until its ttl.");
-    }
     return CLI_REFUSED;
 }
 
@@ -297,9 +282,8 @@ static void acquire_keep_shared(const struct acquire *a)
 
     memcpy(kept, a->call.secret, sizeof(kept));
     if (file != NULL && a->origin == SECRET_FILE && secret_keep(file, a->call.secret, kept) == CLI_GO_ON &&
-        strcmp(kept, a->call.secret) != 0) {
+        strcmp(kept, a->call.secret) != 0)
         cli_hint("%s has another lease_id by now: that of this hold is kept nowhere.", file);
-    }
     explicit_bzero(kept, sizeof(kept));
 }
 
@@ -328,9 +312,8 @@ static int acquire_show(const struct acquire *a)
     bool same = answer->status == 200 && a->origin != SECRET_NEW;
 
     grant_show(&a->call, same ? SHOW_GRANT_SAME : SHOW_GRANT_NEW);
-    if (same) {
+    if (same)
         tell_same(a);
-    }
     acquire_keep_shared(a);
     if (a->call.given.output == OUTPUT_TEXT && a->call.given.lease_id_file == NULL &&
         a->origin == SECRET_NEW) {
@@ -346,9 +329,8 @@ static int acquire_give_up(const struct acquire *a)
     int number = run_signals_next(&a->signals);
 
     run_signals_restore(&a->signals); /* a second one ends it in the middle of what follows */
-    if (a->origin == SECRET_NEW && a->call.given.lease_id_file == NULL) {
+    if (a->origin == SECRET_NEW && a->call.given.lease_id_file == NULL)
         acquire_give_back(a);
-    }
     raise(number);
     return RUN_SIGNALLED + number;
 }
@@ -360,18 +342,16 @@ int cli_acquire(int argc, char **argv)
 
     json_out_init(&a.call.body);
     status = status == CLI_GO_ON ? acquire_begin(&a) : status;
-    if (status == CLI_GO_ON && a.ask.wait_ms > 0) {
+    if (status == CLI_GO_ON && a.ask.wait_ms > 0)
         acquire_catch(&a);
-    }
     status = status == CLI_GO_ON ? acquire_ask(&a) : status;
     if (strcmp(a.problem.code, "cancelled") == 0) {
         status = acquire_give_up(&a);
     } else if (status == CLI_GO_ON) {
         status = acquire_show(&a);
     } else if (a.outcome == PAWL_UNKNOWN) {
-        if (a.ask.cancel_fd != NULL) {
+        if (a.ask.cancel_fd != NULL)
             run_signals_restore(&a.signals);
-        }
         acquire_undo(&a);
     }
     pawl_close(a.pawl);

@@ -29,9 +29,8 @@ bool child_find_beside(const char *name, int mode, char path[CHILD_PATH_SIZE])
     char *slash;
     size_t room;
 
-    if (len <= 0) {
+    if (len <= 0)
         return false;
-    }
     path[len] = '\0';
     slash = strrchr(path, '/');
     room = (size_t)(path + CHILD_PATH_SIZE - slash - 1);
@@ -42,16 +41,14 @@ bool child_find(const char *name, char path[CHILD_PATH_SIZE])
 {
     const char *at = getenv("PATH");
 
-    if (child_find_beside(name, X_OK, path)) {
+    if (child_find_beside(name, X_OK, path))
         return true;
-    }
     for (at = at != NULL ? at : "/usr/local/bin:/usr/bin:/bin"; *at != '\0'; at += *at == ':') {
         size_t len = strcspn(at, ":");
         int wanted = snprintf(path, CHILD_PATH_SIZE, "%.*s/%s", (int)len, at, name);
 
-        if (len > 0 && wanted < CHILD_PATH_SIZE && access(path, X_OK) == 0) {
+        if (len > 0 && wanted < CHILD_PATH_SIZE && access(path, X_OK) == 0)
             return true;
-        }
         at += len;
     }
     return false;
@@ -66,9 +63,8 @@ static void child_exec(pid_t parent, int in, int out, int error, const char *con
 
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* SIGTERM would not end one that is stopped */
-    if (getppid() != parent) {
+    if (getppid() != parent)
         _exit(EXIT_CANNOT_RUN); /* the parent died before it could be asked to take us along */
-    }
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL);
@@ -82,23 +78,19 @@ static void child_exec(pid_t parent, int in, int out, int error, const char *con
 
 static void close_all(const int *fds, unsigned count)
 {
-    for (unsigned i = 0; i < count; i++) {
-        if (fds[i] >= 0) {
+    for (unsigned i = 0; i < count; i++)
+        if (fds[i] >= 0)
             close(fds[i]);
-        }
-    }
 }
 
 /* fds: the pipe that is read, and what the child reads: a pipe or /dev/null. -1: not open. */
 static bool pipes_open(int fds[4], enum child_streams streams)
 {
     memset(fds, -1, 4 * sizeof(fds[0]));
-    if (pipe2(fds, O_CLOEXEC) != 0) {
+    if (pipe2(fds, O_CLOEXEC) != 0)
         return false;
-    }
-    if (streams == CHILD_TALKS) {
+    if (streams == CHILD_TALKS)
         return pipe2(fds + 2, O_CLOEXEC) == 0;
-    }
     fds[2] = open("/dev/null", O_RDONLY | O_CLOEXEC);
     return fds[2] >= 0;
 }
@@ -115,9 +107,8 @@ bool child_start(struct child *child, const char *name, enum child_streams strea
 
     if (pid == 0) {
         environ = environment;
-        for (; variables != NULL && *variables != NULL; variables++) {
+        for (; variables != NULL && *variables != NULL; variables++)
             putenv((char *)(uintptr_t)*variables);
-        }
         child_exec(parent, fds[2], fds[1], streams == CHILD_LOGS ? fds[1] : STDERR_FILENO, argv);
     }
     free(environment);
@@ -175,9 +166,8 @@ void watch_open(struct watch *watch)
 
     signals_of_interest(&set);
     *watch = (struct watch){.signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)};
-    if (watch->signal_fd < 0 || sigprocmask(SIG_BLOCK, &set, NULL) != 0) {
+    if (watch->signal_fd < 0 || sigprocmask(SIG_BLOCK, &set, NULL) != 0)
         abort();
-    }
     signal(SIGPIPE, SIG_IGN); /* of a child that reads no more the write says so */
 }
 
@@ -192,11 +182,9 @@ void watch_close(struct watch *watch)
 
 void watch_add(struct watch *watch, struct child *child)
 {
-    for (unsigned i = 0; i < watch->count; i++) {
-        if (watch->children[i] == child) {
+    for (unsigned i = 0; i < watch->count; i++)
+        if (watch->children[i] == child)
             return;
-        }
-    }
     assert(watch->count < WATCH_CHILDREN_MAX);
     watch->children[watch->count++] = child;
 }
@@ -209,9 +197,8 @@ static bool take_line(struct watch *watch, struct child *child)
     size_t len = end != NULL ? (size_t)(end - child->buf) : child->len;
 
     /* What has no line feed is a line when it can grow no more. */
-    if (child->len == 0 || (end == NULL && child->out_fd >= 0 && child->len < sizeof(child->buf) - 1)) {
+    if (child->len == 0 || (end == NULL && child->out_fd >= 0 && child->len < sizeof(child->buf) - 1))
         return false;
-    }
     memcpy(watch->line, child->buf, len);
     watch->line[len] = '\0';
     len += end != NULL;
@@ -225,9 +212,8 @@ static void read_some(struct child *child)
 {
     ssize_t got;
 
-    if (child->out_fd < 0 || child->len >= sizeof(child->buf) - 1) {
+    if (child->out_fd < 0 || child->len >= sizeof(child->buf) - 1)
         return;
-    }
     got = read(child->out_fd, child->buf + child->len, sizeof(child->buf) - 1 - child->len);
     if (got > 0) {
         child->len += (size_t)got;
@@ -257,18 +243,16 @@ static bool child_event(struct watch *watch, struct child *child, enum watch_eve
     look_at_process(child);
     read_some(child);
     *event = WATCH_LINE;
-    if (take_line(watch, child)) {
+    if (take_line(watch, child))
         return true;
-    }
     *event = WATCH_STOPPED;
     if (child->stopped) {
         child->stopped = false;
         return true;
     }
     *event = WATCH_ENDED;
-    if (!child->ended || child->out_fd >= 0) {
+    if (!child->ended || child->out_fd >= 0)
         return false;
-    }
     if (child->in_fd >= 0) {
         close(child->in_fd);
         child->in_fd = -1;
@@ -302,12 +286,10 @@ static void wait_for_more(const struct watch *watch, uint64_t deadline_ms)
     for (unsigned i = 0; i < watch->count; i++) {
         const struct child *child = watch->children[i];
 
-        if (child->pid != 0 && child->ended) {
+        if (child->pid != 0 && child->ended)
             return; /* the rest of its lines is there to be read */
-        }
-        if (child->pid != 0 && child->out_fd >= 0) {
+        if (child->pid != 0 && child->out_fd >= 0)
             fds[count++] = (struct pollfd){.fd = child->out_fd, .events = POLLIN};
-        }
     }
     poll(fds, count, left < INT_MAX ? (int)left : INT_MAX);
 }
@@ -317,17 +299,13 @@ enum watch_event watch_next(struct watch *watch, uint64_t deadline_ms)
     enum watch_event event;
 
     for (;;) {
-        if (signal_event(watch)) {
+        if (signal_event(watch))
             return WATCH_SIGNAL;
-        }
-        for (unsigned i = 0; i < watch->count; i++) {
-            if (watch->children[i]->pid != 0 && child_event(watch, watch->children[i], &event)) {
+        for (unsigned i = 0; i < watch->count; i++)
+            if (watch->children[i]->pid != 0 && child_event(watch, watch->children[i], &event))
                 return event;
-            }
-        }
-        if (cli_now_ms() >= deadline_ms) {
+        if (cli_now_ms() >= deadline_ms)
             return WATCH_DEADLINE;
-        }
         wait_for_more(watch, deadline_ms);
     }
 }

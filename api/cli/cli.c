@@ -93,15 +93,12 @@ int cli_ask(int wrong, struct pawl_ask *ask, const char *holder, const char *mod
 {
     bool shared = mode != NULL && strcmp(mode, "shared") == 0;
 
-    if (holder != NULL && !name_is_holder(bytes_of(holder))) {
+    if (holder != NULL && !name_is_holder(bytes_of(holder)))
         return cli_fail(wrong, "--holder takes 1 to 128 bytes of printable UTF-8");
-    }
-    if (mode != NULL && !shared && strcmp(mode, "exclusive") != 0) {
+    if (mode != NULL && !shared && strcmp(mode, "exclusive") != 0)
         return cli_fail(wrong, "--mode takes exclusive or shared; for several at once see --permits");
-    }
-    if (mode != NULL && permits > 0) {
+    if (mode != NULL && permits > 0)
         return cli_fail(wrong, "--mode and --permits exclude each other");
-    }
     ask->holder = holder != NULL ? holder : holder_usual(usual);
     ask->mode = permits > 0 ? PAWL_PERMITS : shared ? PAWL_SHARED : PAWL_EXCLUSIVE;
     ask->permits = permits;
@@ -138,9 +135,8 @@ static const char *flag_of(struct bytes text, size_t *len)
         *len = skip + strlen(member);
         /* Else it may be a word like others. */
         if ((skip > 0 || strpbrk(member, "_-") != NULL) && text.len >= *len &&
-            memcmp(text.at + skip, member, *len - skip) == 0) {
+            memcmp(text.at + skip, member, *len - skip) == 0)
             return flag_names[i].flag;
-        }
     }
     return NULL;
 }

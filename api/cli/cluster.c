@@ -71,9 +71,8 @@ static int run_open(struct cluster_files *files)
 {
     const char *base = getenv("TMPDIR");
 
-    if (base == NULL || *base != '/' || !fits_socket(base, "/pawl-XXXXXX/redis.sock")) {
+    if (base == NULL || *base != '/' || !fits_socket(base, "/pawl-XXXXXX/redis.sock"))
         base = "/tmp";
-    }
     join(files->run, base, "pawl-XXXXXX");
     if (mkdtemp(files->run) == NULL) {
         int error = errno;
@@ -92,12 +91,10 @@ static bool is_empty(const char *path)
     const struct dirent *entry;
     unsigned count = 0;
 
-    while (directory != NULL && (entry = readdir(directory)) != NULL) {
+    while (directory != NULL && (entry = readdir(directory)) != NULL)
         count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
-    }
-    if (directory != NULL) {
+    if (directory != NULL)
         closedir(directory);
-    }
     return directory != NULL && count == 0;
 }
 
@@ -106,24 +103,20 @@ static int data_open(struct cluster_files *files, const char *data)
     bool made = mkdir(data, 0700) == 0;
     char path[CHILD_PATH_SIZE];
 
-    if (!made && errno != EEXIST) {
+    if (!made && errno != EEXIST)
         return cli_fail(CLI_CONFIG, "the directory %s cannot be made: %s", data, strerror(errno));
-    }
-    if (strlen(data) >= CHILD_PATH_SIZE || realpath(data, files->data) == NULL) {
+    if (strlen(data) >= CHILD_PATH_SIZE || realpath(data, files->data) == NULL)
         return cli_fail(CLI_CONFIG, "%s is not a directory that can be used: %s", data, strerror(errno));
-    }
-    if (strlen(files->data) + NAME_SIZE >= CHILD_PATH_SIZE) {
+    if (strlen(files->data) + NAME_SIZE >= CHILD_PATH_SIZE)
         return cli_fail(CLI_CONFIG, "the path of --data is too long");
-    }
     if (!made && !there_is(files->data, "lock") && !is_empty(files->data)) {
         return cli_fail(CLI_CONFIG, "%s is neither empty nor a data directory of pawl dev: name another one",
                         files->data);
     }
     join(path, files->data, "lock");
     files->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (files->lock_fd < 0) {
+    if (files->lock_fd < 0)
         return cli_fail(CLI_CONFIG, "%s cannot be written: %s", path, strerror(errno));
-    }
     if (flock(files->lock_fd, LOCK_EX | LOCK_NB) != 0) {
         return cli_fail(CLI_CONFIG, "another pawl dev is using %s: stop it, or name another directory",
                         files->data);
@@ -141,18 +134,16 @@ static int keys_make(const char *path)
     bool whole = fd >= 0 && write(fd, line, len) == (ssize_t)len && fsync(fd) == 0;
 
     explicit_bzero(line, sizeof(line));
-    if (fd >= 0) {
+    if (fd >= 0)
         close(fd);
-    }
     return whole ? CLI_GO_ON : cli_fail(CLI_CONFIG, "%s cannot be written: %s", path, strerror(errno));
 }
 
 static int keys_open(struct cluster_files *files)
 {
     join(files->keys, files->data, "keys");
-    if (there_is(files->data, "keys")) {
+    if (there_is(files->data, "keys"))
         return CLI_GO_ON;
-    }
     if (files->store_made) {
         cli_fail(CLI_CONFIG, "%s is gone: no token that was signed with it could be verified", files->keys);
         cli_hint("Put it back, or begin anew in an empty directory.");
@@ -168,15 +159,12 @@ static int files_open(struct cluster_files *files, const char *data)
     memset(files, 0, sizeof(*files));
     files->lock_fd = -1;
     status = data != NULL ? data_open(files, data) : CLI_GO_ON;
-    if (status == CLI_GO_ON && (data == NULL || !fits_socket(files->data, "/redis.sock"))) {
+    if (status == CLI_GO_ON && (data == NULL || !fits_socket(files->data, "/redis.sock")))
         status = run_open(files);
-    }
-    if (status != CLI_GO_ON) {
+    if (status != CLI_GO_ON)
         return status;
-    }
-    if (data == NULL) {
+    if (data == NULL)
         memcpy(files->data, files->run, sizeof(files->data));
-    }
     join(files->socket, files->run[0] != '\0' ? files->run : files->data, "redis.sock");
     snprintf(files->url, sizeof(files->url), "unix://%.*s", CHILD_PATH_SIZE - NAME_SIZE, files->socket);
     join(files->state_lease, files->data, "state-lease");
@@ -195,14 +183,12 @@ static int routes_open(struct cluster_files *files, const struct cluster_plan *p
                    : cli_fail(CLI_CONFIG, "the routes in %s cannot be read: %s", plan->routes,
                               strerror(errno));
     }
-    if (plan->routes_text == NULL) {
+    if (plan->routes_text == NULL)
         return CLI_GO_ON;
-    }
     join(files->routes, files->data, "routes.json");
     out = fopen(files->routes, "we");
-    if (out == NULL || fputs(plan->routes_text, out) < 0 || fclose(out) != 0) {
+    if (out == NULL || fputs(plan->routes_text, out) < 0 || fclose(out) != 0)
         return cli_fail(CLI_CONFIG, "%s cannot be written: %s", files->routes, strerror(errno));
-    }
     return CLI_GO_ON;
 }
 
@@ -213,9 +199,8 @@ static int files_note_store(struct cluster_files *files)
 
     join(path, files->data, "store-made");
     fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0 || fsync(fd) != 0) {
+    if (fd < 0 || fsync(fd) != 0)
         return cli_fail(CLI_CONFIG, "%s cannot be written: %s", path, strerror(errno));
-    }
     close(fd);
     files->store_made = true;
     return CLI_GO_ON;
@@ -258,9 +243,8 @@ static struct addrinfo *address_read(const char *address)
     struct addrinfo *found = NULL;
     char host[HOST_SIZE];
 
-    if (len == 0 || len >= sizeof(host)) {
+    if (len == 0 || len >= sizeof(host))
         return NULL;
-    }
     memcpy(host, address + brackets, len);
     host[len] = '\0';
     return getaddrinfo(host, colon + 1, &wanted, &found) == 0 ? found : NULL;
@@ -279,9 +263,8 @@ static int address_check(const char *address, const char *flag)
     fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0 ||
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) != 0 || /* of before do not count */
-        bind(fd, at->ai_addr, at->ai_addrlen) != 0) {
+        bind(fd, at->ai_addr, at->ai_addrlen) != 0)
         error = errno;
-    }
     close(fd);
     freeaddrinfo(at);
     if (error == EADDRINUSE) {
@@ -299,11 +282,9 @@ static struct cluster_member *member_of(struct cluster *cluster, const struct ch
 {
     struct cluster_member *members[] = {&cluster->redis, &cluster->maker, &cluster->lease, &cluster->gateway};
 
-    for (unsigned i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
-        if (child == &members[i]->child) {
+    for (unsigned i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+        if (child == &members[i]->child)
             return members[i];
-        }
-    }
     return NULL;
 }
 
@@ -316,9 +297,8 @@ static void line_take(struct cluster *cluster, struct cluster_member *member)
 
     snprintf(member->tail[member->said++ % CLUSTER_TAIL], CLUSTER_TAIL_BYTES, "%.*s", CLUSTER_TAIL_BYTES - 1,
              line);
-    if (member == &cluster->redis || member == &cluster->maker) {
+    if (member == &cluster->redis || member == &cluster->maker)
         return;
-    }
     if (listening != NULL && *url == '\0') {
         listening += strlen("listening on ");
         snprintf(url, CLUSTER_URL_SIZE, "%.*s", (int)strcspn(listening, " \""), listening);
@@ -333,9 +313,8 @@ enum watch_event cluster_next(struct cluster *cluster, uint64_t deadline_ms)
         enum watch_event event = watch_next(&cluster->watch, deadline_ms);
         struct cluster_member *member = event == WATCH_LINE ? member_of(cluster, cluster->watch.child) : NULL;
 
-        if (member == NULL) {
+        if (member == NULL)
             return event;
-        }
         line_take(cluster, member);
     }
 }
@@ -346,14 +325,12 @@ bool cluster_tell_end(struct cluster *cluster)
     const struct cluster_member *member = member_of(cluster, child);
     char end[64];
 
-    if (member == NULL) {
+    if (member == NULL)
         return false;
-    }
     child_describe_end(child, end, sizeof(end));
     cli_fail(CLI_BUG, "%s has ended by itself: %s", child->name, end);
-    for (unsigned i = member->said > CLUSTER_TAIL ? member->said - CLUSTER_TAIL : 0; i < member->said; i++) {
+    for (unsigned i = member->said > CLUSTER_TAIL ? member->said - CLUSTER_TAIL : 0; i < member->said; i++)
         cli_hint("%s", member->tail[i % CLUSTER_TAIL]);
-    }
     return true;
 }
 
@@ -362,9 +339,8 @@ static int wait_a_little(struct cluster *cluster, uint64_t deadline_ms, const ch
 {
     uint64_t now = cli_now_ms();
 
-    if (now >= deadline_ms) {
+    if (now >= deadline_ms)
         return cli_fail(CLI_BUG, "%s in time", what);
-    }
     switch (cluster_next(cluster, now + LOOK_AGAIN_MS)) {
     case WATCH_SIGNAL: return CLI_OK;
     case WATCH_ENDED:
@@ -382,9 +358,8 @@ static int wait_a_little(struct cluster *cluster, uint64_t deadline_ms, const ch
 
 static int find_program(const char *name, char path[CHILD_PATH_SIZE])
 {
-    if (child_find(name, path)) {
+    if (child_find(name, path))
         return CLI_GO_ON;
-    }
     cli_fail(CLI_CONFIG, "the program %s is neither beside pawl nor in PATH", name);
     cli_hint("Install the package: apt-get install %s.", name);
     return CLI_CONFIG;
@@ -407,9 +382,8 @@ int cluster_spawn(struct cluster *cluster, const struct cluster_process *process
     const char *words[WORDS_MAX + 1] = {program};
     unsigned count = 1;
 
-    if (find_program(process->program, program) != CLI_GO_ON) {
+    if (find_program(process->program, program) != CLI_GO_ON)
         return CLI_CONFIG;
-    }
     if (process->socket != NULL) {
         count = words_add(words, count,
                           (const char *const[]){"--port", "0", "--unixsocket", process->socket,
@@ -424,9 +398,8 @@ int cluster_spawn(struct cluster *cluster, const struct cluster_process *process
                                                 "noeviction", NULL});
     }
     words_add(words, count, arguments);
-    if (!child_start(process->child, process->name, process->streams, words, process->variables)) {
+    if (!child_start(process->child, process->name, process->streams, words, process->variables))
         return cli_fail(CLI_BUG, "%s cannot be started", process->name);
-    }
     watch_add(&cluster->watch, process->child);
     return CLI_GO_ON;
 }
@@ -446,9 +419,8 @@ static int cluster_redis(struct cluster *cluster, const char *const *variables)
     uint64_t deadline_ms = cli_now_ms() + LOAD_MS;
     int status = cluster_spawn(cluster, &redis, NULL);
 
-    while (status == CLI_GO_ON && !redis_ping(files->socket)) {
+    while (status == CLI_GO_ON && !redis_ping(files->socket))
         status = wait_a_little(cluster, deadline_ms, "redis-server did not answer");
-    }
     return status;
 }
 
@@ -468,9 +440,8 @@ static int cluster_store(struct cluster *cluster)
     while (status == CLI_GO_ON && maker->pid != 0) {
         enum watch_event event = cluster_next(cluster, deadline_ms);
 
-        if (event == WATCH_SIGNAL) {
+        if (event == WATCH_SIGNAL)
             return CLI_OK;
-        }
         if (event == WATCH_DEADLINE || (event == WATCH_ENDED && cluster->watch.child != maker)) {
             cluster_tell_end(cluster);
             return cli_fail(CLI_BUG, "the store could not be made");
@@ -502,9 +473,8 @@ static int cluster_service(struct cluster *cluster, struct cluster_member *membe
                                                      state, has_routes ? "--routes" : NULL, files->routes,
                                                      NULL});
 
-    while (status == CLI_GO_ON && *url == '\0') {
+    while (status == CLI_GO_ON && *url == '\0')
         status = wait_a_little(cluster, deadline_ms, "a service did not say where it listens");
-    }
     return status;
 }
 
@@ -515,9 +485,8 @@ static void adopt_routes(const char *url)
     struct request request = {
         .what = "routes adopt", .wants = REQUEST_JSON, .needs = "hash before", .http.method = "POST"};
 
-    if (request_service(&request, REQUEST_GATEWAY, url, "/v1/routes/adopt") == CLI_GO_ON) {
+    if (request_service(&request, REQUEST_GATEWAY, url, "/v1/routes/adopt") == CLI_GO_ON)
         request_send(&request);
-    }
     request_done(&request);
 }
 
@@ -537,9 +506,8 @@ static int cluster_ready(struct cluster *cluster, const char *name, const char *
         bool lost = outcome == HTTP_CLIENT_ANSWERED && strstr(answer.body, "store-not-ours") != NULL;
 
         http_client_answer_done(&answer);
-        if (ready) {
+        if (ready)
             return CLI_GO_ON;
-        }
         if (lost) {
             return cli_fail(CLI_CONFIG,
                             "the content of the store in %s is lost: begin anew in an empty directory",
@@ -565,9 +533,8 @@ int cluster_start(struct cluster *cluster, const struct cluster_plan *plan)
     status = status == CLI_GO_ON ? files_open(&cluster->files, plan->data) : status;
     status = status == CLI_GO_ON ? routes_open(&cluster->files, plan) : status;
     status = status == CLI_GO_ON ? cluster_redis(cluster, plan->redis_variables) : status;
-    if (status == CLI_GO_ON && !cluster->files.store_made) {
+    if (status == CLI_GO_ON && !cluster->files.store_made)
         status = cluster_store(cluster);
-    }
     if (status == CLI_GO_ON) {
         status = cluster_service(cluster, &cluster->lease, "pawl-lease", plan->listen_lease,
                                  cluster->lease_url);
@@ -578,9 +545,8 @@ int cluster_start(struct cluster *cluster, const struct cluster_plan *plan)
     }
     status = status == CLI_GO_ON ? cluster_ready(cluster, "the lease service", cluster->lease_url) : status;
     status = status == CLI_GO_ON ? cluster_ready(cluster, "the gateway", cluster->gateway_url) : status;
-    if (status == CLI_GO_ON && cluster->files.routes[0] != '\0') {
+    if (status == CLI_GO_ON && cluster->files.routes[0] != '\0')
         adopt_routes(cluster->gateway_url);
-    }
     return status;
 }
 
@@ -590,9 +556,8 @@ static void end_one(struct cluster *cluster, struct child *child)
 {
     uint64_t deadline_ms = cli_now_ms() + END_MS;
 
-    if (child->pid == 0) {
+    if (child->pid == 0)
         return;
-    }
     child_signal(child, SIGTERM);
     child_signal(child, SIGCONT); /* one that is stopped does not hear SIGTERM before */
     while (child->pid != 0) {

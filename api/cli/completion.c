@@ -146,9 +146,8 @@ int cli_completion(int argc, char **argv)
     const char *arguments[ARGUMENTS_MAX + 1];
     int status = flags_read(&usage, argc, argv, arguments, NULL);
 
-    if (status != CLI_GO_ON) {
+    if (status != CLI_GO_ON)
         return status;
-    }
     for (unsigned i = 0; i < sizeof(shells) / sizeof(shells[0]); i++) {
         if (strcmp(shells[i].name, arguments[0]) == 0) {
             fputs(shells[i].text, stdout);

@@ -87,9 +87,8 @@ static void say_use(const struct cluster *cluster)
            "curl -sS %s/v1/leases/orders:42; echo\n\n"
            "  The same with pawl:\n\n",
            lease, gateway, gateway, lease);
-    if (strcmp(lease, "http://" LEASE_DEFAULT) != 0 || strcmp(gateway, "http://" GATEWAY_DEFAULT) != 0) {
+    if (strcmp(lease, "http://" LEASE_DEFAULT) != 0 || strcmp(gateway, "http://" GATEWAY_DEFAULT) != 0)
         printf("export PAWL_LEASE_URL=%s PAWL_GATEWAY_URL=%s\n", lease, gateway);
-    }
     printf("eval \"$(%s acquire orders:43 --ttl 10m -o env)\"\n"
            "echo packed | %s put orders:43\n"
            "%s cat orders:43\n"
@@ -130,9 +129,8 @@ static void dev_say(const struct dev *dev)
            "  data           %s\n",
            lease, gateway, files->socket,
            dev->plan.data != NULL ? files->data : "temporary: deleted at the end (--data DIR keeps it)");
-    if (files->routes[0] != '\0') {
+    if (files->routes[0] != '\0')
         printf("  routes         %s\n", files->routes);
-    }
     if (dev->example) {
         printf("  example        %s\n\n", dev->example_url);
         say_example(&dev->cluster, dev->example_url);
@@ -149,9 +147,8 @@ static int dev_watch(struct cluster *cluster)
     for (;;) {
         enum watch_event event = cluster_next(cluster, UINT64_MAX);
 
-        if (event == WATCH_SIGNAL) {
+        if (event == WATCH_SIGNAL)
             return CLI_OK;
-        }
         if (event == WATCH_ENDED && cluster_tell_end(cluster)) {
             cli_hint("The others are being ended too.");
             return CLI_BUG;
@@ -174,9 +171,8 @@ int cli_dev(int argc, char **argv)
                  dev.example_url);
         dev.plan.routes_text = dev.routes;
     }
-    if (status != CLI_GO_ON) {
+    if (status != CLI_GO_ON)
         return status;
-    }
     status = cluster_start(&dev.cluster, &dev.plan);
     if (status == CLI_GO_ON) {
         dev_say(&dev);
@@ -195,12 +191,10 @@ int cli_drill(int argc, char **argv)
 
     (void)argc; /* argv ends with NULL */
     if (!child_find_beside("pawl-drill", X_OK, path) &&
-        !child_find_beside("../lib/pawl/pawl-drill", X_OK, path)) {
+        !child_find_beside("../lib/pawl/pawl-drill", X_OK, path))
         return cli_fail(CLI_CONFIG, "pawl-drill is not installed: the package pawl-lab has it");
-    }
-    if (child_find_beside(".", X_OK, programs)) {
+    if (child_find_beside(".", X_OK, programs))
         setenv("PAWL_BUILD", programs, 1);
-    }
     execv(path, argv);
     return cli_fail(CLI_CONFIG, "%s cannot be run: %s", path, strerror(errno));
 }

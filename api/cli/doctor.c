@@ -248,9 +248,8 @@ static void tell_store(struct doctor *doctor, const struct store_facts *facts)
     const char *advice = store_advice(doctor->inbox.store);
 
     store_diagnosis_make(facts, &diagnosis);
-    for (unsigned i = 0; i < diagnosis.count; i++) {
+    for (unsigned i = 0; i < diagnosis.count; i++)
         found(doctor, PROBLEM, "", "store", diagnosis.findings[i].todo, "%s", diagnosis.findings[i].what);
-    }
     if (diagnosis.count == 0) {
         found(doctor, OK, "", "store", "",
               "Redis %s keeps what it is told, and the store is whole and admitted", facts->redis_version);
@@ -353,9 +352,8 @@ static int probe_acquire(struct probe *p)
         request_header(&request, "Content-Type", BYTES("application/json"));
         status = request_send(&request);
     }
-    if (status == CLI_GO_ON) {
+    if (status == CLI_GO_ON)
         snprintf(p->token, sizeof(p->token), "%s", request_text(request.json, "fencing_token").at);
-    }
     request_done(&request);
     return status;
 }
@@ -386,14 +384,11 @@ static const char *remedy_of(const struct request *request)
 {
     static const char *const unknown[] = {"unissued-token", "stale-token", "lease-expired", "wrong-store"};
 
-    if (request_is_problem(request, "bad-signature")) {
+    if (request_is_problem(request, "bad-signature"))
         return "Give both services the same key file (--keys), and send them SIGHUP to read it again.";
-    }
-    for (unsigned i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++) {
-        if (request_is_problem(request, unknown[i])) {
+    for (unsigned i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
+        if (request_is_problem(request, unknown[i]))
             return "Give both services the same Redis (--redis): the gateway does not know this grant.";
-        }
-    }
     return "Its log says more; the code of the problem is in the answer.";
 }
 
@@ -432,9 +427,8 @@ static void probe(struct doctor *doctor, const struct token_keys *keys)
         found(doctor, PROBLEM, "", "probe", "What it said stands on standard error.",
               "pawl-lease did not grant a lease that nobody else wants");
     } else {
-        if (keys != NULL) {
+        if (keys != NULL)
             probe_signature(&p, keys);
-        }
         probe_check(&p);
     }
     probe_release(&p);
@@ -450,9 +444,8 @@ static int doctor_show(const struct doctor *doctor)
     bool healthy = true;
     struct json_out out;
 
-    for (const struct finding *at = doctor->findings; at < end; at++) {
+    for (const struct finding *at = doctor->findings; at < end; at++)
         healthy = healthy && at->weight != PROBLEM;
-    }
     if (doctor->output == OUTPUT_JSON) {
         print_json_begin(&out);
         json_bool(&out, "healthy", healthy);

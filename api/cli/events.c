@@ -48,15 +48,12 @@ static bool data_add(struct sse *sse, struct bytes value)
 {
     size_t more = value.len + sse->has_data;
 
-    if (sse->data_len + more > SSE_LINE_MAX) {
+    if (sse->data_len + more > SSE_LINE_MAX)
         return false;
-    }
-    if (sse->has_data) {
+    if (sse->has_data)
         sse->data[sse->data_len++] = '\n';
-    }
-    if (value.len > 0) {
+    if (value.len > 0)
         memcpy(sse->data + sse->data_len, value.at, value.len);
-    }
     sse->data_len += value.len;
     sse->has_data = true;
     return true;
@@ -67,12 +64,10 @@ static void id_take(struct sse *sse, struct bytes value)
 {
     bool plain = value.len < SSE_ID_SIZE;
 
-    for (size_t i = 0; plain && i < value.len; i++) {
+    for (size_t i = 0; plain && i < value.len; i++)
         plain = value.at[i] > ' ' && value.at[i] < 0x7f;
-    }
-    if (plain) {
+    if (plain)
         snprintf(sse->next_id, sizeof(sse->next_id), "%.*s", (int)value.len, value.len > 0 ? value.at : "");
-    }
 }
 
 /* The id counts from here on, and not before: half an event has not been seen. */
@@ -101,15 +96,12 @@ static bool line_take(struct sse *sse)
         name.len = (size_t)(colon - line.at);
         value = (struct bytes){colon + 1, line.len - name.len - 1};
     }
-    if (value.len > 0 && value.at[0] == ' ') {
+    if (value.len > 0 && value.at[0] == ' ')
         value = (struct bytes){value.at + 1, value.len - 1};
-    }
-    if (bytes_are(name, "data")) {
+    if (bytes_are(name, "data"))
         return data_add(sse, value);
-    }
-    if (bytes_are(name, "id")) {
+    if (bytes_are(name, "id"))
         id_take(sse, value);
-    }
     return true; /* a comment, or a field that says nothing to us */
 }
 
@@ -120,13 +112,11 @@ bool sse_feed(struct sse *sse, struct bytes text)
         bool second = c == '\n' && sse->carriage; /* of "\r\n" */
 
         sse->carriage = c == '\r';
-        if (second) {
+        if (second)
             continue;
-        }
         if (c == '\n' || c == '\r') {
-            if (!line_take(sse)) {
+            if (!line_take(sse))
                 return false;
-            }
         } else if (sse->line_len == SSE_LINE_MAX) {
             return false;
         } else {
@@ -165,12 +155,10 @@ static int watch_check(struct call *call)
     call->request.name = call->name;
     call->request.http.sink_needs = (struct http_client_header){"Content-Type", BYTES("text/event-stream")};
     call->request.http.timeout_ms = FOR_EVER_MS;
-    if (call->name != NULL && !name_is_lease(bytes_of(call->name))) {
+    if (call->name != NULL && !name_is_lease(bytes_of(call->name)))
         return cli_fail(CLI_USAGE, "\"%s\" is not the name of a lease", call->name);
-    }
-    if (g->since != NULL && strlen(g->since) >= sizeof(w->sse.id)) {
+    if (g->since != NULL && strlen(g->since) >= sizeof(w->sse.id))
         return cli_fail(CLI_USAGE, "--since takes the id of an item");
-    }
     return flags_check_line("--since", g->since);
 }
 
@@ -200,15 +188,14 @@ static void item_show(const struct watching *w, struct bytes text)
     struct json_fault fault;
     struct json *item = json_parse(text, ITEM_LEVELS, &fault);
 
-    if (item == NULL) {
+    if (item == NULL)
         cli_fail(CLI_BUG, "an item of the stream cannot be read: %s", fault.why);
-    } else if (w->call.given.output == OUTPUT_JSON) {
+    else if (w->call.given.output == OUTPUT_JSON)
         printf("%.*s\n", (int)text.len, text.at);
-    } else if (w->call.given.output == OUTPUT_ENV) {
+    else if (w->call.given.output == OUTPUT_ENV)
         show_env_line(show_event, item);
-    } else {
+    else
         show_event_line(item);
-    }
     json_free(item);
     fflush(stdout);
 }
@@ -269,12 +256,10 @@ static ssize_t stream_take(void *cookie, const char *text, size_t len)
     struct watching *w = cookie;
 
     idle_begin(w);
-    if (!w->begun) {
+    if (!w->begun)
         stream_begin(w);
-    }
-    if (!sse_feed(&w->sse, (struct bytes){text, len}) || ferror(stdout)) {
+    if (!sse_feed(&w->sse, (struct bytes){text, len}) || ferror(stdout))
         return 0;
-    }
     return (ssize_t)len;
 }
 
@@ -284,9 +269,8 @@ static int watch_after(struct watching *w, const struct request *request, enum h
     const struct http_client_answer *answer = &request->answer;
     bool refused = outcome == HTTP_CLIENT_ANSWERED && answer->status >= 300;
 
-    if (ferror(stdout)) {
+    if (ferror(stdout))
         return CLI_REFUSED; /* main() says it */
-    }
     if (refused && request_is_problem(request, "cursor-expired")) {
         missed_show(w, "the service does not keep what came after the last item any more");
         w->sse.id[0] = '\0';
@@ -294,9 +278,8 @@ static int watch_after(struct watching *w, const struct request *request, enum h
         w->pause_ms = 0;
         return CLI_GO_ON;
     }
-    if (!w->ever || (refused && answer->status < 500 && answer->status != 429)) {
+    if (!w->ever || (refused && answer->status < 500 && answer->status != 429))
         return request_tell(request, outcome);
-    }
     if (w->begun) {
         cli_fail(CLI_OK, "watch: the stream has ended%s%s; connecting again",
                  answer->stopped || outcome != HTTP_CLIENT_ANSWERED ? ": " : "",
@@ -316,9 +299,8 @@ static int watch_stream(struct watching *w)
     struct request request = w->call.request;
     int status;
 
-    if (sink == NULL) {
+    if (sink == NULL)
         abort();
-    }
     setvbuf(sink, NULL, _IONBF, 0);
     request.http.sink = sink;
     request.http.stop_fds = stops;
@@ -351,16 +333,14 @@ int cli_watch(int argc, char **argv)
     struct watching w = {.call.verb = &watch, .pause_ms = PAUSE_FIRST_MS};
     int status = verb_read(&w.call, argc, argv);
 
-    if (status != CLI_GO_ON) {
+    if (status != CLI_GO_ON)
         return status;
-    }
     sigaction(SIGINT, &action, NULL);
     sse_init(&w.sse, item_came);
     snprintf(w.sse.id, sizeof(w.sse.id), "%s", w.call.given.since != NULL ? w.call.given.since : "");
     w.idle_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (w.idle_fd < 0) {
+    if (w.idle_fd < 0)
         status = cli_fail(CLI_REFUSED, "watch: no timer: %s", strerror(errno));
-    }
     while (status == CLI_GO_ON) {
         status = watch_stream(&w);
         if (status == CLI_GO_ON) {

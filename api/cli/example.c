@@ -48,9 +48,8 @@ static bool request_read(struct example *example, int fd, struct bytes *body)
     while (len < REQUEST_MAX && (head == 0 || len < head + wanted)) {
         ssize_t got = read(fd, example->request + len, REQUEST_MAX - len);
 
-        if (got <= 0) {
+        if (got <= 0)
             return false;
-        }
         len += (size_t)got;
         example->request[len] = '\0';
         head = head_of(example->request, &wanted);
@@ -62,11 +61,9 @@ static bool request_read(struct example *example, int fd, struct bytes *body)
 /* Its own, or an empty place; NULL: there is none. */
 static struct kept *kept_find(struct example *example, const char *path)
 {
-    for (size_t i = 0; i < KEPT_MAX; i++) {
-        if (example->kept[i].body == NULL || strcmp(example->kept[i].path, path) == 0) {
+    for (size_t i = 0; i < KEPT_MAX; i++)
+        if (example->kept[i].body == NULL || strcmp(example->kept[i].path, path) == 0)
             return &example->kept[i];
-        }
-    }
     return NULL;
 }
 
@@ -82,9 +79,8 @@ static void serve(struct example *example, int fd)
     char path[PATH_MAX_BYTES];
     struct kept *kept;
 
-    if (!request_read(example, fd, &body)) {
+    if (!request_read(example, fd, &body))
         return;
-    }
     line = bytes_of(example->request);
     method = bytes_cut(&line, ' ');
     line = bytes_cut(&line, ' ');
@@ -133,9 +129,8 @@ int example_start(char url[CLUSTER_URL_SIZE])
     example->listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (example->listen_fd < 0 || bind(example->listen_fd, (struct sockaddr *)&at, sizeof(at)) != 0 ||
         listen(example->listen_fd, SOMAXCONN) != 0 ||
-        getsockname(example->listen_fd, (struct sockaddr *)&at, &len) != 0) {
+        getsockname(example->listen_fd, (struct sockaddr *)&at, &len) != 0)
         return cli_fail(CLI_CONFIG, "the example cannot listen on 127.0.0.1: %s", strerror(errno));
-    }
     snprintf(url, CLUSTER_URL_SIZE, "http://127.0.0.1:%u", ntohs(at.sin_port));
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

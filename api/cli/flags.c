@@ -25,11 +25,9 @@ static const char *const known_variables[] = {
 
 static bool is_known_variable(const char *name)
 {
-    for (const char *const *at = known_variables; *at != NULL; at++) {
-        if (strcmp(*at, name) == 0) {
+    for (const char *const *at = known_variables; *at != NULL; at++)
+        if (strcmp(*at, name) == 0)
             return true;
-        }
-    }
     return false;
 }
 
@@ -45,9 +43,8 @@ static int print_help(const struct usage *usage)
     printf("Examples:\n%s\nUsage: pawl %s%s%s%s\n\n%s\n\nFlags:\n", usage->examples, usage->name,
            *usage->arguments != '\0' ? " " : "", usage->arguments,
            strstr(usage->arguments, "[flags]") != NULL ? "" : " [flags]", usage->summary);
-    for (const struct option *flag = usage->flags; flag->name != NULL; flag++) {
+    for (const struct option *flag = usage->flags; flag->name != NULL; flag++)
         print_flag(flag);
-    }
     print_flag(&(struct option){.name = "help", .letter = 'h', .help = "this text"});
     return CLI_OK;
 }
@@ -81,11 +78,9 @@ static int values_from_environment(const struct option *flag)
 
 int flags_check_line(const char *flag, const char *value)
 {
-    for (const char *at = value != NULL ? value : ""; *at != '\0'; at++) {
-        if ((unsigned char)*at < ' ' || *at == 0x7f) {
+    for (const char *at = value != NULL ? value : ""; *at != '\0'; at++)
+        if ((unsigned char)*at < ' ' || *at == 0x7f)
             return cli_fail(CLI_USAGE, "%s must be one line of plain text", flag);
-        }
-    }
     return CLI_GO_ON;
 }
 
@@ -96,13 +91,11 @@ static int fail_unknown(const struct usage *usage, const char *shown)
     const char *names[FLAGS_MAX + 1] = {NULL};
     const char *near;
 
-    for (unsigned i = 0; usage->flags[i].name != NULL; i++) {
+    for (unsigned i = 0; usage->flags[i].name != NULL; i++)
         names[i] = usage->flags[i].name;
-    }
     near = strncmp(shown, "--", 2) == 0 ? suggest(shown + 2, names) : NULL;
-    if (near != NULL) {
+    if (near != NULL)
         return cli_fail(CLI_USAGE, "unknown flag %s; did you mean --%s?", shown, near);
-    }
     return cli_fail(CLI_USAGE, "unknown flag %s; see pawl %s%s--help", shown, usage->name,
                     *usage->name != '\0' ? " " : "");
 }
@@ -161,13 +154,11 @@ int flags_read(const struct usage *usage, int argc, char **argv, const char *arg
     unsigned count = 0;
     int status;
 
-    if (flags_complete_wanted(argc, argv)) {
+    if (flags_complete_wanted(argc, argv))
         return flags_complete(usage, argc, argv);
-    }
     arguments = arguments != NULL ? arguments : none;
-    for (unsigned i = 0; i <= ARGUMENTS_MAX; i++) {
+    for (unsigned i = 0; i <= ARGUMENTS_MAX; i++)
         arguments[i] = NULL;
-    }
     status = values_from_environment(usage->flags);
     while (status == CLI_GO_ON && (found = options_word(&line)) != WORD_END) {
         if (found != WORD_ARGUMENT) {
@@ -180,9 +171,8 @@ int flags_read(const struct usage *usage, int argc, char **argv, const char *arg
             count++;
         }
     }
-    if (used != NULL) {
+    if (used != NULL)
         *used = line.at;
-    }
     return status == CLI_GO_ON ? arguments_check(usage, count, arguments) : status;
 }
 
@@ -205,9 +195,8 @@ bool flags_complete_wanted(int argc, char **argv)
 
 void flags_complete_word(const char *typed, const char *word, const char *help)
 {
-    if (strncmp(word, typed, strlen(typed)) == 0) {
+    if (strncmp(word, typed, strlen(typed)) == 0)
         printf("%s%s%s\n", word, *help != '\0' ? "\t" : "", help);
-    }
 }
 
 /* -- what a value or an argument is called says what it may be */
@@ -241,11 +230,9 @@ static void value_print(const char *before, const char *typed, const char *name,
         choices_print(before, typed, name, len);
         return;
     }
-    for (unsigned i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        if (strlen(known[i].name) == len && memcmp(known[i].name, name, len) == 0) {
+    for (unsigned i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (strlen(known[i].name) == len && memcmp(known[i].name, name, len) == 0)
             puts(known[i].said);
-        }
-    }
 }
 
 static void typed_read(struct typed *typed, int argc, char **argv)
@@ -260,14 +247,12 @@ static void typed_read(struct typed *typed, int argc, char **argv)
     while ((!takes_command || typed->arguments < 2) && (found = options_word(&line)) != WORD_END) {
         typed->arguments += found == WORD_ARGUMENT;
         typed->flag = found == WORD_NO_VALUE ? line.option : NULL;
-        if ((found == WORD_FLAG || found == WORD_HAS_VALUE) && line.word[1] == '-') {
+        if ((found == WORD_FLAG || found == WORD_HAS_VALUE) && line.word[1] == '-')
             typed->given |= 1U << (line.option - line.table);
-        }
     }
     typed->behind = takes_command && typed->arguments == 2 ? line.at - 1 : line.behind;
-    if (takes_command && typed->arguments == 1 && typed->flag == NULL && last[0] != '-') {
+    if (takes_command && typed->arguments == 1 && typed->flag == NULL && last[0] != '-')
         typed->behind = argc - 1;
-    }
     argv[argc - 1] = last;
 }
 
@@ -278,9 +263,8 @@ static void flags_print(const struct typed *typed)
     char word[WORD_SIZE];
 
     for (const struct option *flag = typed->usage->flags; flag->name != NULL; flag++) {
-        if ((typed->given >> (flag - typed->usage->flags) & 1) != 0) {
+        if ((typed->given >> (flag - typed->usage->flags) & 1) != 0)
             continue;
-        }
         snprintf(word, sizeof(word), "--%s", flag->name);
         flags_complete_word(typed->last, word, flag->help);
         if (flag->letter != '\0' && typed->last[1] == '\0') {
@@ -300,9 +284,8 @@ static void argument_print(const struct typed *typed)
         const char *name = at + strspn(at, " [");
         size_t len = strcspn(name, " ].");
 
-        if (len == 0 || strncmp(name, "--", 2) == 0) {
+        if (len == 0 || strncmp(name, "--", 2) == 0)
             return;
-        }
         if (i == typed->arguments || name[len] == '.') {
             value_print("", typed->last, name, len);
             return;
@@ -319,9 +302,8 @@ static void flag_value_print(const struct usage *usage, char *word, size_t len)
 
     options_word(&line);
     snprintf(before, sizeof(before), "%.*s", (int)len, word);
-    if (line.option != NULL && line.option->value != NULL) {
+    if (line.option != NULL && line.option->value != NULL)
         value_print(before, word, line.option->value, strlen(line.option->value));
-    }
 }
 
 static int flags_complete(const struct usage *usage, int argc, char **argv)
@@ -330,17 +312,16 @@ static int flags_complete(const struct usage *usage, int argc, char **argv)
     char *last = argv[argc - 1], *equals = strchr(last, '=');
 
     typed_read(&typed, argc, argv);
-    if (typed.flag != NULL) {
+    if (typed.flag != NULL)
         value_print("", last, typed.flag->value, strlen(typed.flag->value));
-    } else if (typed.behind > 0 && strstr(usage->arguments, "CMD") != NULL) {
+    else if (typed.behind > 0 && strstr(usage->arguments, "CMD") != NULL)
         printf(":command %d\n", argc - typed.behind);
-    } else if (typed.behind > 0 || last[0] != '-') {
+    else if (typed.behind > 0 || last[0] != '-')
         argument_print(&typed);
-    } else if (strncmp(last, "--", 2) == 0 && equals != NULL) {
+    else if (strncmp(last, "--", 2) == 0 && equals != NULL)
         flag_value_print(usage, last, (size_t)(equals - last) + 1);
-    } else {
+    else
         flags_print(&typed);
-    }
     return CLI_OK;
 }
 
@@ -348,9 +329,8 @@ static int flags_complete(const struct usage *usage, int argc, char **argv)
 
 const struct command *command_find(const struct command *commands, const char *name)
 {
-    while (commands->name != NULL && strcmp(commands->name, name) != 0) {
+    while (commands->name != NULL && strcmp(commands->name, name) != 0)
         commands++;
-    }
     return commands->name != NULL ? commands : NULL;
 }
 
@@ -358,9 +338,8 @@ int command_unknown(const char *of, const char *word, const char *const *names)
 {
     const char *near = suggest(word, names);
 
-    if (near != NULL) {
+    if (near != NULL)
         return cli_fail(CLI_USAGE, "unknown command %s%s; did you mean pawl %s%s?", of, word, of, near);
-    }
     return cli_fail(CLI_USAGE, "unknown command %s%s; see pawl %s--help", of, word, of);
 }
 
@@ -370,9 +349,8 @@ int command_run(const struct command *commands, const char *of, int argc, char *
     const char *names[COMMANDS_MAX + 1] = {NULL};
     unsigned count = 0;
 
-    if (command != NULL) {
+    if (command != NULL)
         return command->run(argc, argv);
-    }
     for (command = commands; command->name != NULL && count < COMMANDS_MAX; command++) {
         names[count] = command->name;
         count += command->help != NULL;
@@ -383,20 +361,16 @@ int command_run(const struct command *commands, const char *of, int argc, char *
 
 void command_list(const struct command *commands, int width)
 {
-    for (; commands->name != NULL; commands++) {
-        if (commands->help != NULL) {
+    for (; commands->name != NULL; commands++)
+        if (commands->help != NULL)
             printf("  %-*s  %s\n", width, commands->name, commands->help);
-        }
-    }
 }
 
 void command_complete(const struct command *commands, const char *typed)
 {
-    for (; commands->name != NULL; commands++) {
-        if (commands->help != NULL) {
+    for (; commands->name != NULL; commands++)
+        if (commands->help != NULL)
             flags_complete_word(typed, commands->name, commands->help);
-        }
-    }
 }
 
 /* -- rows that several commands have */
@@ -481,13 +455,11 @@ int environment_check(void)
         size_t len = strcspn(*variable, "=");
         const char *near;
 
-        if (strncmp(*variable, PREFIX, PREFIX_LEN) != 0) {
+        if (strncmp(*variable, PREFIX, PREFIX_LEN) != 0)
             continue;
-        }
         memcpy(name, *variable, len < sizeof(name) ? len : sizeof(name) - 1);
-        if (is_known_variable(name)) {
+        if (is_known_variable(name))
             continue;
-        }
         near = suggest(name, known_variables);
         return cli_fail(CLI_CONFIG, "the environment has %s, which no program of Pawl knows; %s%s", name,
                         near != NULL ? "did you mean " : "unset it", near != NULL ? near : "");
@@ -500,19 +472,16 @@ char **environment_without(const char *const *beginnings, size_t room)
     size_t count = 0, kept = 0;
     char **copy;
 
-    while (environ[count] != NULL) {
+    while (environ[count] != NULL)
         count++;
-    }
     copy = cli_alloc((count + room + 1) * sizeof(*copy));
     for (size_t i = 0; i < count; i++) {
         const char *const *at = beginnings;
 
-        while (*at != NULL && strncmp(environ[i], *at, strlen(*at)) != 0) {
+        while (*at != NULL && strncmp(environ[i], *at, strlen(*at)) != 0)
             at++;
-        }
-        if (*at == NULL) {
+        if (*at == NULL)
             copy[kept++] = environ[i];
-        }
     }
     memset(copy + kept, 0, (room + 1) * sizeof(*copy));
     return copy;
@@ -544,20 +513,17 @@ static bool wants_env(int argc, char **argv)
     const char *output = getenv("PAWL_OUTPUT");
     enum options_word found;
 
-    while ((found = options_word(&line)) != WORD_END) {
+    while ((found = options_word(&line)) != WORD_END)
         output = found == WORD_FLAG ? line.value : found == WORD_NO_VALUE ? NULL : output;
-    }
     return output != NULL && strcmp(output, "env") == 0;
 }
 
 static int command_of(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
-        for (int k = 0; k < (int)(sizeof(assigning) / sizeof(assigning[0])); k++) {
-            if (strcmp(argv[i], assigning[k].command) == 0) {
+        for (int k = 0; k < (int)(sizeof(assigning) / sizeof(assigning[0])); k++)
+            if (strcmp(argv[i], assigning[k].command) == 0)
                 return k;
-            }
-        }
     }
     return -1;
 }
@@ -568,9 +534,8 @@ void environment_failure(int argc, char **argv, int status)
     /* Asking again with the same lease_id is the way on when the end is not known. */
     bool is_over = status != CLI_UNREACHABLE && status != CLI_USAGE;
 
-    if (command < 0) {
+    if (command < 0)
         return;
-    }
     if (!assigning[command].of_its_hold || status == STATUS_LOST) {
         printf("unset %s%s; ", assigning[command].variables,
                is_over && strcmp(assigning[command].command, "acquire") == 0 ? " PAWL_LEASE_ID" : "");
@@ -591,20 +556,17 @@ static unsigned distance(const char *a, size_t a_len, const char *b, size_t b_le
 {
     unsigned slips[WORD_MAX + 1][WORD_MAX + 1];
 
-    for (unsigned i = 0; i <= a_len; i++) {
+    for (unsigned i = 0; i <= a_len; i++)
         slips[i][0] = i;
-    }
-    for (unsigned j = 0; j <= b_len; j++) {
+    for (unsigned j = 0; j <= b_len; j++)
         slips[0][j] = j;
-    }
     for (size_t i = 1; i <= a_len; i++) {
         for (size_t j = 1; j <= b_len; j++) {
             unsigned best = slips[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
 
             best = least(best, least(slips[i - 1][j], slips[i][j - 1]) + 1);
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
                 best = least(best, slips[i - 2][j - 2] + 1);
-            }
             slips[i][j] = best;
         }
     }

@@ -69,12 +69,10 @@ static int front_flags(int argc, char **argv, int *used)
         .name = "", .arguments = "", .examples = "", .summary = "", .flags = flags, .order = FLAGS_FIRST};
     int status = flags_read(&usage, argc, argv, NULL, used);
 
-    if (lease_url != NULL) {
+    if (lease_url != NULL)
         setenv("PAWL_LEASE_URL", lease_url, 1);
-    }
-    if (gateway_url != NULL) {
+    if (gateway_url != NULL)
         setenv("PAWL_GATEWAY_URL", gateway_url, 1);
-    }
     return status;
 }
 
@@ -86,9 +84,8 @@ static int complete(int argc, char **argv)
     int at = 1;
     int status = argc > 2 ? front_flags(argc - 1, argv, &at) : CLI_GO_ON;
 
-    if (argc < 2 || status != CLI_GO_ON) {
+    if (argc < 2 || status != CLI_GO_ON)
         return CLI_OK;
-    }
     if (at < argc - 1) {
         argv[at - 1] = argv[at];
         argv[at] = mark;
@@ -101,9 +98,8 @@ static int complete(int argc, char **argv)
 /* What was said must have arrived: a full disk behind stdout is a failure. */
 static int flushed(int status)
 {
-    if (fflush(stdout) != 0 || ferror(stdout)) {
+    if (fflush(stdout) != 0 || ferror(stdout))
         return status == CLI_OK ? cli_fail(CLI_REFUSED, "the output could not be written") : status;
-    }
     return status;
 }
 
@@ -115,29 +111,23 @@ int main(int argc, char **argv)
     /* A line in one piece: what a command says meanwhile must not come to stand within it. */
     setvbuf(stderr, NULL, _IOLBF, BUFSIZ);
     if (argc > 1 &&
-        (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)) {
+        (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0))
         return flushed(print_help());
-    }
     if (argc > 1 && strcmp(argv[1], "--version") == 0) {
         printf("pawl %s\n", PAWL_VERSION);
         return flushed(CLI_OK);
     }
-    if (argc > 1 && strcmp(argv[1], FLAGS_COMPLETE) == 0) {
+    if (argc > 1 && strcmp(argv[1], FLAGS_COMPLETE) == 0)
         return flushed(complete(argc - 1, argv + 1));
-    }
     status = environment_check();
-    if (status != CLI_GO_ON && argc > 1 && strcmp(argv[1], "run") == 0) {
+    if (status != CLI_GO_ON && argc > 1 && strcmp(argv[1], "run") == 0)
         return 125; /* what pawl run says of itself: the other statuses are its command's */
-    }
-    if (status == CLI_GO_ON) {
+    if (status == CLI_GO_ON)
         status = front_flags(argc, argv, &used);
-    }
-    if (status == CLI_GO_ON && used >= argc) {
+    if (status == CLI_GO_ON && used >= argc)
         status = cli_fail(CLI_USAGE, "missing argument: COMMAND; see pawl --help");
-    }
     status = status == CLI_GO_ON ? command_run(commands, "", argc - used, argv + used) : status;
-    if (status != CLI_OK) {
+    if (status != CLI_OK)
         environment_failure(argc, argv, status);
-    }
     return flushed(status);
 }

@@ -33,11 +33,9 @@ static const struct {
 
 static bool is_deceptive(uint32_t character)
 {
-    for (unsigned i = 0; i < sizeof(deceptive) / sizeof(deceptive[0]); i++) {
-        if (character >= deceptive[i].first && character <= deceptive[i].last) {
+    for (unsigned i = 0; i < sizeof(deceptive) / sizeof(deceptive[0]); i++)
+        if (character >= deceptive[i].first && character <= deceptive[i].last)
             return true;
-        }
-    }
     return false;
 }
 
@@ -47,11 +45,10 @@ void print_safe(FILE *out, struct bytes text)
         uint32_t character = 0;
         size_t len = utf8_decode(text, &character);
 
-        if (len == 0 || is_deceptive(character)) {
+        if (len == 0 || is_deceptive(character))
             fputc('?', out);
-        } else {
+        else
             fwrite(text.at, 1, len, out);
-        }
         len = len > 0 ? len : 1;
         text = (struct bytes){text.at + len, text.len - len};
     }
@@ -61,13 +58,11 @@ void print_safe(FILE *out, struct bytes text)
 void print_env(const char *key, struct bytes value)
 {
     printf("%s='", key);
-    for (size_t i = 0; i < value.len; i++) {
-        if (value.at[i] == '\'') {
+    for (size_t i = 0; i < value.len; i++)
+        if (value.at[i] == '\'')
             fputs("'\\''", stdout);
-        } else {
+        else
             putchar(value.at[i]);
-        }
-    }
     puts("'");
 }
 
@@ -105,15 +100,14 @@ void print_duration(char buf[PRINT_DURATION_SIZE], int64_t ms)
 {
     int64_t s = ms / 1000;
 
-    if (ms < 10000) {
+    if (ms < 10000)
         snprintf(buf, PRINT_DURATION_SIZE, "%" PRId64 ".%" PRId64 " s", s, ms % 1000 / 100);
-    } else if (s < 60) {
+    else if (s < 60)
         snprintf(buf, PRINT_DURATION_SIZE, "%" PRId64 " s", s);
-    } else if (s < 3600) {
+    else if (s < 3600)
         snprintf(buf, PRINT_DURATION_SIZE, "%" PRId64 " m %" PRId64 " s", s / 60, s % 60);
-    } else {
+    else
         snprintf(buf, PRINT_DURATION_SIZE, "%" PRId64 " h %" PRId64 " m", s / 3600, s % 3600 / 60);
-    }
 }
 
 struct bytes print_number(char buf[PRINT_NUMBER_SIZE], int64_t number)
@@ -140,9 +134,8 @@ void print_table_add(struct print_table *table, struct bytes text)
 {
     char *cell = cli_alloc(text.len + 1);
 
-    if (text.len > 0) {
+    if (text.len > 0)
         memcpy(cell, text.at, text.len);
-    }
     cell[text.len] = '\0';
     if (table->count == table->size) {
         table->size = table->size > 0 ? table->size * 2 : 64;
@@ -172,13 +165,12 @@ static void print_row(const struct print_table *table, const char *const *cells,
         bool last = i + 1 == table->columns;
 
         print_safe(stdout, bytes_of(cells[i]));
-        if (last) {
+        if (last)
             putchar('\n');
-        } else if (widths == NULL) {
+        else if (widths == NULL)
             putchar('\t');
-        } else {
+        else
             printf("%*s", (int)(widths[i] - places(cells[i]) + GAP), "");
-        }
     }
 }
 
@@ -186,33 +178,28 @@ static void print_aligned(const struct print_table *table)
 {
     size_t widths[PRINT_COLUMNS_MAX];
 
-    for (unsigned i = 0; i < table->columns; i++) {
+    for (unsigned i = 0; i < table->columns; i++)
         widths[i] = places(table->head[i]);
-    }
     for (size_t i = 0; i < table->count; i++) {
         size_t width = places(table->cells[i]);
 
         widths[i % table->columns] = width > widths[i % table->columns] ? width : widths[i % table->columns];
     }
     print_row(table, table->head, widths);
-    for (size_t i = 0; i < table->count; i += table->columns) {
+    for (size_t i = 0; i < table->count; i += table->columns)
         print_row(table, (const char *const *)&table->cells[i], widths);
-    }
 }
 
 void print_table_end(struct print_table *table)
 {
     assert(table->count % table->columns == 0);
-    if (isatty(STDOUT_FILENO)) {
+    if (isatty(STDOUT_FILENO))
         print_aligned(table);
-    } else {
-        for (size_t i = 0; i < table->count; i += table->columns) {
+    else
+        for (size_t i = 0; i < table->count; i += table->columns)
             print_row(table, (const char *const *)&table->cells[i], NULL);
-        }
-    }
-    for (size_t i = 0; i < table->count; i++) {
+    for (size_t i = 0; i < table->count; i++)
         free(table->cells[i]);
-    }
     free(table->cells);
     table->cells = NULL;
     table->count = table->size = 0;

@@ -26,11 +26,9 @@ static const struct secret secrets[] = {
 
 static const char *variable_of(const char *header)
 {
-    for (unsigned i = 0; i < sizeof(secrets) / sizeof(secrets[0]); i++) {
-        if (strcasecmp(secrets[i].header, header) == 0) {
+    for (unsigned i = 0; i < sizeof(secrets) / sizeof(secrets[0]); i++)
+        if (strcasecmp(secrets[i].header, header) == 0)
             return secrets[i].variable;
-        }
-    }
     return NULL;
 }
 
@@ -58,9 +56,8 @@ static void print_headers(FILE *out, const struct http_client_request *request)
     for (unsigned i = 0; i < HTTP_CLIENT_HEADERS_MAX && header[i].name != NULL; i++) {
         const char *variable = variable_of(header[i].name);
 
-        if (header[i].value.len == 0) {
+        if (header[i].value.len == 0)
             continue;
-        }
         typed = typed || strcasecmp(header[i].name, "Content-Type") == 0;
         if (variable != NULL) {
             fprintf(out, " -H \"%s: $%s\"", header[i].name, variable);
@@ -173,9 +170,8 @@ int request_service(struct request *request, enum request_service to, const char
                         request->flag);
     }
     url_add(request, base, BYTES(""), '\0');
-    for (size_t len = strlen(request->url); request->url[len - 1] == '/'; len--) {
+    for (size_t len = strlen(request->url); request->url[len - 1] == '/'; len--)
         request->url[len - 1] = '\0';
-    }
     url_add(request, path, BYTES(""), '\0');
     return CLI_GO_ON;
 }
@@ -223,9 +219,8 @@ int request_resource(struct request *request, const char *base, const char *key)
     int status = request_service(request, REQUEST_GATEWAY, base, "/v1/resources/");
 
     request->name = key;
-    if (status != CLI_GO_ON) {
+    if (status != CLI_GO_ON)
         return status;
-    }
     before = strlen(request->url);
     url_add(request, "", bytes_of(key), '/');
     wrong = resource_key_from_path(bytes_of(request->url + before), buf, &decoded, &lease);
@@ -265,9 +260,8 @@ void request_take(struct request *request, const struct http_client_answer *answ
 {
     answer_drop(request);
     request->answer = *answer;
-    if (answer->body != NULL) {
+    if (answer->body != NULL)
         request->json = json_parse((struct bytes){answer->body, answer->len}, JSON_LEVELS, NULL);
-    }
 }
 
 void request_done(struct request *request)
@@ -321,9 +315,8 @@ static bool has_all(const struct json *json, const char *needs)
     for (size_t len; *needs != '\0'; needs += len + (needs[len] == ' ')) {
         len = strcspn(needs, " ");
         snprintf(name, sizeof(name), "%.*s", (int)len, needs);
-        if (json_get_int(json, name, &unused) == JSON_ABSENT) {
+        if (json_get_int(json, name, &unused) == JSON_ABSENT)
             return false;
-        }
     }
     return true;
 }
@@ -346,9 +339,8 @@ static bool items_are_of_leases(const struct json *json)
         const struct json *item = json_list_object(json, "items", i);
         struct bytes lease = {NULL, 0};
 
-        if (item != NULL && json_get_text(item, "lease", &lease) == JSON_FOUND && !name_is_lease(lease)) {
+        if (item != NULL && json_get_text(item, "lease", &lease) == JSON_FOUND && !name_is_lease(lease))
             return false;
-        }
     }
     return true;
 }
@@ -357,9 +349,8 @@ static bool has_good_json(const struct request *request)
 {
     const struct json *json = request->json;
 
-    if (json == NULL || request->wants == REQUEST_RELEASED) {
+    if (json == NULL || request->wants == REQUEST_RELEASED)
         return json != NULL && request_int(json, "holds") > 0;
-    }
     if (request->wants == REQUEST_GRANT) {
         return bytes_are(request_text(json, "lease"), request->name) && request_int(json, "token") > 0 &&
                request_text(json, "fencing_token").len > 0 &&
@@ -409,15 +400,12 @@ enum request_worth request_worth(const struct request *request)
     const struct http_client_answer *answer = &request->answer;
     enum problem problem = problem_find(request_text(request->json, "code"));
 
-    if (is_2xx(request)) {
+    if (is_2xx(request))
         return REQUEST_CERTAIN;
-    }
-    if (answer->status == 500 || answer->status == 504) {
+    if (answer->status == 500 || answer->status == 504)
         return REQUEST_IN_DOUBT;
-    }
-    if (problem == PROBLEM_NONE && answer->status > 500 && answer->status != 503) {
+    if (problem == PROBLEM_NONE && answer->status > 500 && answer->status != 503)
         return REQUEST_IN_DOUBT; /* a later version's code: only 4xx and 503 are said of what was not done */
-    }
     return problem != PROBLEM_NONE && problem_info(problem)->exit_status == STATUS_LOST ? REQUEST_CERTAIN
                                                                                         : REQUEST_REFUSED;
 }
@@ -442,14 +430,12 @@ enum http_client_outcome request_try(struct request *request)
 {
     enum http_client_outcome outcome;
 
-    if (request->trace) {
+    if (request->trace)
         trace_curl(stderr, &request->http, request->body_from);
-    }
     outcome = try_once(request);
     if (request->repeat == REQUEST_ONCE || outcome == HTTP_CLIENT_NOT_SENT ||
-        (outcome == HTTP_CLIENT_ANSWERED && request_worth(request) != REQUEST_IN_DOUBT)) {
+        (outcome == HTTP_CLIENT_ANSWERED && request_worth(request) != REQUEST_IN_DOUBT))
         return outcome;
-    }
     request->repeated = true;
     outcome = try_once(request);
     if (outcome == HTTP_CLIENT_ANSWERED && request_worth(request) == REQUEST_REFUSED) {
@@ -510,11 +496,9 @@ static const char *what_of(const struct request *request, char buf[WHAT_SIZE])
 /* A read changes nothing, whatever became of it; but a fenced one keeps older writes from landing. */
 static bool changes_nothing(const struct http_client_request *request)
 {
-    for (unsigned i = 0; i < HTTP_CLIENT_HEADERS_MAX && request->headers[i].name != NULL; i++) {
-        if (strcmp(request->headers[i].name, "Fencing-Token") == 0 && request->headers[i].value.len > 0) {
+    for (unsigned i = 0; i < HTTP_CLIENT_HEADERS_MAX && request->headers[i].name != NULL; i++)
+        if (strcmp(request->headers[i].name, "Fencing-Token") == 0 && request->headers[i].value.len > 0)
             return false;
-        }
-    }
     return strcmp(request->method, "GET") == 0;
 }
 
@@ -561,9 +545,8 @@ static int status_of(unsigned http_status, struct bytes code)
 {
     enum problem problem = problem_find(code);
 
-    if (problem != PROBLEM_NONE) {
+    if (problem != PROBLEM_NONE)
         return problem_info(problem)->exit_status;
-    }
     return http_status >= 500 ? CLI_UNREACHABLE : CLI_REFUSED;
 }
 
@@ -597,14 +580,12 @@ static int tell_refusal(const struct request *request)
     bool refused = status != CLI_UNREACHABLE && !in_doubt;
     char what[WHAT_SIZE], advice[SENTENCE_SIZE];
 
-    if (request->output == OUTPUT_JSON) {
+    if (request->output == OUTPUT_JSON)
         refusal_show(request, refused ? "refused" : doubt_word(doubt));
-    }
-    if (refused) {
+    if (refused)
         fputs("pawl: ", stderr);
-    } else {
+    else
         doubt_say(doubt);
-    }
     print_safe(stderr, bytes_of(what_of(request, what)));
     fputs(": ", stderr);
     print_safe(stderr, request_text(request->json, "title"));

@@ -54,11 +54,9 @@ int resolve_check(struct call *call)
                                                        "characters of A-Z a-z 0-9 _ -, as the list tells it"},
     };
 
-    for (unsigned i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
-        if (rules[i].is_wrong) {
+    for (unsigned i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+        if (rules[i].is_wrong)
             return cli_fail(CLI_USAGE, "%s; see pawl resolve --help", rules[i].what);
-        }
-    }
     if (changes(g) && !g->yes && !isatty(STDIN_FILENO)) {
         return cli_fail(CLI_USAGE,
                         "a stale write can land if this is wrong: say --yes, or do it in a terminal");
@@ -108,9 +106,8 @@ static void doubt_print(const struct json *json, size_t open)
     for (size_t i = 0; i < count; i++) {
         const struct json *item = json_list_object(json, "gateways", i);
 
-        if (item != NULL) {
+        if (item != NULL)
             show_row(&table, doubts, item);
-        }
     }
     print_table_end(&table);
     fflush(stdout);
@@ -134,11 +131,10 @@ static int doubt_show(struct call *call)
     int status = request_service(&request, REQUEST_GATEWAY, call->given.gateway_url, "/v1/gateways/doubt");
 
     status = status == CLI_GO_ON ? request_send(&request) : status;
-    if (status == CLI_GO_ON && call->given.output == OUTPUT_JSON) {
+    if (status == CLI_GO_ON && call->given.output == OUTPUT_JSON)
         puts(request.answer.body);
-    } else if (status == CLI_GO_ON) {
+    else if (status == CLI_GO_ON)
         doubt_print(request.json, call->shown);
-    }
     request_done(&request);
     return status;
 }
@@ -149,14 +145,12 @@ static int resolve_show(struct call *call)
     bool is_text = call->given.output == OUTPUT_TEXT;
     int status = verb_list(call, intents + (call->name != NULL), list_address); /* its name is in no row */
 
-    if (call->shown > 0 && is_text) {
+    if (call->shown > 0 && is_text)
         print_table_end(&call->table);
-    }
-    if (status == CLI_GO_ON && call->name == NULL) {
+    if (status == CLI_GO_ON && call->name == NULL)
         status = doubt_show(call);
-    } else if (status == CLI_GO_ON && call->shown == 0 && is_text) {
+    else if (status == CLI_GO_ON && call->shown == 0 && is_text)
         fprintf(stderr, "%s: nothing is open\n", call->name);
-    }
     return status;
 }
 
@@ -209,13 +203,12 @@ static void tell_resolved(const struct call *call, const struct json *json)
     const char *id = call->given.id;
     int64_t sending = request_int(json, "sending");
 
-    if (id == NULL) {
+    if (id == NULL)
         printf("%s: %" PRId64 " closed\n", call->name, request_int(json, "resolved"));
-    } else if (request_int(json, "resolved") > 0) {
+    else if (request_int(json, "resolved") > 0)
         printf("%s: intent %s is closed\n", call->name, id);
-    } else {
+    else
         cli_fail(CLI_REFUSED, "%s: intent %s was not closed", call->name, id);
-    }
     if (sending > 0) {
         cli_hint("%" PRId64
                  " still being sent: a gateway may yet tell the end. If that gateway is dead, say so first "
@@ -253,13 +246,12 @@ static int resolve_send(const struct call *call)
 
     status = status == CLI_GO_ON ? request_send(&request) : status;
     if (status == CLI_GO_ON) {
-        if (g->output == OUTPUT_JSON) {
+        if (g->output == OUTPUT_JSON)
             puts(request.answer.body);
-        } else if (g->gateway != NULL) {
+        else if (g->gateway != NULL)
             tell_dead(call, request.json);
-        } else {
+        else
             tell_resolved(call, request.json);
-        }
         /* Only what was meant and is closed has been resolved. */
         status = g->id != NULL && request_int(request.json, "resolved") == 0 ? CLI_REFUSED : CLI_OK;
     }
@@ -273,9 +265,8 @@ int resolve_all(struct call *call)
     bool shows = g->gateway == NULL && !(changes(g) && (g->yes || g->output == OUTPUT_JSON));
     int status = shows ? resolve_show(call) : CLI_GO_ON;
 
-    if (status != CLI_GO_ON || !changes(g)) {
+    if (status != CLI_GO_ON || !changes(g))
         return status == CLI_GO_ON ? CLI_OK : status;
-    }
     status = g->yes ? CLI_GO_ON : resolve_confirm(call);
     return status == CLI_GO_ON ? resolve_send(call) : status;
 }

@@ -21,17 +21,13 @@ enum { LOCK_PAUSE_MS = 5, LOCK_TRIES = 200 };
 /* What ends the line in a file is no part of the secret. */
 static int take(const char *what, const char *source, const char *text, size_t len, char buf[SECRET_SIZE])
 {
-    while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r')) {
+    while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r'))
         len--;
-    }
-    if (len == 0 || len >= SECRET_SIZE) {
+    if (len == 0 || len >= SECRET_SIZE)
         return cli_fail(CLI_USAGE, "%s has no %s in it", source, what);
-    }
-    for (size_t i = 0; i < len; i++) {
-        if ((unsigned char)text[i] <= ' ' || (unsigned char)text[i] >= 0x7f) {
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)text[i] <= ' ' || (unsigned char)text[i] >= 0x7f)
             return cli_fail(CLI_USAGE, "%s has something else than a %s in it", source, what);
-        }
-    }
     memcpy(buf, text, len);
     buf[len] = '\0';
     return CLI_GO_ON;
@@ -44,9 +40,8 @@ static int read_file(const char *what, const char *file, char buf[SECRET_SIZE])
     char *text = options_read_file(file, SECRET_SIZE, &len, why, sizeof(why));
     int status;
 
-    if (text == NULL) {
+    if (text == NULL)
         return cli_fail(CLI_USAGE, "the %s cannot be read: %s", what, why);
-    }
     status = take(what, file, text, len, buf);
     explicit_bzero(text, len);
     free(text);
@@ -58,9 +53,8 @@ static int read_either(const char *what, const char *file, const char *variable,
 {
     const char *value = getenv(variable);
 
-    if (file != NULL) {
+    if (file != NULL)
         return read_file(what, file, buf);
-    }
     if (value == NULL || *value == '\0') {
         cli_fail(CLI_USAGE, "a %s is needed: set %s, or name its file with %s", what, variable, flag);
         cli_hint("eval \"$(pawl acquire NAME -o env)\" sets it.");
@@ -74,9 +68,8 @@ static int regular_check(const char *file)
 {
     struct stat status;
 
-    if (file == NULL || lstat(file, &status) != 0 || S_ISREG(status.st_mode)) {
+    if (file == NULL || lstat(file, &status) != 0 || S_ISREG(status.st_mode))
         return CLI_GO_ON;
-    }
     return cli_fail(CLI_USAGE, "--lease-id-file %s is no regular file: name one, or a new one", file);
 }
 
@@ -84,14 +77,12 @@ int secret_lease_id(const char *file, char buf[SECRET_SIZE])
 {
     int status = regular_check(file);
 
-    if (status != CLI_GO_ON) {
+    if (status != CLI_GO_ON)
         return status;
-    }
     status = read_either("lease_id", file, "PAWL_LEASE_ID", "--lease-id-file", buf);
 
-    if (status == CLI_GO_ON && !name_is_lease_id(bytes_of(buf))) {
+    if (status == CLI_GO_ON && !name_is_lease_id(bytes_of(buf)))
         return cli_fail(CLI_USAGE, "the lease_id given is none: 22 to 64 characters of A-Z a-z 0-9 _ -");
-    }
     return status;
 }
 
@@ -119,17 +110,14 @@ static bool file_has_something(const char *file)
 int secret_propose(const char *file, char buf[SECRET_SIZE], enum secret_origin *origin)
 {
     *origin = SECRET_NEW;
-    if (regular_check(file) != CLI_GO_ON) {
+    if (regular_check(file) != CLI_GO_ON)
         return CLI_USAGE;
-    }
-    if (file != NULL && file_has_something(file)) {
+    if (file != NULL && file_has_something(file))
         *origin = SECRET_FILE;
-    } else if (file == NULL && is_set("PAWL_LEASE_ID")) {
+    else if (file == NULL && is_set("PAWL_LEASE_ID"))
         *origin = is_set("PAWL_TOKEN") ? SECRET_LEFTOVER : SECRET_PROPOSED;
-    }
-    if (*origin != SECRET_NEW) {
+    if (*origin != SECRET_NEW)
         return secret_lease_id(file, buf);
-    }
     name_new_lease_id(buf);
     return CLI_GO_ON;
 }
@@ -160,9 +148,8 @@ static int folder_lock(const char *file)
 
 static void folder_unlock(int fd)
 {
-    if (fd >= 0) {
+    if (fd >= 0)
         close(fd);
-    }
 }
 
 /* "": there is none. */
@@ -179,16 +166,13 @@ static int keep_new(const char *file, const char *lease_id)
     int fd = len > 0 && (size_t)len < sizeof(fresh) ? mkostemp(fresh, O_CLOEXEC) : -1; /* 0600, mkstemp(3) */
     bool whole = fd >= 0 && write_all(fd, bytes_of(lease_id)) && write_all(fd, BYTES("\n")) && fsync(fd) == 0;
 
-    if (fd >= 0 && close(fd) != 0) {
+    if (fd >= 0 && close(fd) != 0)
         whole = false;
-    }
-    if (whole && rename(fresh, file) == 0) {
+    if (whole && rename(fresh, file) == 0)
         return CLI_GO_ON;
-    }
     cli_fail(CLI_REFUSED, "the lease_id cannot be kept in %s: %s", file, strerror(errno));
-    if (fd >= 0) {
+    if (fd >= 0)
         unlink(fresh);
-    }
     return CLI_REFUSED;
 }
 
@@ -198,11 +182,10 @@ int secret_keep(const char *file, const char *before, char lease_id[SECRET_SIZE]
     char now[SECRET_SIZE];
     int status = read_now(file, now);
 
-    if (status == CLI_GO_ON && now[0] != '\0' && strcmp(now, before) != 0) {
+    if (status == CLI_GO_ON && now[0] != '\0' && strcmp(now, before) != 0)
         memcpy(lease_id, now, sizeof(now));
-    } else if (status == CLI_GO_ON) {
+    else if (status == CLI_GO_ON)
         status = keep_new(file, lease_id);
-    }
     explicit_bzero(now, sizeof(now));
     folder_unlock(lock);
     return status;
@@ -213,9 +196,8 @@ void secret_forget(const char *file, const char *lease_id)
     int lock = folder_lock(file);
     char now[SECRET_SIZE];
 
-    if (read_now(file, now) == CLI_GO_ON && strcmp(now, lease_id) == 0) {
+    if (read_now(file, now) == CLI_GO_ON && strcmp(now, lease_id) == 0)
         unlink(file);
-    }
     explicit_bzero(now, sizeof(now));
     folder_unlock(lock);
 }

@@ -18,9 +18,8 @@ static const struct json *owner_of(const struct json *item, const char **member)
     char list[LIST_SIZE];
     enum json_found found;
 
-    if (dot == NULL) {
+    if (dot == NULL)
         return item;
-    }
     snprintf(list, sizeof(list), "%.*s", (int)(dot - *member), *member);
     *member = dot + 1;
     return json_list_count(item, list, &found) > 0 ? json_list_object(item, list, 0) : NULL;
@@ -64,17 +63,15 @@ static struct bytes cell(const struct show_column *column, const struct json *it
     case SHOW_TEXT_OR_DASH: return text.len > 0 ? text : BYTES("-");
     case SHOW_NUMBER_OR_DASH: return request_int(owner, member) > 0 ? text : BYTES("-");
     case SHOW_DURATION:
-        if (isatty(STDOUT_FILENO) == 0) {
+        if (isatty(STDOUT_FILENO) == 0)
             return text; /* for programs: milliseconds */
-        }
         print_duration(buf, request_int(owner, member));
         break;
     case SHOW_TIME:
     case SHOW_SECONDS: print_time(buf, request_int(owner, member)); break;
     }
-    if (column->kind == SHOW_SECONDS && strchr(buf, '.') != NULL) {
+    if (column->kind == SHOW_SECONDS && strchr(buf, '.') != NULL)
         memcpy(strchr(buf, '.'), "Z", sizeof("Z"));
-    }
     return bytes_of(buf);
 }
 
@@ -82,44 +79,36 @@ static struct bytes cell(const struct show_column *column, const struct json *it
 
 void show_head(struct print_table *table, const struct show_column *columns)
 {
-    for (table->columns = 0; columns->member != NULL; columns++) {
-        if (columns->head != NULL) {
+    for (table->columns = 0; columns->member != NULL; columns++)
+        if (columns->head != NULL)
             table->head[table->columns++] = columns->head;
-        }
-    }
 }
 
 void show_row(struct print_table *table, const struct show_column *columns, const struct json *item)
 {
     char buf[CELL_SIZE];
 
-    for (; columns->member != NULL; columns++) {
-        if (columns->head != NULL) {
+    for (; columns->member != NULL; columns++)
+        if (columns->head != NULL)
             print_table_add(table, cell(columns, item, buf));
-        }
-    }
 }
 
 void show_env(const struct show_column *columns, const struct json *item)
 {
     char buf[CELL_SIZE];
 
-    for (; columns->member != NULL; columns++) {
-        if (columns->variable != NULL) {
+    for (; columns->member != NULL; columns++)
+        if (columns->variable != NULL)
             print_env(columns->variable, value(columns, item, buf));
-        }
-    }
 }
 
 void show_env_line(const struct show_column *columns, const struct json *item)
 {
     char buf[CELL_SIZE];
 
-    for (; columns->member != NULL; columns++) {
-        if (columns->variable != NULL) {
+    for (; columns->member != NULL; columns++)
+        if (columns->variable != NULL)
             print_env_word(columns->variable, value(columns, item, buf));
-        }
-    }
     putchar('\n');
 }
 
@@ -148,17 +137,15 @@ void show_event_line(const struct json *item)
         struct bytes text = column->head != NULL ? cell(column, item, buf) : BYTES("");
         int gap = widths[at] > (int)text.len ? widths[at] - (int)text.len : 0;
 
-        if (column->head == NULL) {
+        if (column->head == NULL)
             continue;
-        }
         print_safe(stdout, text);
-        if (++at == EVENT_COLUMNS) {
+        if (++at == EVENT_COLUMNS)
             putchar('\n');
-        } else if (aligned) {
+        else if (aligned)
             printf("%*s", gap + 2, "");
-        } else {
+        else
             putchar('\t');
-        }
     }
 }
 
@@ -192,19 +179,16 @@ void show_look(FILE *out, const struct json *look)
     print_safe(out, request_text(look, "lease"));
     fprintf(out, " is ");
     print_safe(out, request_text(look, "state"));
-    if (request_int(look, "token") > 0) {
+    if (request_int(look, "token") > 0)
         fprintf(out, ", last token %" PRId64, request_int(look, "token"));
-    }
-    if (request_int(look, "waiting") > 0) {
+    if (request_int(look, "waiting") > 0)
         fprintf(out, ", %" PRId64 " waiting", request_int(look, "waiting"));
-    }
     fputc('\n', out);
     for (size_t i = 0; i < count; i++) {
         const struct json *holder = json_list_object(look, "holders", i);
 
-        if (holder != NULL) {
+        if (holder != NULL)
             show_holder(out, holder);
-        }
     }
 }
 

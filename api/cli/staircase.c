@@ -76,9 +76,8 @@ static void canvas_paint(struct canvas *canvas, unsigned row, unsigned column, u
 static void canvas_paint_text(struct canvas *canvas, unsigned row, unsigned column, const char *text,
                               enum colour colour)
 {
-    for (; *text != '\0'; text++, column++) {
+    for (; *text != '\0'; text++, column++)
         canvas_paint(canvas, row, column, *text >= ' ' && *text < 0x7f ? (unsigned)*text : '?', colour);
-    }
 }
 
 /* -- writing out */
@@ -89,9 +88,8 @@ static void canvas_write(FILE *out, const struct canvas *canvas)
         const struct cell *cells = &canvas->cells[row * canvas->width];
         unsigned end = canvas->width, colour = PLAIN;
 
-        while (end > 0 && cells[end - 1].glyph == ' ') {
+        while (end > 0 && cells[end - 1].glyph == ' ')
             end--;
-        }
         for (unsigned column = 0; column < end; column++) {
             unsigned glyph = cells[column].glyph;
 
@@ -99,11 +97,10 @@ static void canvas_write(FILE *out, const struct canvas *canvas)
                 colour = cells[column].colour;
                 fprintf(out, "\033[%sm", colours[colour]);
             }
-            if (glyph < GLYPH_END && (canvas->style & STAIR_UNICODE)) {
+            if (glyph < GLYPH_END && (canvas->style & STAIR_UNICODE))
                 fputs(glyphs[glyph].unicode, out);
-            } else {
+            else
                 fputc(glyph < GLYPH_END ? glyphs[glyph].plain : (int)glyph, out);
-            }
         }
         fputs(colour != PLAIN ? "\033[0m\n" : "\n", out);
     }
@@ -142,9 +139,8 @@ static unsigned level_of_token(const struct picture *p, int64_t token)
 {
     unsigned level = 0;
 
-    while (level < p->grants && p->grant[level].token <= token) {
+    while (level < p->grants && p->grant[level].token <= token)
         level++;
-    }
     return level;
 }
 
@@ -152,9 +148,8 @@ static unsigned level_at(const struct picture *p, unsigned column)
 {
     unsigned level = 0;
 
-    while (level < p->grants && column_of(p, p->grant[level].at_ms) <= column) {
+    while (level < p->grants && column_of(p, p->grant[level].at_ms) <= column)
         level++;
-    }
     return level;
 }
 
@@ -162,9 +157,8 @@ static unsigned lane_of(const struct picture *p, const char *holder)
 {
     unsigned lane = 0;
 
-    while (lane < p->lanes && strcmp(p->holders[lane], holder) != 0) {
+    while (lane < p->lanes && strcmp(p->holders[lane], holder) != 0)
         lane++;
-    }
     return lane;
 }
 
@@ -210,9 +204,8 @@ static void paint_lane(struct picture *p, unsigned lane)
     for (size_t i = 0; i <= p->count; i++) {
         unsigned until = i < p->count ? column_of(p, p->events[i].at_ms) : MARGIN + p->columns;
 
-        for (; column < until; column++) {
+        for (; column < until; column++)
             canvas_paint(&p->canvas, lane, column, state, colour);
-        }
         state = i < p->count ? lane_after(p->holders[lane], &p->events[i], state, &stale) : state;
     }
 }
@@ -223,11 +216,9 @@ static void paint_waits(struct picture *p, const struct stair_event *event)
     static const char waits[] = "waits";
     unsigned lane = lane_of(p, event->holder), at = column_of(p, event->at_ms) + 1;
 
-    for (unsigned column = at; column < at + sizeof(waits); column++) {
-        if (column >= p->canvas.width || p->canvas.cells[lane * p->canvas.width + column].glyph != WAITS) {
+    for (unsigned column = at; column < at + sizeof(waits); column++)
+        if (column >= p->canvas.width || p->canvas.cells[lane * p->canvas.width + column].glyph != WAITS)
             return;
-        }
-    }
     canvas_paint_text(&p->canvas, lane, at, waits, colour_of_lane(lane));
 }
 
@@ -237,21 +228,16 @@ static void paint_stairs(struct picture *p)
         unsigned level = level_at(p, column), before = level_at(p, column - 1);
         unsigned top = row_of_level(p, level);
 
-        if (level == 0) {
+        if (level == 0)
             continue;
-        }
-        for (unsigned row = top; row < p->floor; row++) {
+        for (unsigned row = top; row < p->floor; row++)
             canvas_paint(&p->canvas, row, column, row == top ? STEP : SHADE, row == top ? STRONG : FORBIDDEN);
-        }
-        if (level == before || column == MARGIN) {
+        if (level == before || column == MARGIN)
             continue;
-        }
-        for (unsigned row = top; row < row_of_level(p, before); row++) {
+        for (unsigned row = top; row < row_of_level(p, before); row++)
             canvas_paint(&p->canvas, row, column, row == top ? RISE_TO : RISER, STRONG);
-        }
-        if (before > 0) {
+        if (before > 0)
             canvas_paint(&p->canvas, row_of_level(p, before), column, RISE_FROM, STRONG);
-        }
     }
 }
 
@@ -262,18 +248,16 @@ static void paint_rule(struct picture *p)
     unsigned from = p->grants > 0 ? column_of(p, p->grant[0].at_ms) : MARGIN;
     unsigned room = MARGIN + p->columns - from, len = sizeof(rule) - 1;
 
-    if (p->grants > 0 && room >= len) {
+    if (p->grants > 0 && room >= len)
         canvas_paint_text(&p->canvas, p->floor - 1, from + (room - len) / 2, rule, BAD);
-    }
 }
 
 static void paint_token_axis(struct picture *p)
 {
     char label[LABEL_SIZE];
 
-    for (unsigned row = p->lanes + 1; row < p->floor; row++) {
+    for (unsigned row = p->lanes + 1; row < p->floor; row++)
         canvas_paint(&p->canvas, row, MARGIN - 1, AXIS_LEFT, FAINT);
-    }
     for (unsigned i = 0; i < p->grants; i++) {
         int len = snprintf(label, sizeof(label), "%" PRId64, p->grant[i].token);
         unsigned at = (unsigned)len + 2 < MARGIN ? MARGIN - 2 - (unsigned)len : 0;
@@ -289,19 +273,17 @@ static void paint_time_axis(struct picture *p)
     uint64_t step_ms = p->end_ms <= 1000 ? 100 : p->end_ms <= 12000 ? 1000 : p->end_ms / 10000 * 1000;
     char label[LABEL_SIZE];
 
-    for (unsigned column = MARGIN; column < MARGIN + p->columns; column++) {
+    for (unsigned column = MARGIN; column < MARGIN + p->columns; column++)
         canvas_paint(&p->canvas, p->floor, column, AXIS, FAINT);
-    }
     canvas_paint(&p->canvas, p->floor, MARGIN - 1, CORNER, FAINT);
     for (uint64_t at_ms = 0; at_ms <= p->end_ms; at_ms += step_ms) {
         unsigned column = column_of(p, at_ms);
 
         if (column + 3 < MARGIN + p->columns) {
-            if (at_ms % 1000 != 0) {
+            if (at_ms % 1000 != 0)
                 snprintf(label, sizeof(label), "0.%" PRIu64, at_ms / 100);
-            } else {
+            else
                 snprintf(label, sizeof(label), "%" PRIu64 "%s", at_ms / 1000, at_ms == 0 ? " s" : "");
-            }
             canvas_paint(&p->canvas, p->floor, column, TICK_UP, FAINT);
             canvas_paint_text(&p->canvas, p->floor + 1, column, label, FAINT);
         }
@@ -318,9 +300,8 @@ static void paint_refusal(struct picture *p, const struct stair_event *event, un
                        event->token);
     unsigned at = column + 1;
 
-    if (at + (unsigned)len > MARGIN + p->columns) {
+    if (at + (unsigned)len > MARGIN + p->columns)
         at = column > MARGIN + (unsigned)len ? column - (unsigned)len : MARGIN;
-    }
     canvas_paint_text(&p->canvas, row, at, label, BAD);
     canvas_paint(&p->canvas, row, column, CROSS, BAD);
 }
@@ -365,9 +346,8 @@ static void paint_legend(struct picture *p)
             row++;
             column = 2;
         }
-        for (unsigned j = 0; j < samples[i].times; j++) {
+        for (unsigned j = 0; j < samples[i].times; j++)
             canvas_paint(&p->canvas, row, column + j, samples[i].glyph, samples[i].colour);
-        }
         canvas_paint_text(&p->canvas, row, column + samples[i].times + 1, samples[i].meaning, PLAIN);
         column += len + 3;
     }
@@ -379,9 +359,8 @@ static void read_grant(struct picture *p, const struct stair_event *event)
 {
     unsigned at = p->grants++;
 
-    for (; at > 0 && p->grant[at - 1].token > event->token; at--) {
+    for (; at > 0 && p->grant[at - 1].token > event->token; at--)
         p->grant[at] = p->grant[at - 1];
-    }
     p->grant[at].token = event->token;
     p->grant[at].at_ms = at + 1 < p->grants && p->grant[at + 1].at_ms < event->at_ms ? p->grant[at + 1].at_ms
                                                                                      : event->at_ms;
@@ -392,12 +371,10 @@ static void read_events(struct picture *p)
     for (size_t i = 0; i < p->count; i++) {
         const struct stair_event *event = &p->events[i];
 
-        if (lane_of(p, event->holder) == p->lanes && p->lanes < STAIR_HOLDERS_MAX) {
+        if (lane_of(p, event->holder) == p->lanes && p->lanes < STAIR_HOLDERS_MAX)
             p->holders[p->lanes++] = event->holder;
-        }
-        if ((event->kind == STAIR_GRANTED || event->kind == STAIR_SHARED) && p->grants < STAIR_GRANTS_MAX) {
+        if ((event->kind == STAIR_GRANTED || event->kind == STAIR_SHARED) && p->grants < STAIR_GRANTS_MAX)
             read_grant(p, event);
-        }
         p->end_ms = event->at_ms > p->end_ms ? event->at_ms : p->end_ms;
     }
     p->end_ms += p->end_ms / 12 + 1; /* so that the last event is not at the very edge */
@@ -412,38 +389,32 @@ char *staircase_draw(const struct stair_event *events, size_t count, unsigned wi
     size_t len = 0;
     FILE *out = open_memstream(&text, &len);
 
-    if (out == NULL) {
+    if (out == NULL)
         abort();
-    }
     width = width < STAIR_WIDTH_MIN ? STAIR_WIDTH_MIN : width > STAIR_WIDTH_MAX ? STAIR_WIDTH_MAX : width;
     p.columns = width - MARGIN;
     read_events(&p);
     p.canvas = (struct canvas){width, p.floor + 3 + LEGEND_ROWS_MAX, style, NULL};
     p.canvas.cells = cli_alloc((size_t)width * p.canvas.height * sizeof(*p.canvas.cells));
-    for (size_t i = 0; i < (size_t)width * p.canvas.height; i++) {
+    for (size_t i = 0; i < (size_t)width * p.canvas.height; i++)
         p.canvas.cells[i] = (struct cell){' ', PLAIN};
-    }
-    for (unsigned lane = 0; lane < p.lanes; lane++) {
+    for (unsigned lane = 0; lane < p.lanes; lane++)
         paint_lane(&p, lane);
-    }
     if (ground == STAIR_STEPS) {
         paint_stairs(&p);
         paint_rule(&p);
         paint_token_axis(&p);
     }
     paint_time_axis(&p);
-    for (size_t i = 0; i < count; i++) {
-        if (events[i].kind == STAIR_WAITING) {
+    for (size_t i = 0; i < count; i++)
+        if (events[i].kind == STAIR_WAITING)
             paint_waits(&p, &events[i]);
-        } else {
+        else
             paint_write(&p, &events[i]);
-        }
-    }
     paint_legend(&p);
     canvas_write(out, &p.canvas);
     free(p.canvas.cells);
-    if (fclose(out) != 0) {
+    if (fclose(out) != 0)
         abort();
-    }
     return text;
 }

@@ -18,11 +18,9 @@ static void pick(const struct option *all, const char *names, struct option flag
 
     for (size_t len; *names != '\0'; names += len + (names[len] == ' ')) {
         len = strcspn(names, " ");
-        for (const struct option *flag = all; flag->name != NULL; flag++) {
-            if (strlen(flag->name) == len && memcmp(flag->name, names, len) == 0) {
+        for (const struct option *flag = all; flag->name != NULL; flag++)
+            if (strlen(flag->name) == len && memcmp(flag->name, names, len) == 0)
                 flags[count++] = *flag;
-            }
-        }
     }
 }
 
@@ -94,9 +92,8 @@ int verb_read(struct call *call, int argc, char **argv)
                                                                               : flag->help;
     }
     status = flags_read(&usage, argc, argv, arguments, NULL);
-    if (status != CLI_GO_ON) {
+    if (status != CLI_GO_ON)
         return status;
-    }
     call->name = arguments[0];
     call->file = arguments[1];
     call->request = (struct request){.what = usage.name,
@@ -140,19 +137,16 @@ static int headers(struct call *call)
     bool token = takes(call, "token-file") && (g->fenced || !takes(call, "fenced"));
     int status = CLI_GO_ON;
 
-    if (g->idempotency_key != NULL && !name_is_idempotency_key(bytes_of(g->idempotency_key))) {
+    if (g->idempotency_key != NULL && !name_is_idempotency_key(bytes_of(g->idempotency_key)))
         return cli_fail(CLI_USAGE, "--idempotency-key takes 1 to 128 visible ASCII characters");
-    }
     if (flags_check_line("--type", g->type) != CLI_GO_ON ||
         flags_check_line("--if-match", g->if_match) != CLI_GO_ON ||
-        flags_check_line("--if-none-match", g->if_none_match) != CLI_GO_ON) {
+        flags_check_line("--if-none-match", g->if_none_match) != CLI_GO_ON)
         return CLI_USAGE;
-    }
-    if (takes(call, "lease-id-file")) {
+    if (takes(call, "lease-id-file"))
         status = secret_lease_id(g->lease_id_file, call->secret);
-    } else if (token) {
+    else if (token)
         status = secret_token(g->token_file, call->secret);
-    }
     request_header(&call->request, token ? "Fencing-Token" : "Lease-Id", bytes_of(call->secret));
     request_header(&call->request, "Content-Type", bytes_of(g->type));
     request_header(&call->request, "If-Match", bytes_of(g->if_match));
@@ -163,16 +157,14 @@ static int headers(struct call *call)
 
 void verb_text(struct json_out *body, const char *name, const char *text)
 {
-    if (text != NULL) {
+    if (text != NULL)
         json_text(body, name, bytes_of(text));
-    }
 }
 
 void verb_number(struct json_out *body, const char *name, uint64_t number)
 {
-    if (number > 0) {
+    if (number > 0)
         json_int(body, name, (int64_t)number);
-    }
 }
 
 /* The body as JSON. */
@@ -194,17 +186,15 @@ static int send_and_show(struct call *call)
     int status = request_send(&call->request);
 
     if (status != CLI_GO_ON) {
-        if (call->verb->advise != NULL) {
+        if (call->verb->advise != NULL)
             call->verb->advise(call);
-        }
         return status;
     }
     if (call->given.output == OUTPUT_JSON && call->request.json != NULL &&
-        call->verb->asks.wants != REQUEST_WRITTEN) {
+        call->verb->asks.wants != REQUEST_WRITTEN)
         puts(call->request.answer.body);
-    } else if (call->verb->show != NULL) {
+    else if (call->verb->show != NULL)
         call->verb->show(call);
-    }
     return CLI_OK;
 }
 
@@ -245,15 +235,13 @@ static void page_show(struct call *call, const struct show_column *columns)
     for (size_t i = 0; i < count; i++) {
         const struct json *item = json_list_object(json, "items", i);
 
-        if (item != NULL && call->given.output == OUTPUT_ENV) {
+        if (item != NULL && call->given.output == OUTPUT_ENV)
             show_env_line(columns, item);
-        } else if (item != NULL && call->given.output == OUTPUT_TEXT) {
+        else if (item != NULL && call->given.output == OUTPUT_TEXT)
             show_row(&call->table, columns, item);
-        }
     }
-    if (call->given.output == OUTPUT_JSON) {
+    if (call->given.output == OUTPUT_JSON)
         puts(call->request.answer.body);
-    }
     call->shown += count;
     free(call->cursor);
     call->cursor = next.len > 0 ? cursor_of(next) : NULL;
@@ -263,9 +251,8 @@ static void page_show(struct call *call, const struct show_column *columns)
  * before, which is replaced after 1, 2, 4, 8, ... pages. */
 static int page_goes_on(struct call *call)
 {
-    if (call->cursor == NULL) {
+    if (call->cursor == NULL)
         return CLI_GO_ON;
-    }
     if (call->before != NULL && strcmp(call->cursor, call->before) == 0) {
         return cli_fail(CLI_BUG, "%s: the service gave a cursor twice: the list would never end",
                         call->request.what);
@@ -301,9 +288,8 @@ static int list(struct call *call)
 {
     int status = verb_list(call, call->verb->columns, address);
 
-    if (call->given.output == OUTPUT_TEXT && (status == CLI_GO_ON || call->shown > 0)) {
+    if (call->given.output == OUTPUT_TEXT && (status == CLI_GO_ON || call->shown > 0))
         print_table_end(&call->table);
-    }
     return status == CLI_GO_ON ? CLI_OK : status;
 }
 
@@ -323,11 +309,10 @@ static int renew_load(struct call *call)
 
 static void renew_show(const struct call *call)
 {
-    if (call->given.output == OUTPUT_ENV) {
+    if (call->given.output == OUTPUT_ENV)
         show_grant_env(call->request.json, SHOW_GRANT_RENEWED);
-    } else {
+    else
         show_grant_text(call->request.json, SHOW_GRANT_RENEWED);
-    }
 }
 
 /* 204: it is free; 200: so many acquires of this hold are still to be released. */
@@ -335,13 +320,12 @@ static void release_show(const struct call *call)
 {
     const struct json *json = call->request.json;
 
-    if (call->given.output == OUTPUT_ENV && json == NULL) {
+    if (call->given.output == OUTPUT_ENV && json == NULL)
         puts("unset PAWL_LEASE PAWL_TOKEN PAWL_FENCING_TOKEN PAWL_LEASE_ID");
-    } else if (call->given.output == OUTPUT_TEXT && json != NULL) {
+    else if (call->given.output == OUTPUT_TEXT && json != NULL)
         printf("%s released once; %" PRId64 " more to go\n", call->name, request_int(json, "holds"));
-    } else if (call->given.output == OUTPUT_TEXT) {
+    else if (call->given.output == OUTPUT_TEXT)
         printf("%s released\n", call->name);
-    }
 }
 
 /* Not PAWL_...: that would speak to the next command. Of several holders the first. */
@@ -357,11 +341,10 @@ static const struct show_column get_columns[] = {
 
 static void get_show(const struct call *call)
 {
-    if (call->given.output == OUTPUT_ENV) {
+    if (call->given.output == OUTPUT_ENV)
         show_env(get_columns, call->request.json);
-    } else {
+    else
         show_look(stdout, call->request.json);
-    }
 }
 
 static const struct show_column ls_columns[] = {
@@ -381,14 +364,12 @@ static int force_check(struct call *call)
     const struct given *g = &call->given;
     const char *digits = g->expect_token;
 
-    if (g->reason != NULL && !name_is_reason(bytes_of(g->reason))) {
+    if (g->reason != NULL && !name_is_reason(bytes_of(g->reason)))
         return cli_fail(CLI_USAGE, "--reason takes 1 to 256 bytes of printable UTF-8");
-    }
     call->token = digits != NULL ? strtoll(digits, NULL, 10) : 0;
     if (digits != NULL && (strspn(digits, "0123456789") != strlen(digits) ||
-                           strlen(digits) > TOKEN_CHARS_MAX || call->token == 0)) {
+                           strlen(digits) > TOKEN_CHARS_MAX || call->token == 0))
         return cli_fail(CLI_USAGE, "--expect-token takes a token: a whole number from 1");
-    }
     return g->yes || isatty(STDIN_FILENO)
                ? CLI_GO_ON
                : cli_fail(CLI_USAGE, "somebody loses the lease by this: say --yes, or do it on a terminal");
@@ -406,16 +387,14 @@ static int force_before(struct call *call)
     enum json_found found;
     int status;
 
-    if (call->given.yes) {
+    if (call->given.yes)
         return CLI_GO_ON;
-    }
     status = request_lease(&look, call->given.lease_url, call->name);
     status = status == CLI_GO_ON ? request_send(&look) : status;
     if (status == CLI_GO_ON) {
         show_look(stderr, look.json);
-        if (call->token == 0 && json_list_count(look.json, "holders", &found) == 1) {
+        if (call->token == 0 && json_list_count(look.json, "holders", &found) == 1)
             call->token = request_int(json_list_object(look.json, "holders", 0), "token");
-        }
         fprintf(stderr, "Its holder is told only when it asks; until then it may go on working.\n");
         status = cli_confirm(call->name);
     }
@@ -437,13 +416,12 @@ static void force_show(const struct call *call)
     int64_t token = request_int(call->request.json, "released_token");
     char text[PRINT_NUMBER_SIZE];
 
-    if (call->given.output == OUTPUT_ENV) {
+    if (call->given.output == OUTPUT_ENV)
         print_env("LEASE_RELEASED_TOKEN", print_number(text, token));
-    } else if (token == 0) {
+    else if (token == 0)
         printf("%s: nobody held it\n", call->name);
-    } else {
+    else
         printf("%s: the hold with token %" PRId64 " has ended\n", call->name, token);
-    }
 }
 
 /* -- put, cat, rm */
@@ -455,9 +433,8 @@ static int load_all(struct call *call, FILE *in, const char *name)
     call->content = cli_alloc(size);
     while ((got = fread(call->content + len, 1, size - len, in)) > 0) {
         len += got;
-        if (len > BODY_MAX) {
+        if (len > BODY_MAX)
             return cli_fail(CLI_USAGE, "%s is longer than 256 MiB, which no gateway takes", name);
-        }
         if (len == size) {
             size *= 2;
             call->content = cli_realloc(call->content, size);
@@ -474,13 +451,11 @@ static int put_load(struct call *call)
     int status;
 
     call->request.body_from = call->file != NULL ? call->file : "-";
-    if (in == NULL) {
+    if (in == NULL)
         return cli_fail(CLI_REFUSED, "%s cannot be read: %s", call->file, strerror(errno));
-    }
     status = load_all(call, in, standard ? "standard input" : call->file);
-    if (!standard) {
+    if (!standard)
         fclose(in);
-    }
     return status;
 }
 
@@ -537,9 +512,8 @@ static int routes_check(struct call *call)
     const char *word = call->name;
 
     call->name = NULL;
-    if (word == NULL || strcmp(word, "show") == 0) {
+    if (word == NULL || strcmp(word, "show") == 0)
         return CLI_GO_ON;
-    }
     if (strcmp(word, "adopt") == 0) {
         call->request.what = "routes adopt";
         call->request.needs = "hash before";
@@ -571,9 +545,8 @@ static void routes_show(const struct call *call)
         return;
     }
     puts(" is served from now on");
-    if (before.len > 0) {
+    if (before.len > 0)
         cli_hint("Gateways with other routes answer 503 routes-differ until they have this file.");
-    }
 }
 
 /* The refusal says how many there are; this, where to look. */
@@ -739,17 +712,14 @@ static int run(struct call *call, int argc, char **argv)
     const struct verb *verb = call->verb;
     int status = verb_read(call, argc, argv);
 
-    if (status == CLI_GO_ON && verb->columns != NULL) {
+    if (status == CLI_GO_ON && verb->columns != NULL)
         return list(call);
-    }
     status = status == CLI_GO_ON ? address(call) : status;
     status = status == CLI_GO_ON ? headers(call) : status;
-    if (status == CLI_GO_ON && verb->before != NULL) {
+    if (status == CLI_GO_ON && verb->before != NULL)
         status = verb->before(call);
-    }
-    if (status == CLI_GO_ON && verb->load != NULL) {
+    if (status == CLI_GO_ON && verb->load != NULL)
         status = verb->load(call);
-    }
     return status == CLI_GO_ON ? send_and_show(call) : status;
 }
 
@@ -767,9 +737,8 @@ int cli_verb(int argc, char **argv)
     struct call call = {.verb = verbs};
     int status;
 
-    while (strcmp(call.verb->usage.name, argv[0]) != 0) {
+    while (strcmp(call.verb->usage.name, argv[0]) != 0)
         call.verb++; /* main.c calls this for what stands in the table */
-    }
     json_out_init(&call.body);
     status = run(&call, argc, argv);
     verb_done(&call);

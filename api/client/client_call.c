@@ -53,9 +53,8 @@ static char *base_new(const char *given, const char *variable, const char *usual
     size_t len;
     char *copy;
 
-    if (base == NULL || (given == NULL && *base == '\0')) {
+    if (base == NULL || (given == NULL && *base == '\0'))
         base = usual;
-    }
     if (!http_client_is_base(base)) {
         snprintf(detail, sizeof(detail), "The address %s%s cannot be used. It must be a plain one, like %s.",
                  given != NULL ? "that was given in place of " : "in ", variable, usual);
@@ -63,9 +62,8 @@ static char *base_new(const char *given, const char *variable, const char *usual
         return NULL;
     }
     len = strlen(base);
-    while (base[len - 1] == '/') {
+    while (base[len - 1] == '/')
         len--;
-    }
     copy = malloc(len + 1);
     if (copy == NULL) {
         problem_say(problem, PAWL_NOT_DONE, "out-of-memory", "There is no memory.");
@@ -164,9 +162,8 @@ static void put_quoted(struct client_body *body, const char *text)
 
 static void put_name(struct client_body *body, const char *name)
 {
-    if (body->len > 1) {
+    if (body->len > 1)
         put(body, ",", 1);
-    }
     put_quoted(body, name);
     put(body, ":", 1);
 }
@@ -234,9 +231,8 @@ bool call_url(struct client_call *call, const char *base, const char *path, cons
     size_t size = strlen(base) + strlen(path) + 3 * strlen(name) + 1, len;
 
     call->url = malloc(size);
-    if (call->url == NULL) {
+    if (call->url == NULL)
         return false;
-    }
     len = (size_t)snprintf(call->url, size, "%s%s", base, path);
     for (; *name != '\0'; name++) {
         unsigned char c = (unsigned char)*name;
@@ -258,12 +254,10 @@ void call_header(struct client_call *call, const char *name, const char *value)
 {
     struct http_client_header *header = call->request.headers;
 
-    if (value == NULL) {
+    if (value == NULL)
         return;
-    }
-    while (header->name != NULL) {
+    while (header->name != NULL)
         header++; /* no call has more of them than there is room for */
-    }
     *header = (struct http_client_header){name, bytes_of(value)};
 }
 
@@ -297,12 +291,10 @@ static enum pawl_outcome call_try(struct client_call *call, struct pawl_problem 
     http_client_answer_done(&call->answer);
     call->request.timeout_ms = call->timeout_ms + call->wait_ms;
     call->sent_ms = pawl_now_ms();
-    if (call->first_sent_ms == 0) {
+    if (call->first_sent_ms == 0)
         call->first_sent_ms = call->sent_ms;
-    }
-    if (call->pawl->sending != NULL) {
+    if (call->pawl->sending != NULL)
         call->pawl->sending(&call->request);
-    }
     outcome = judge_answer(http_client_send(&call->request, &call->answer), &call->answer, problem);
     if (outcome == PAWL_OK && call->answer.status != 204 && call->repeat == CALL_STATE) {
         call->json = json_parse((struct bytes){call->answer.body, call->answer.len}, CLIENT_JSON_LEVELS,
@@ -321,9 +313,8 @@ bool call_pause(const struct client_call *call, unsigned failures, int64_t most_
     int stopped;
 
     for (const int *fd = call->request.stop_fds; fd != NULL && *fd >= 0 && count < HTTP_CLIENT_STOPS_MAX;
-         fd++) {
+         fd++)
         ready[count++] = (struct pollfd){.fd = *fd, .events = POLLIN};
-    }
     do { /* a signal makes it no shorter */
         stopped = poll(ready, count, (int)left_ms);
         left_ms = until_ms - pawl_now_ms();
@@ -342,9 +333,8 @@ static void unreported_say(struct pawl_problem *problem)
              "It is not known how an earlier attempt ended; it may have happened. %s: %.*s",
              problem->status != 0 ? "To the last one was said" : "Of the last one", (int)sizeof(last) - 128,
              last);
-    if (strcmp(problem->code, "not-sent") == 0) {
+    if (strcmp(problem->code, "not-sent") == 0)
         snprintf(problem->code, sizeof(problem->code), "no-answer");
-    }
 }
 
 enum pawl_outcome call_run(struct client_call *call, struct pawl_problem *problem)
@@ -353,19 +343,15 @@ enum pawl_outcome call_run(struct client_call *call, struct pawl_problem *proble
     bool again = true;
 
     for (unsigned attempt = 0; again; attempt++) {
-        if (call->prepare != NULL && !call->prepare(call, problem)) {
+        if (call->prepare != NULL && !call->prepare(call, problem))
             return call->unreported ? PAWL_UNKNOWN : PAWL_NOT_DONE;
-        }
         outcome = call_try(call, problem);
-        if (!call->unreported && outcome != PAWL_UNKNOWN) {
+        if (!call->unreported && outcome != PAWL_UNKNOWN)
             return outcome;
-        }
-        if (call->unreported && call_believes(call->repeat, outcome)) {
+        if (call->unreported && call_believes(call->repeat, outcome))
             return outcome;
-        }
-        if (call->unreported && outcome != PAWL_UNKNOWN) {
+        if (call->unreported && outcome != PAWL_UNKNOWN)
             unreported_say(problem);
-        }
         call->unreported = true;
         again = call->repeat != CALL_ONCE && attempt + 1 < call->attempts && !call->answer.stopped &&
                 (outcome == PAWL_UNKNOWN || problem->retryable) && outcome != PAWL_HELD;

@@ -45,12 +45,10 @@ static bool client_random_text(char *buf, size_t chars)
     do {
         got = getrandom(bytes, chars, 0); /* so few bytes come whole or not at all (getrandom(2)) */
     } while (got < 0 && errno == EINTR);
-    if (got != (ssize_t)chars) {
+    if (got != (ssize_t)chars)
         return false;
-    }
-    for (size_t i = 0; i < chars; i++) {
+    for (size_t i = 0; i < chars; i++)
         buf[i] = alphabet[bytes[i] & 63];
-    }
     buf[chars] = '\0';
     explicit_bzero(bytes, sizeof(bytes));
     return true;
@@ -60,9 +58,8 @@ int64_t client_random_between(int64_t low, int64_t high)
 {
     uint32_t some = 0;
 
-    if (high <= low) {
+    if (high <= low)
         return low;
-    }
     /* Only for spreading: without randomness they are not spread. */
     return getrandom(&some, sizeof(some), GRND_NONBLOCK) == (ssize_t)sizeof(some)
                ? low + (int64_t)(some % (uint64_t)(high - low + 1))
@@ -93,11 +90,9 @@ static bool read_fencing_token(const struct json *json, struct pawl_grant *grant
 {
     struct bytes text = client_member(json, "fencing_token");
 
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.at[i] <= ' ' || text.at[i] == 0x7f) {
+    for (size_t i = 0; i < text.len; i++)
+        if (text.at[i] <= ' ' || text.at[i] == 0x7f)
             return false;
-        }
-    }
     client_text(grant->fencing_token, sizeof(grant->fencing_token), text);
     return text.len > 0 && text.len < sizeof(grant->fencing_token);
 }
@@ -111,9 +106,8 @@ static bool grant_take(const struct client_call *call, enum grant_kind kind, str
 
     if ((call->answer.status != 200 && (kind != GRANT_NEW || call->answer.status != 201)) || json == NULL ||
         !bytes_are(client_member(json, "lease"), grant->name) ||
-        !bytes_are(client_member(json, "lease_id"), grant->lease_id)) {
+        !bytes_are(client_member(json, "lease_id"), grant->lease_id))
         return false;
-    }
     token = client_number(json, "token");
     epoch = client_number(json, "epoch");
     expires_in_ms = client_number(json, "expires_in_ms");
@@ -124,20 +118,17 @@ static bool grant_take(const struct client_call *call, enum grant_kind kind, str
     fresh.holds = (unsigned)client_number(json, "holds");
     if (token < 1 || token > TOKEN_MOST || epoch < 1 || expires_in_ms < 0 ||
         expires_in_ms > CLIENT_TTL_MAX_MS || waited_ms < 0 || fresh.ttl_ms < 1 ||
-        fresh.ttl_ms > CLIENT_TTL_MAX_MS) {
+        fresh.ttl_ms > CLIENT_TTL_MAX_MS)
         return false;
-    }
     /* A hold keeps its token: another one is another hold's. */
-    if (kind == GRANT_RENEWED && (token != grant->token || epoch != grant->epoch)) {
+    if (kind == GRANT_RENEWED && (token != grant->token || epoch != grant->epoch))
         return false;
-    }
     fresh.token = token;
     fresh.waited_ms = kind == GRANT_NEW ? waited_ms : grant->waited_ms;
     fresh.epoch = epoch;
     fresh.deadline_ms = grant_deadline(call->sent_ms, answered_ms, waited_ms, expires_in_ms);
-    if (!read_mode(json, &fresh.mode) || !read_fencing_token(json, &fresh)) {
+    if (!read_mode(json, &fresh.mode) || !read_fencing_token(json, &fresh))
         return false;
-    }
     *grant = fresh;
     return true;
 }
@@ -180,23 +171,18 @@ static void acquire_write(struct acquire *a, uint64_t wait_ms)
     body_begin(&a->body);
     body_text(&a->body, "lease_id", a->lease_id);
     body_text(&a->body, "holder", ask->holder);
-    if (ask->ttl_ms > 0) {
+    if (ask->ttl_ms > 0)
         body_number(&a->body, "ttl_ms", ask->ttl_ms);
-    }
-    if (wait_ms > 0) {
+    if (wait_ms > 0)
         body_number(&a->body, "wait_ms", wait_ms);
-    }
-    if (wait_ms > 0 && !a->leaves) {
+    if (wait_ms > 0 && !a->leaves)
         body_number(&a->body, "keep_place_ms", ask->keep_place_ms > 0 ? ask->keep_place_ms : AWAY_MOST_MS);
-    }
-    if (ask->mode == PAWL_PERMITS) {
+    if (ask->mode == PAWL_PERMITS)
         body_number(&a->body, "permits", ask->permits);
-    } else if (ask->mode == PAWL_SHARED) {
+    else if (ask->mode == PAWL_SHARED)
         body_text(&a->body, "mode", "shared");
-    }
-    if (ask->lock_delay_ms > 0) {
+    if (ask->lock_delay_ms > 0)
         body_number(&a->body, "lock_delay_ms", ask->lock_delay_ms);
-    }
     body_raw(&a->body, "meta", ask->meta);
     body_text(&a->body, "session", ask->session);
     body_end(&a->body);
@@ -224,15 +210,14 @@ static enum pawl_outcome acquire_check(const char *name, const struct pawl_ask *
 {
     const char *wrong = NULL;
 
-    if (!client_is_name(name)) {
+    if (!client_is_name(name))
         wrong = "The name of a lease is 1 to 128 of A-Z a-z 0-9 . _ : -, beginning with a letter or digit.";
-    } else if (ask->lease_id != NULL && !client_is_lease_id(ask->lease_id)) {
+    else if (ask->lease_id != NULL && !client_is_lease_id(ask->lease_id))
         wrong = "A lease_id is 22 to 64 of A-Z a-z 0-9 _ -, at random.";
-    } else if ((ask->session == NULL) != (ask->session_secret == NULL)) {
+    else if ((ask->session == NULL) != (ask->session_secret == NULL))
         wrong = "A session and its secret come together.";
-    } else if (ask->mode != PAWL_EXCLUSIVE && ask->mode != PAWL_SHARED && ask->mode != PAWL_PERMITS) {
+    else if (ask->mode != PAWL_EXCLUSIVE && ask->mode != PAWL_SHARED && ask->mode != PAWL_PERMITS)
         wrong = "This version knows no such mode.";
-    }
     return wrong != NULL ? problem_say(problem, PAWL_NOT_DONE, "bad-argument", wrong) : PAWL_OK;
 }
 
@@ -286,18 +271,15 @@ static bool acquire_waits_on(struct acquire *a, enum pawl_outcome *outcome, stru
     bool in_line = stands_in_line(a, problem), waited = took_ms >= WAITED_LEAST_MS;
 
     a->joined = a->joined || in_line || *outcome == PAWL_UNKNOWN || problem->status == 503;
-    if (left_ms <= 0 || *outcome == PAWL_OK || (!in_line && !may_come_back(a, *outcome, problem))) {
+    if (left_ms <= 0 || *outcome == PAWL_OK || (!in_line && !may_come_back(a, *outcome, problem)))
         return false;
-    }
-    if (in_line) {
+    if (in_line)
         a->away_since_ms = 0;
-    } else if (a->away_since_ms == 0 || (waited && took_ms < (int64_t)a->call.wait_ms)) {
+    else if (a->away_since_ms == 0 || (waited && took_ms < (int64_t)a->call.wait_ms))
         a->away_since_ms = now_ms; /* it stood in line until now, as far as one can tell */
-    }
     a->failures = waited ? 0 : a->failures + 1;
-    if (a->away_since_ms != 0 && now_ms - a->away_since_ms >= AWAY_MOST_MS) {
+    if (a->away_since_ms != 0 && now_ms - a->away_since_ms >= AWAY_MOST_MS)
         return false;
-    }
     return (in_line && waited) ||
            acquire_pause(a, left_ms < PAUSE_IN_LINE_MS ? left_ms : PAUSE_IN_LINE_MS, outcome, problem);
 }
@@ -341,21 +323,17 @@ static enum pawl_outcome acquire_run(struct acquire *a, const struct pawl *pawl,
 {
     enum pawl_outcome outcome;
 
-    if (!call_url(&a->call, pawl->lease_url, "/v1/leases/", grant->name, '\0')) {
+    if (!call_url(&a->call, pawl->lease_url, "/v1/leases/", grant->name, '\0'))
         return problem_say(problem, PAWL_NOT_DONE, "out-of-memory", "There is no memory.");
-    }
     do {
         outcome = call_run(&a->call, problem);
     } while (acquire_waits_on(a, &outcome, problem));
-    if (outcome != PAWL_OK && a->ask->wait_ms > 0 && a->ask->keep_place_ms == 0 && a->joined) {
+    if (outcome != PAWL_OK && a->ask->wait_ms > 0 && a->ask->keep_place_ms == 0 && a->joined)
         outcome = acquire_leave(a, outcome, problem);
-    }
-    if (outcome == PAWL_OK && !grant_take(&a->call, GRANT_NEW, grant)) {
+    if (outcome == PAWL_OK && !grant_take(&a->call, GRANT_NEW, grant))
         outcome = problem_say(problem, PAWL_UNKNOWN, "bad-answer", bad_answer);
-    }
-    if (outcome == PAWL_UNKNOWN && a->ask->lease_id == NULL) {
+    if (outcome == PAWL_UNKNOWN && a->ask->lease_id == NULL)
         acquire_undo(pawl, grant);
-    }
     return outcome;
 }
 
@@ -366,16 +344,14 @@ enum pawl_outcome hold_acquire(const struct pawl *pawl, const char *name, const 
     enum pawl_outcome outcome = acquire_check(name, ask, problem);
     int64_t now_ms = pawl_now_ms();
 
-    if (outcome != PAWL_OK) {
+    if (outcome != PAWL_OK)
         return outcome;
-    }
     *grant = (struct pawl_grant){.size = sizeof(*grant)};
     client_text(grant->name, sizeof(grant->name), bytes_of(name));
-    if (ask->lease_id != NULL) {
+    if (ask->lease_id != NULL)
         client_text(grant->lease_id, sizeof(grant->lease_id), bytes_of(ask->lease_id));
-    } else if (!client_random_text(grant->lease_id, CLIENT_LEASE_ID_FRESH)) {
+    else if (!client_random_text(grant->lease_id, CLIENT_LEASE_ID_FRESH))
         return problem_say(problem, PAWL_NOT_DONE, "no-resources", "The machine gives no random bytes.");
-    }
     a.lease_id = grant->lease_id;
     a.wait_until_ms = ask->wait_ms > (uint64_t)(INT64_MAX - now_ms) ? INT64_MAX
                                                                     : now_ms + (int64_t)ask->wait_ms;
@@ -406,13 +382,11 @@ enum pawl_outcome pawl_acquire(struct pawl *pawl, const char *name, const struct
             problem, &why,
             problem_say(&why, PAWL_NOT_DONE, "bad-argument", "A struct is missing, or has no right size."));
     }
-    if (ask != NULL) {
+    if (ask != NULL)
         client_take(&known, ask, sizeof(known));
-    }
     outcome = hold_acquire(pawl, name, &known, &own, NULL, &why);
-    if (outcome == PAWL_OK || outcome == PAWL_UNKNOWN) {
+    if (outcome == PAWL_OK || outcome == PAWL_UNKNOWN)
         client_give(grant, &own, sizeof(own));
-    }
     explicit_bzero(&own, sizeof(own));
     return problem_give(problem, &why, outcome);
 }
@@ -430,16 +404,14 @@ static bool is_grant(const struct pawl_grant *grant)
 static enum pawl_outcome hold_begin(struct client_call *call, const struct pawl *pawl, const char *method,
                                     const struct pawl_grant *grant, struct pawl_problem *problem)
 {
-    if (!is_grant(grant)) {
+    if (!is_grant(grant))
         return problem_say(problem, PAWL_NOT_DONE, "bad-argument", "This is not the grant of a hold.");
-    }
     call_init(call, pawl, method, CALL_STATE);
     call_header(call, "Lease-Id", grant->lease_id);
     /* An acquire of unknown end has none. */
     call_header(call, "Fencing-Token", grant->fencing_token);
-    if (!call_url(call, pawl->lease_url, "/v1/leases/", grant->name, '\0')) {
+    if (!call_url(call, pawl->lease_url, "/v1/leases/", grant->name, '\0'))
         return problem_say(problem, PAWL_NOT_DONE, "out-of-memory", "There is no memory.");
-    }
     return PAWL_OK;
 }
 
@@ -450,9 +422,8 @@ static void renew_unreported(const struct client_call *call, struct pawl_grant *
 {
     int64_t least_ms = call->first_sent_ms + (int64_t)ttl_ms;
 
-    if (ttl_ms > 0 && least_ms < grant->deadline_ms) {
+    if (ttl_ms > 0 && least_ms < grant->deadline_ms)
         grant->deadline_ms = least_ms;
-    }
 }
 
 static enum pawl_outcome renew_run(struct client_call *call, struct pawl_grant *grant, uint64_t ttl_ms,
@@ -469,12 +440,10 @@ static enum pawl_outcome renew_run(struct client_call *call, struct pawl_grant *
         call->request.body = (struct bytes){body.at, body.len};
     }
     outcome = call_run(call, problem);
-    if (outcome == PAWL_OK && !grant_take(call, GRANT_RENEWED, grant)) {
+    if (outcome == PAWL_OK && !grant_take(call, GRANT_RENEWED, grant))
         outcome = problem_say(problem, PAWL_UNKNOWN, "bad-answer", bad_answer);
-    }
-    if (outcome == PAWL_UNKNOWN) {
+    if (outcome == PAWL_UNKNOWN)
         renew_unreported(call, grant, ttl_ms);
-    }
     return outcome;
 }
 
@@ -484,9 +453,8 @@ enum pawl_outcome hold_renew(const struct pawl *pawl, struct pawl_grant *grant, 
     struct client_call call = {0};
     enum pawl_outcome outcome;
 
-    if (ttl_ms > CLIENT_TTL_MAX_MS) {
+    if (ttl_ms > CLIENT_TTL_MAX_MS)
         return problem_say(problem, PAWL_NOT_DONE, "bad-argument", "ttl_ms may be 86,400,000 at most.");
-    }
     outcome = hold_begin(&call, pawl, "PUT", grant, problem);
     if (outcome == PAWL_OK) {
         call.attempts = limits->attempts;
@@ -506,19 +474,16 @@ static enum pawl_outcome release_run(struct client_call *call, struct pawl_grant
     enum pawl_outcome outcome = call_run(call, problem);
     int64_t holds = 0;
 
-    if (outcome != PAWL_OK) {
+    if (outcome != PAWL_OK)
         return outcome;
-    }
     if (call->answer.status != 204) {
         holds = call->answer.status == 200 && call->json != NULL ? client_number(call->json, "holds") : 0;
-        if (holds < 1) {
+        if (holds < 1)
             return problem_say(problem, PAWL_UNKNOWN, "bad-answer", bad_answer);
-        }
     }
     grant->holds = (unsigned)holds;
-    if (holds == 0) {
+    if (holds == 0)
         grant->deadline_ms = 0;
-    }
     return PAWL_OK;
 }
 
@@ -530,9 +495,8 @@ enum pawl_outcome hold_release(const struct pawl *pawl, struct pawl_grant *grant
     enum pawl_outcome outcome = hold_begin(&call, pawl, "DELETE", grant, problem);
 
     /* Without it a repeat could leave twice a hold that was entered twice. */
-    if (outcome == PAWL_OK && !client_random_text(key, CLIENT_LEASE_ID_FRESH)) {
+    if (outcome == PAWL_OK && !client_random_text(key, CLIENT_LEASE_ID_FRESH))
         outcome = problem_say(problem, PAWL_NOT_DONE, "no-resources", "The machine gives no random bytes.");
-    }
     if (outcome == PAWL_OK) {
         call_header(&call, "Idempotency-Key", key);
         call.attempts = attempts;
@@ -610,17 +574,15 @@ static bool view_take(const struct json *json, const char *name, struct pawl_vie
     const struct json *first;
     enum json_found found;
 
-    if (json == NULL || !bytes_are(client_member(json, "lease"), name) || !view_state(json, &view->state)) {
+    if (json == NULL || !bytes_are(client_member(json, "lease"), name) || !view_state(json, &view->state))
         return false;
-    }
     view->token = client_number(json, "token");
     view->epoch = client_number(json, "epoch");
     view->waiting = (unsigned)client_number(json, "waiting");
     view->holders = (unsigned)json_list_count(json, "holders", &found);
     first = view->holders > 0 ? json_list_object(json, "holders", 0) : NULL;
-    if (first != NULL) {
+    if (first != NULL)
         view_holder(first, view);
-    }
     return true;
 }
 
@@ -631,9 +593,8 @@ static enum pawl_outcome look(const struct pawl *pawl, const char *name, struct 
     struct client_call call;
 
     call_init(&call, pawl, "GET", CALL_READ);
-    if (!call_url(&call, pawl->lease_url, "/v1/leases/", name, '\0')) {
+    if (!call_url(&call, pawl->lease_url, "/v1/leases/", name, '\0'))
         return problem_say(problem, PAWL_NOT_DONE, "out-of-memory", "There is no memory.");
-    }
     outcome = call_run(&call, problem);
     if (outcome == PAWL_OK) {
         call.json = json_parse((struct bytes){call.answer.body, call.answer.len}, CLIENT_JSON_LEVELS, NULL);
@@ -660,8 +621,7 @@ enum pawl_outcome pawl_look(struct pawl *pawl, const char *name, struct pawl_vie
         return problem_give(problem, &why, outcome);
     }
     outcome = look(pawl, name, &own, &why);
-    if (outcome == PAWL_OK) {
+    if (outcome == PAWL_OK)
         client_give(view, &own, sizeof(own));
-    }
     return problem_give(problem, &why, outcome);
 }

@@ -60,9 +60,8 @@ void client_text(char *to, size_t size, struct bytes text)
 {
     size_t len = text.len < size ? text.len : size - 1;
 
-    while (len < text.len && len > 0 && ((unsigned char)text.at[len] & 0xC0) == 0x80) {
+    while (len < text.len && len > 0 && ((unsigned char)text.at[len] & 0xC0) == 0x80)
         len--; /* not in the middle of a character */
-    }
     for (size_t i = 0; i < len; i++) {
         unsigned char c = (unsigned char)text.at[i];
 
@@ -110,11 +109,9 @@ int64_t client_number(const struct json *json, const char *name)
 
 static const struct known *known_find(struct bytes code, unsigned status)
 {
-    for (size_t i = 0; i < sizeof(known_problems) / sizeof(known_problems[0]); i++) {
-        if (bytes_are(code, known_problems[i].code) && known_problems[i].status == status) {
+    for (size_t i = 0; i < sizeof(known_problems) / sizeof(known_problems[0]); i++)
+        if (bytes_are(code, known_problems[i].code) && known_problems[i].status == status)
             return &known_problems[i];
-        }
-    }
     return NULL;
 }
 
@@ -132,9 +129,8 @@ bool problem_is_pawls(const struct http_client_answer *answer, const struct json
 
 static enum pawl_outcome known_outcome(const struct known *known)
 {
-    if (known->status == 500 || known->status == 504) {
+    if (known->status == 500 || known->status == 504)
         return PAWL_UNKNOWN;
-    }
     return known->kind == STATUS_HELD ? PAWL_HELD : known->kind == STATUS_LOST ? PAWL_LOST : PAWL_NOT_DONE;
 }
 
@@ -147,9 +143,8 @@ static void problem_fill(struct pawl_problem *problem, const struct json *json)
     client_text(problem->ended, sizeof(problem->ended), client_member(json, ended));
     client_text(problem->holder, sizeof(problem->holder), client_member(json, holder));
     problem->token = client_number(json, "token");
-    if (problem->token == 0) {
+    if (problem->token == 0)
         problem->token = client_number(json, "current_token");
-    }
     problem->expires_in_ms = client_number(json, "expires_in_ms");
 }
 
@@ -205,9 +200,8 @@ static enum pawl_outcome judge_silence(enum http_client_outcome outcome,
 enum pawl_outcome judge_answer(enum http_client_outcome outcome, const struct http_client_answer *answer,
                                struct pawl_problem *problem)
 {
-    if (outcome != HTTP_CLIENT_ANSWERED) {
+    if (outcome != HTTP_CLIENT_ANSWERED)
         return judge_silence(outcome, answer, problem);
-    }
     if (answer->status >= 200 && answer->status < 300) {
         problem_reset(problem);
         return PAWL_OK;

@@ -54,9 +54,8 @@ static enum pawl_outcome write_run(const struct pawl *pawl, const struct write *
     call_header(&call, "If-Match", w->with.if_match);
     call_header(&call, "If-None-Match", w->with.if_none_match);
     call_header(&call, "Idempotency-Key", w->with.idempotency_key);
-    if (!call_url(&call, pawl->gateway_url, "/v1/resources/", w->key, '/')) {
+    if (!call_url(&call, pawl->gateway_url, "/v1/resources/", w->key, '/'))
         return problem_say(problem, PAWL_NOT_DONE, "out-of-memory", "There is no memory.");
-    }
     outcome = call_run(&call, problem);
     if (outcome == PAWL_OK && !is_written(w, &call.answer)) {
         outcome = problem_say(problem, PAWL_UNKNOWN, "bad-answer", foreign);
@@ -86,13 +85,11 @@ static enum pawl_outcome write_call(struct pawl *pawl, struct write *w, const st
         return problem_give(problem, &why, outcome);
     }
     w->with = (struct pawl_write){.size = sizeof(w->with)};
-    if (with != NULL) {
+    if (with != NULL)
         client_take(&w->with, with, sizeof(w->with));
-    }
     outcome = write_run(pawl, w, &own, &why);
-    if (outcome == PAWL_OK && written != NULL) {
+    if (outcome == PAWL_OK && written != NULL)
         client_give(written, &own, sizeof(own));
-    }
     return problem_give(problem, &why, outcome);
 }
 
@@ -128,9 +125,8 @@ static enum pawl_outcome read_run(const struct pawl *pawl, const char *key, cons
 
     call_init(&call, pawl, "GET", CALL_READ);
     call_header(&call, "Fencing-Token", token);
-    if (!call_url(&call, pawl->gateway_url, "/v1/resources/", key, '/')) {
+    if (!call_url(&call, pawl->gateway_url, "/v1/resources/", key, '/'))
         return problem_say(problem, PAWL_NOT_DONE, "out-of-memory", "There is no memory.");
-    }
     outcome = call_run(&call, problem);
     if (outcome == PAWL_OK &&
         (call.answer.status != 200 || call.answer.etag[0] == '\0' || call.answer.fencing_mark[0] == '\0')) {

@@ -21,18 +21,16 @@ void guard_clock_set(int fd, int64_t at_ms, bool *was_over)
     struct itimerspec at = {.it_value = {.tv_sec = at_ms / 1000, .tv_nsec = at_ms % 1000 * 1000000}}, was;
 
     timerfd_settime(fd, TFD_TIMER_ABSTIME, &at, &was);
-    if (was_over != NULL) {
+    if (was_over != NULL)
         *was_over = was.it_value.tv_sec == 0 && was.it_value.tv_nsec == 0;
-    }
 }
 
 void guard_clock_fire(int fd)
 {
     struct pollfd ready = {.fd = fd, .events = POLLIN};
 
-    if (poll(&ready, 1, 0) > 0) {
+    if (poll(&ready, 1, 0) > 0)
         return; /* setting it, also to the past, would make it unreadable until the kernel's next interrupt */
-    }
     guard_clock_set(fd, 1, NULL);
     while (poll(&ready, 1, FIRE_MS) < 0 && errno == EINTR) {
     }
@@ -43,12 +41,10 @@ bool guard_clock_move(struct pawl_guard *guard, int64_t deadline_ms)
     int64_t before_ms = atomic_load(&guard->deadline_ms);
     bool was_over;
 
-    if (before_ms == 0 || pawl_now_ms() >= before_ms) {
+    if (before_ms == 0 || pawl_now_ms() >= before_ms)
         return false;
-    }
-    if (deadline_ms <= before_ms) {
+    if (deadline_ms <= before_ms)
         return true; /* what was reported is still true */
-    }
     guard_clock_set(guard->timer_fd, deadline_ms, &was_over);
     if (was_over) {
         atomic_store(&guard->deadline_ms, 0);
@@ -79,18 +75,15 @@ int64_t pawl_guard_remaining_ms(struct pawl_guard *guard)
 {
     int64_t deadline_ms, left_ms;
 
-    if (guard == NULL || !guard_is_ours(guard)) {
+    if (guard == NULL || !guard_is_ours(guard))
         return 0;
-    }
     deadline_ms = atomic_load(&guard->deadline_ms);
     while (deadline_ms != 0) {
         left_ms = deadline_ms - pawl_now_ms();
-        if (left_ms > 0) {
+        if (left_ms > 0)
             return left_ms;
-        }
-        if (atomic_compare_exchange_strong(&guard->deadline_ms, &deadline_ms, 0)) {
+        if (atomic_compare_exchange_strong(&guard->deadline_ms, &deadline_ms, 0))
             break;
-        }
     }
     return 0;
 }
@@ -129,12 +122,10 @@ static bool thread_end_renewal(struct pawl_guard *guard, const struct pawl_grant
 {
     bool good = outcome == PAWL_OK;
 
-    if (!good && strcmp(problem->code, "cancelled") != 0) {
+    if (!good && strcmp(problem->code, "cancelled") != 0)
         snprintf(guard->last_wrong, sizeof(guard->last_wrong), "%s", problem->detail);
-    }
-    if (!guard_is_held(guard)) {
+    if (!guard_is_held(guard))
         return false;
-    }
     if (outcome == PAWL_LOST) {
         guard_lose(guard, problem);
         return false;
@@ -163,16 +154,14 @@ static void thread_renew(struct pawl_guard *guard, struct pawl_grant *grant)
     int64_t third_ms = grant->ttl_ms / 3;
     bool renewed;
 
-    if (limits.timeout_ms > third_ms) {
+    if (limits.timeout_ms > third_ms)
         limits.timeout_ms = (unsigned)third_ms;
-    }
     outcome = hold_renew(guard->pawl, grant, 0, &limits, &problem);
     pthread_mutex_lock(&guard->lock);
     renewed = thread_end_renewal(guard, grant, outcome, &problem);
     pthread_mutex_unlock(&guard->lock);
-    if (renewed && guard->options.renewed != NULL) {
+    if (renewed && guard->options.renewed != NULL)
         guard->options.renewed(guard, grant->deadline_ms, guard->options.user);
-    }
 }
 
 /* -- telling */
@@ -184,14 +173,12 @@ static void thread_tell(struct pawl_guard *guard)
 
     pthread_mutex_lock(&guard->lock);
     lost = guard->state == GUARD_LOST;
-    if (lost) {
+    if (lost)
         guard_become(guard, GUARD_TOLD);
-    }
     loss = guard->loss;
     pthread_mutex_unlock(&guard->lock);
-    if (lost && guard->options.lost != NULL) {
+    if (lost && guard->options.lost != NULL)
         guard->options.lost(guard, &loss, guard->options.user);
-    }
 }
 
 void *guard_thread_run(void *user)
@@ -200,9 +187,8 @@ void *guard_thread_run(void *user)
     struct pawl_grant grant;
 
     atomic_store(&guard->tid, gettid());
-    while (thread_wait(guard, &grant)) {
+    while (thread_wait(guard, &grant))
         thread_renew(guard, &grant);
-    }
     thread_tell(guard);
     explicit_bzero(&grant, sizeof(grant));
     atomic_store(&guard->tid, 0); /* the number may be another thread's next */
@@ -232,9 +218,8 @@ bool guard_process_take(struct pawl_guard *guard)
     size_t size = (size_t)sysconf(_SC_PAGESIZE);
     void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-    if (page == MAP_FAILED) {
+    if (page == MAP_FAILED)
         return false;
-    }
     (void)madvise(page, size, MADV_WIPEONFORK); /* before Linux 4.14 the number must do */
     *(char *)page = 1;
     guard->process_page = page;
@@ -244,9 +229,8 @@ bool guard_process_take(struct pawl_guard *guard)
 
 void guard_process_drop(struct pawl_guard *guard)
 {
-    if (guard->process_page != NULL) {
+    if (guard->process_page != NULL)
         munmap(guard->process_page, (size_t)sysconf(_SC_PAGESIZE));
-    }
 }
 
 bool guard_is_ours(const struct pawl_guard *guard)
@@ -323,11 +307,9 @@ static void guard_free(struct pawl_guard *guard)
 {
     const int fds[] = {guard->timer_fd, guard->wake_fd};
 
-    for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
-        if (fds[i] >= 0) {
+    for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+        if (fds[i] >= 0)
             close(fds[i]);
-        }
-    }
     guard_process_drop(guard);
     explicit_bzero(&guard->grant, sizeof(guard->grant));
     free(guard);
@@ -344,9 +326,8 @@ static struct pawl_guard *guard_new(const struct pawl *pawl, const struct pawl_g
     }
     guard->pawl = pawl;
     guard->holds = 1;
-    if (options != NULL) {
+    if (options != NULL)
         client_take(&guard->options, options, sizeof(guard->options));
-    }
     guard->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     guard->wake_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (guard->timer_fd < 0 || guard->wake_fd < 0 || !guard_process_take(guard) ||
@@ -377,15 +358,13 @@ static enum pawl_outcome guard_begin(struct pawl_guard *guard, const char *name,
     enum pawl_outcome outcome = hold_acquire(guard->pawl, name, ask, &guard->grant, NULL, problem);
     struct pawl_problem unused;
 
-    if (outcome != PAWL_OK) {
+    if (outcome != PAWL_OK)
         return outcome;
-    }
     atomic_store(&guard->deadline_ms, guard->grant.deadline_ms);
     guard_clock_set(guard->timer_fd, guard->grant.deadline_ms, NULL);
     guard_clock_set(guard->wake_fd, guard_clock_next(&guard->grant), NULL);
-    if (guard_start(guard) == 0) {
+    if (guard_start(guard) == 0)
         return PAWL_OK;
-    }
     outcome = hold_release(guard->pawl, &guard->grant, guard->pawl->attempts, &unused);
     problem_say(problem, PAWL_NOT_DONE, "no-resources",
                 "No thread could be started; the lease was given back.");
@@ -401,9 +380,8 @@ static bool guard_ask_read(struct pawl_ask *known, const struct pawl_ask *ask,
         problem_say(problem, PAWL_NOT_DONE, "bad-argument", "A struct has no right size.");
         return false;
     }
-    if (ask != NULL) {
+    if (ask != NULL)
         client_take(known, ask, sizeof(*known));
-    }
     if (known->session != NULL) {
         problem_say(problem, PAWL_NOT_DONE, "bad-argument",
                     "The leases of a session are renewed by the session.");
@@ -422,14 +400,12 @@ enum pawl_outcome pawl_guard_open(struct pawl *pawl, const char *name, const str
     struct pawl_ask known;
 
     problem_reset(&why);
-    if (guard != NULL) {
+    if (guard != NULL)
         *guard = NULL;
-    }
-    if (pawl == NULL || guard == NULL) {
+    if (pawl == NULL || guard == NULL)
         problem_say(&why, PAWL_NOT_DONE, "bad-argument", "A guard and a struct pawl are needed.");
-    } else if (guard_ask_read(&known, ask, options, &why)) {
+    else if (guard_ask_read(&known, ask, options, &why))
         fresh = guard_new(pawl, options, &why);
-    }
     if (fresh != NULL) {
         outcome = guard_begin(fresh, name, &known, &why);
         if (outcome == PAWL_OK) {
@@ -453,9 +429,8 @@ void pawl_guard_grant(const struct pawl_guard *guard, struct pawl_grant *grant)
 {
     struct pawl_guard *own = (struct pawl_guard *)(uintptr_t)guard; /* for its lock */
 
-    if (guard == NULL || grant == NULL || !client_size_fits(grant->size, GRANT_FIRST)) {
+    if (guard == NULL || grant == NULL || !client_size_fits(grant->size, GRANT_FIRST))
         return;
-    }
     if (!guard_is_ours(guard)) {
         client_give(grant, &guard->grant, sizeof(guard->grant)); /* nobody changes it there */
         return;
@@ -478,12 +453,10 @@ static enum pawl_outcome say_lost(const struct pawl_guard *guard, struct pawl_pr
 static enum pawl_outcome guard_lock(struct pawl_guard *guard, struct pawl_problem *why)
 {
     problem_reset(why);
-    if (guard == NULL) {
+    if (guard == NULL)
         return problem_say(why, PAWL_NOT_DONE, "bad-argument", no_guard);
-    }
-    if (!guard_is_ours(guard)) {
+    if (!guard_is_ours(guard))
         return problem_say(why, PAWL_NOT_DONE, "other-process", other_process);
-    }
     pthread_mutex_lock(&guard->lock);
     return PAWL_OK;
 }
@@ -523,15 +496,13 @@ static enum pawl_outcome guard_release(struct pawl_guard *guard, struct pawl_pro
     released = guard->released;
     grant = guard->grant;
     pthread_mutex_unlock(&guard->lock);
-    if (!released) {
+    if (!released)
         outcome = hold_release(guard->pawl, &grant, lost ? 1 : guard->pawl->attempts, problem);
-    }
     explicit_bzero(&grant, sizeof(grant));
     pthread_mutex_lock(&guard->lock);
     guard->released = outcome == PAWL_OK || outcome == PAWL_LOST;
-    if (lost) {
+    if (lost)
         outcome = say_lost(guard, problem);
-    }
     pthread_mutex_unlock(&guard->lock);
     return outcome;
 }
@@ -547,16 +518,14 @@ static enum pawl_outcome leave(struct pawl_guard *guard, bool *last, struct pawl
     bool held = guard_is_held(guard);
 
     if (guard->holds == 1) {
-        if (held && is_its_thread(guard)) {
+        if (held && is_its_thread(guard))
             return problem_say(why, PAWL_NOT_DONE, "in-callback", in_callback);
-        }
         guard_end(guard);
         *last = true;
         return PAWL_OK;
     }
-    if (guard->state == GUARD_ENDED) {
+    if (guard->state == GUARD_ENDED)
         return problem_say(why, PAWL_NOT_DONE, "ended", "This guard was left as often as it was entered.");
-    }
     guard->holds -= guard->holds > 0;
     return held ? PAWL_OK : say_lost(guard, why);
 }
@@ -571,9 +540,8 @@ enum pawl_outcome pawl_guard_leave(struct pawl_guard *guard, struct pawl_problem
         outcome = leave(guard, &last, &why);
         pthread_mutex_unlock(&guard->lock);
     }
-    if (last) {
+    if (last)
         outcome = guard_release(guard, &why);
-    }
     return problem_give(problem, &why, outcome);
 }
 

@@ -36,21 +36,17 @@ enum http_wait http_wire_wait(struct http_wire *wire, struct pollfd *fds, unsign
     struct pollfd all[HTTP_ADDRESSES_MAX + HTTP_CLIENT_STOPS_MAX];
     unsigned stops = 0;
 
-    if (count > 0) {
+    if (count > 0)
         memcpy(all, fds, count * sizeof(*fds));
-    }
-    for (; wire->stop_fds != NULL && stops < HTTP_CLIENT_STOPS_MAX && wire->stop_fds[stops] >= 0; stops++) {
+    for (; wire->stop_fds != NULL && stops < HTTP_CLIENT_STOPS_MAX && wire->stop_fds[stops] >= 0; stops++)
         all[count + stops] = (struct pollfd){.fd = wire->stop_fds[stops], .events = POLLIN};
-    }
     for (;;) {
         int64_t now_ms = pawl_now_ms();
         int ready = poll(all, count + stops, wait_ms(until_ms));
 
-        for (unsigned i = 0; ready > 0 && i < stops; i++) {
-            if (all[count + i].revents != 0) {
+        for (unsigned i = 0; ready > 0 && i < stops; i++)
+            if (all[count + i].revents != 0)
                 return HTTP_STOPPED;
-            }
-        }
         if (ready < 0 && errno != EINTR) {
             wire->why = strerrordesc_np(errno);
             return HTTP_FAILED;
@@ -59,9 +55,8 @@ enum http_wait http_wire_wait(struct http_wire *wire, struct pollfd *fds, unsign
             memcpy(fds, all, count * sizeof(*fds));
             return now_ms < until_ms ? HTTP_READY : HTTP_LATE; /* a peer may always have something to say */
         }
-        if (now_ms >= until_ms) { /* what was ready by then has been looked at */
+        if (now_ms >= until_ms) /* what was ready by then has been looked at */
             return HTTP_LATE;
-        }
     }
 }
 
@@ -98,9 +93,8 @@ enum http_wait http_wire_secure(struct http_wire *wire, const char *host, int64_
 
 static ssize_t went_or_why(struct http_wire *wire, ssize_t len)
 {
-    if (len < 0 && errno != EAGAIN) {
+    if (len < 0 && errno != EAGAIN)
         wire->why = wire->tls != NULL ? tls_why(wire->tls) : strerrordesc_np(errno);
-    }
     return len;
 }
 
@@ -110,9 +104,8 @@ ssize_t http_wire_send(struct http_wire *wire, struct bytes first, struct bytes 
     struct msghdr message = {.msg_iov = pieces, .msg_iovlen = 2};
     ssize_t len;
 
-    if (wire->tls != NULL) {
+    if (wire->tls != NULL)
         return went_or_why(wire, tls_write(wire->tls, first.len > 0 ? first : then));
-    }
     do {
         len = sendmsg(wire->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     } while (len < 0 && errno == EINTR);
@@ -123,9 +116,8 @@ ssize_t http_wire_receive(struct http_wire *wire, char *to, size_t size)
 {
     ssize_t len;
 
-    if (wire->tls != NULL) {
+    if (wire->tls != NULL)
         return went_or_why(wire, tls_read(wire->tls, to, size));
-    }
     do {
         len = recv(wire->fd, to, size, MSG_DONTWAIT);
     } while (len < 0 && errno == EINTR);
@@ -141,14 +133,12 @@ void http_wire_close(struct http_wire *wire, enum http_close how)
          * nothing waits to be sent (tcp_disconnect() in Linux). */
         (void)!connect(wire->fd, &nowhere, sizeof(nowhere));
     }
-    if (wire->tls != NULL && how == HTTP_CLOSE) {
+    if (wire->tls != NULL && how == HTTP_CLOSE)
         tls_bye(wire->tls);
-    }
     tls_close(wire->tls);
     wire->tls = NULL;
-    if (wire->fd >= 0) {
+    if (wire->fd >= 0)
         close(wire->fd);
-    }
     wire->fd = -1;
 }
 
@@ -172,9 +162,8 @@ static const char *resolve(const char *host, const char *port, int flags, struct
     struct addrinfo *list = NULL;
     int error = getaddrinfo(host, port, &hints, &list);
 
-    if (error != 0) {
+    if (error != 0)
         return gai_strerror(error);
-    }
     for (const struct addrinfo *at = list; at != NULL && found->count < HTTP_ADDRESSES_MAX;
          at = at->ai_next) {
         memcpy(&found->list[found->count].at, at->ai_addr, at->ai_addrlen);
@@ -224,9 +213,8 @@ static bool thread_begin(struct lookup *lookup)
     sigset_t all, before;
     bool begun;
 
-    if (pthread_attr_init(&attr) != 0) {
+    if (pthread_attr_init(&attr) != 0)
         return false;
-    }
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -240,18 +228,16 @@ static struct lookup *lookup_begin(const struct http_place *place)
 {
     struct lookup *lookup = calloc(1, sizeof(*lookup));
 
-    if (lookup == NULL) {
+    if (lookup == NULL)
         return NULL;
-    }
     memcpy(lookup->host, place->host, sizeof(lookup->host));
     memcpy(lookup->port, place->port, sizeof(lookup->port));
     lookup->ready = eventfd(0, EFD_CLOEXEC);
     atomic_init(&lookup->owners, 2);
     atomic_init(&lookup->is_done, false);
     if (lookup->ready < 0 || !thread_begin(lookup)) {
-        if (lookup->ready >= 0) {
+        if (lookup->ready >= 0)
             close(lookup->ready);
-        }
         free(lookup);
         return NULL;
     }
@@ -325,9 +311,8 @@ static void attempt_begin(struct dialling *dialling)
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     /* When interrupted it goes on all the same (connect(2)). */
     if (connect(fd, (const struct sockaddr *)&address->at, address->len) != 0 && errno != EINPROGRESS &&
-        errno != EINTR) {
+        errno != EINTR)
         attempt_failed(dialling, which, errno);
-    }
 }
 
 /* The first that is connected; -1: none yet. A socket that is writable is, or has failed to be (connect(2)).
@@ -338,12 +323,10 @@ static int winner_take(struct dialling *dialling)
         int error = 0, fd = dialling->fds[i].fd;
         socklen_t len = sizeof(error);
 
-        if (fd < 0 || dialling->fds[i].revents == 0) {
+        if (fd < 0 || dialling->fds[i].revents == 0)
             continue;
-        }
-        if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0) {
+        if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0)
             error = errno;
-        }
         if (error == 0) {
             dialling->fds[i].fd = -1;
             return fd;
@@ -368,11 +351,10 @@ static enum http_wait dial_first(struct http_wire *wire, struct dialling *dialli
             return HTTP_FAILED;
         }
         went = http_wire_wait(wire, dialling->fds, dialling->begun, wait_until_ms);
-        if (went == HTTP_LATE && pawl_now_ms() < until_ms) {
+        if (went == HTTP_LATE && pawl_now_ms() < until_ms)
             went = HTTP_READY; /* for the next */
-        } else if (went == HTTP_READY) {
+        else if (went == HTTP_READY)
             wire->fd = winner_take(dialling);
-        }
     }
     return went;
 }
@@ -382,11 +364,9 @@ enum http_wait http_dial_any(struct http_wire *wire, const struct http_addresses
     struct dialling dialling = {.addresses = addresses};
     enum http_wait went = dial_first(wire, &dialling, until_ms);
 
-    for (unsigned i = 0; i < dialling.begun; i++) {
-        if (dialling.fds[i].fd >= 0) {
+    for (unsigned i = 0; i < dialling.begun; i++)
+        if (dialling.fds[i].fd >= 0)
             close(dialling.fds[i].fd);
-        }
-    }
     return went;
 }
 
@@ -395,8 +375,7 @@ enum http_wait http_dial(struct http_wire *wire, const struct http_place *place,
     struct http_addresses addresses = {.count = 0};
     enum http_wait went = HTTP_READY;
 
-    if (!address_literal(place, &addresses)) {
+    if (!address_literal(place, &addresses))
         went = lookup_run(wire, place, &addresses, until_ms);
-    }
     return went == HTTP_READY ? http_dial_any(wire, &addresses, until_ms) : went;
 }

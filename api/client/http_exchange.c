@@ -89,16 +89,13 @@ static bool body_room(struct exchange *exchange, size_t len)
     size_t size = exchange->size;
     char *body;
 
-    while (len >= size) {
+    while (len >= size)
         size *= 2;
-    }
-    if (size == exchange->size) {
+    if (size == exchange->size)
         return true;
-    }
     body = malloc(size);
-    if (body == NULL) {
+    if (body == NULL)
         return false;
-    }
     memcpy(body, answer->body, answer->len);
     explicit_bzero(answer->body, answer->len);
     free(answer->body);
@@ -116,12 +113,10 @@ static enum http_wait body_take(struct exchange *exchange, struct bytes piece)
 
         return written ? HTTP_READY : failed(exchange, "what it answers cannot be written");
     }
-    if (answer->len + piece.len > HTTP_CLIENT_ANSWER_MAX) {
+    if (answer->len + piece.len > HTTP_CLIENT_ANSWER_MAX)
         return failed(exchange, "its answer is too large");
-    }
-    if (!body_room(exchange, answer->len + piece.len)) {
+    if (!body_room(exchange, answer->len + piece.len))
         return failed(exchange, NULL);
-    }
     memcpy(answer->body + answer->len, piece.at, piece.len);
     answer->len += piece.len;
     answer->body[answer->len] = '\0';
@@ -131,12 +126,10 @@ static enum http_wait body_take(struct exchange *exchange, struct bytes piece)
 static const struct answer_field *field_find(const struct answer_field *fields, unsigned count,
                                              const char *name)
 {
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = 0; i < count; i++)
         if (fields[i].name.len == strlen(name) &&
-            strncasecmp(fields[i].name.at, name, fields[i].name.len) == 0) {
+            strncasecmp(fields[i].name.at, name, fields[i].name.len) == 0)
             return &fields[i];
-        }
-    }
     return NULL;
 }
 
@@ -145,9 +138,8 @@ static unsigned seconds_of(struct bytes value)
     unsigned seconds = 0;
 
     for (size_t i = 0; i < value.len; i++) {
-        if (!ascii_is_digit(value.at[i]) || seconds > UINT16_MAX / 10) {
+        if (!ascii_is_digit(value.at[i]) || seconds > UINT16_MAX / 10)
             return 0;
-        }
         seconds = seconds * 10 + (unsigned)(value.at[i] - '0');
     }
     return seconds < UINT16_MAX ? seconds : 0;
@@ -204,9 +196,8 @@ static enum http_wait answer_understand(struct exchange *exchange, struct bytes 
         case ANSWER_HEAD: head_take(exchange); break;
         case ANSWER_PIECE:
             went = body_take(exchange, exchange->parser.piece);
-            if (went != HTTP_READY) {
+            if (went != HTTP_READY)
                 return went;
-            }
             answer_take(&exchange->parser, &in, exchange->parser.piece.len);
             break;
         case ANSWER_WHOLE: *whole = true; return HTTP_READY;
@@ -220,9 +211,8 @@ static enum http_wait answer_understand(struct exchange *exchange, struct bytes 
  * away: what recv() says then is no FIN. */
 static enum http_wait answer_ends(struct exchange *exchange, bool *whole)
 {
-    if (exchange->parser.place == ANSWER_AT_CLOSE && exchange->takes_no_more) {
+    if (exchange->parser.place == ANSWER_AT_CLOSE && exchange->takes_no_more)
         return failed(exchange, "its answer has no length, nor chunks");
-    }
     *whole = answer_fin(&exchange->parser) == ANSWER_WHOLE;
     return *whole ? HTTP_READY : failed(exchange, exchange->parser.why);
 }
@@ -287,16 +277,13 @@ static enum http_wait talk(struct exchange *exchange)
     for (;;) {
         enum http_wait went;
 
-        if (waited == HTTP_READY) {
+        if (waited == HTTP_READY)
             request_send(exchange);
-        }
         went = answer_receive(exchange, &whole);
-        if (whole) {
+        if (whole)
             return answered(exchange);
-        }
-        if (went != HTTP_READY || waited != HTTP_READY) {
+        if (went != HTTP_READY || waited != HTTP_READY)
             return went != HTTP_READY ? went : wire_said(exchange, waited);
-        }
         waited = talk_wait(exchange); /* when it is over: what is there by then is still read */
     }
 }
@@ -313,18 +300,15 @@ static enum http_wait exchange_run(struct exchange *exchange)
         return failed(exchange, why);
     }
     exchange->head = http_head_new(request, &exchange->place, &exchange->head_len, &why);
-    if (exchange->head == NULL) {
+    if (exchange->head == NULL)
         return failed(exchange, why);
-    }
     went = http_wire_wait(&exchange->wire, NULL, 0, 0);
-    if (went != HTTP_LATE) {
+    if (went != HTTP_LATE)
         return wire_said(exchange, went);
-    }
     connect_by_ms = connect_by_ms < exchange->until_ms ? connect_by_ms : exchange->until_ms;
     went = http_dial(&exchange->wire, &exchange->place, connect_by_ms);
-    if (went == HTTP_READY && exchange->place.is_tls) {
+    if (went == HTTP_READY && exchange->place.is_tls)
         went = http_wire_secure(&exchange->wire, exchange->place.host, connect_by_ms);
-    }
     exchange->is_dialled = went == HTTP_READY;
     return exchange->is_dialled ? talk(exchange) : wire_said(exchange, went);
 }
@@ -337,9 +321,8 @@ static enum http_client_outcome outcome_of(struct exchange *exchange, enum http_
     const char *why = exchange->why;
     struct bytes where = exchange->is_dialled ? BYTES("") : exchange->place.authority;
 
-    if (went == HTTP_READY) {
+    if (went == HTTP_READY)
         return HTTP_CLIENT_ANSWERED;
-    }
     answer->status = 0;
     answer->stopped = went == HTTP_STOPPED;
     answer->no_memory = went == HTTP_FAILED && why == NULL;

@@ -23,13 +23,11 @@ static bool host_read(struct http_place *place, struct bytes host)
 {
     bool is_ipv6 = host.len > 2 && host.at[0] == '[' && host.at[host.len - 1] == ']';
 
-    if (is_ipv6) {
+    if (is_ipv6)
         host = (struct bytes){host.at + 1, host.len - 2};
-    }
     if (host.len == 0 || host.len >= sizeof(place->host) ||
-        !ascii_is_word(host, is_ipv6 ? BYTES(":.") : BYTES("-._"))) {
+        !ascii_is_word(host, is_ipv6 ? BYTES(":.") : BYTES("-._")))
         return false;
-    }
     memcpy(place->host, host.at, host.len);
     place->host[host.len] = '\0';
     return !is_ipv6 || inet_pton(AF_INET6, place->host, &(struct in6_addr){0}) == 1;
@@ -39,13 +37,11 @@ static bool port_read(struct http_place *place, struct bytes port)
 {
     unsigned number = 0;
 
-    if (port.len == 0 || port.len >= sizeof(place->port)) {
+    if (port.len == 0 || port.len >= sizeof(place->port))
         return false;
-    }
     for (size_t i = 0; i < port.len; i++) {
-        if (!ascii_is_digit(port.at[i])) {
+        if (!ascii_is_digit(port.at[i]))
             return false;
-        }
         number = number * 10 + (unsigned)(port.at[i] - '0');
     }
     memcpy(place->port, port.at, port.len);
@@ -59,9 +55,8 @@ static bool authority_read(struct http_place *place)
     const char *port = place->is_tls ? "443" : "80";
     size_t at = host.len;
 
-    while (at > 0 && ascii_is_digit(host.at[at - 1])) {
+    while (at > 0 && ascii_is_digit(host.at[at - 1]))
         at--;
-    }
     if (at > 0 && host.at[at - 1] == ':') {
         return port_read(place, (struct bytes){host.at + at, host.len - at}) &&
                host_read(place, (struct bytes){host.at, at - 1});
@@ -75,9 +70,8 @@ static bool is_target(struct bytes target)
     for (size_t i = 0; i < target.len; i++) {
         unsigned char c = (unsigned char)target.at[i];
 
-        if (c <= ' ' || c == 0x7f || c == '#') {
+        if (c <= ' ' || c == 0x7f || c == '#')
             return false;
-        }
     }
     return true;
 }
@@ -87,18 +81,16 @@ const char *http_place_read(struct http_place *place, const char *url)
     static const char plain[] = "http://", secure[] = "https://";
 
     place->is_tls = strncmp(url, secure, sizeof(secure) - 1) == 0;
-    if (place->is_tls) {
+    if (place->is_tls)
         url += sizeof(secure) - 1;
-    } else if (strncmp(url, plain, sizeof(plain) - 1) == 0) {
+    else if (strncmp(url, plain, sizeof(plain) - 1) == 0)
         url += sizeof(plain) - 1;
-    } else {
+    else
         return not_plain;
-    }
     place->authority = part_until(&url, "/?#");
     place->target = (struct bytes){url, strlen(url)};
-    if (*url == '?' || !is_target(place->target) || !authority_read(place)) {
+    if (*url == '?' || !is_target(place->target) || !authority_read(place))
         return not_plain;
-    }
     return NULL;
 }
 
@@ -119,9 +111,8 @@ struct text {
 
 static void text_add(struct text *text, struct bytes piece)
 {
-    if (text->len + piece.len <= text->size) {
+    if (text->len + piece.len <= text->size)
         memcpy(text->at + text->len, piece.at, piece.len);
-    }
     text->len += piece.len;
 }
 
@@ -144,9 +135,8 @@ static bool is_one_line(struct bytes value)
     for (size_t at = 0; at < value.len; at++) {
         unsigned char c = (unsigned char)value.at[at];
 
-        if (c < 0x20 || c == 0x7f) {
+        if (c < 0x20 || c == 0x7f)
             return false;
-        }
     }
     return true;
 }
@@ -171,11 +161,9 @@ static void head_write(struct text *text, const struct http_client_request *requ
     header_add(text, "Host", place->authority);
     header_add(text, "User-Agent", BYTES("pawl/" PAWL_VERSION));
     header_add(text, "Accept", BYTES("*/*"));
-    for (unsigned i = 0; i < HTTP_CLIENT_HEADERS_MAX && header[i].name != NULL; i++) {
-        if (header[i].value.len > 0) {
+    for (unsigned i = 0; i < HTTP_CLIENT_HEADERS_MAX && header[i].name != NULL; i++)
+        if (header[i].value.len > 0)
             header_add(text, header[i].name, header[i].value);
-        }
-    }
     if (wants_length(request)) {
         snprintf(length, sizeof(length), "%zu", request->body.len);
         header_add(text, "Content-Length", (struct bytes){length, strlen(length)});

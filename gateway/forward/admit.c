@@ -73,9 +73,8 @@ static void sticky_close(struct sticky *sticky)
     LIST_REMOVE(sticky, open);
     own->stickies.count--;
     alarm_clear(own->clock, &sticky->alarm);
-    if (sticky->unsure > 0) {
+    if (sticky->unsure > 0)
         intent_add_ids(&own->gateway->intents, sticky->intent, bytes_of(sticky->ids));
-    }
     intent_end(&own->closer, sticky->intent, sticky->unsure > 0 ? INTENT_UNKNOWN : INTENT_CLOSE);
     free(sticky);
 }
@@ -95,14 +94,12 @@ static void sticky_rings(struct alarm *alarm)
 {
     struct sticky *sticky = container_of(alarm, struct sticky, alarm);
 
-    if (sticky->under_way > 0) {
+    if (sticky->under_way > 0)
         return;
-    }
-    if (loop_now_ms() - sticky->idle_ms >= STICKY_IDLE_MS) {
+    if (loop_now_ms() - sticky->idle_ms >= STICKY_IDLE_MS)
         sticky_close(sticky);
-    } else {
+    else
         alarm_set(sticky->own->clock, alarm, sticky->idle_ms + STICKY_IDLE_MS);
-    }
 }
 
 static void unsure_note(struct sticky *sticky, const char *id)
@@ -125,17 +122,14 @@ static void sticky_leave(struct forward *f, enum intent_word word)
     f->by.sticky = NULL;
     sticky->under_way--;
     sticky->idle_ms = loop_now_ms();
-    if (word == INTENT_UNKNOWN) {
+    if (word == INTENT_UNKNOWN)
         unsure_note(sticky, f->by.id);
-    }
-    if (sticky->under_way > 0) {
+    if (sticky->under_way > 0)
         return;
-    }
-    if (sticky->is_over) {
+    if (sticky->is_over)
         sticky_end(sticky);
-    } else if (sticky->alarm.place == 0) {
+    else if (sticky->alarm.place == 0)
         alarm_set(sticky->own->clock, &sticky->alarm, sticky->idle_ms + STICKY_IDLE_MS);
-    }
 }
 
 /* -- all of a worker */
@@ -148,9 +142,8 @@ static void lease_end(struct gateway_worker *own, struct bytes lease)
     for (unsigned i = from; i < to && own->stickies.count > 0; i++) {
         for (struct sticky *one = LIST_FIRST(&own->stickies.open[i]), *next; one != NULL; one = next) {
             next = LIST_NEXT(one, open);
-            if (lease.len == 0 || is_of(one, lease)) {
+            if (lease.len == 0 || is_of(one, lease))
                 sticky_end(one);
-            }
         }
     }
 }
@@ -165,9 +158,8 @@ void stickies_free(struct gateway_worker *own)
             free(one);
         }
     }
-    if (own->stickies.subscriber != NULL) {
+    if (own->stickies.subscriber != NULL)
         store_subscriber_close(own->stickies.subscriber);
-    }
 }
 
 /* -- writes that wait ask for the close (lib/intent.lua, routes_adopt.lua) */
@@ -246,15 +238,12 @@ static struct sticky *sticky_find(const struct forward *f)
 
     for (struct sticky *one = LIST_FIRST(&f->own->stickies.open[stripe]), *next; one != NULL; one = next) {
         next = LIST_NEXT(one, open);
-        if (!is_of(one, f->fenced.lease)) {
+        if (!is_of(one, f->fenced.lease))
             continue;
-        }
-        if (is_usable(one, f)) {
+        if (is_usable(one, f))
             return one;
-        }
-        if (is_newer(token, one->token) || (f->route->serial && is_same_token(token, one->token))) {
+        if (is_newer(token, one->token) || (f->route->serial && is_same_token(token, one->token)))
             sticky_end(one);
-        }
     }
     return NULL;
 }
@@ -266,11 +255,10 @@ static void sticky_take(struct forward *f)
 {
     f->by.sticky = sticky_find(f);
     f->by.opens = f->by.sticky == NULL && may_stay(f) && is_same_token(*seen_place(f), f->fenced.claim.token);
-    if (f->by.sticky != NULL) {
+    if (f->by.sticky != NULL)
         f->by.sticky->under_way++;
-    } else {
+    else
         intent_closer_poke(&f->own->closer); /* what has just been closed need not be waited for */
-    }
 }
 
 static void sticky_open(struct forward *f)
@@ -289,19 +277,17 @@ static void sticky_open(struct forward *f)
     own->stickies.count++;
     f->by.intent = NULL;
     f->by.sticky = sticky;
-    if (own->stickies.subscriber == NULL) {
+    if (own->stickies.subscriber == NULL)
         subscriber_open(own);
-    }
 }
 
 /* The store has recorded its own intent, f->by.intent; if f->by.opens, that becomes f->by.sticky. */
 static void sticky_recorded(struct forward *f)
 {
-    if (f->by.opens) {
+    if (f->by.opens)
         sticky_open(f);
-    } else if (may_stay(f)) {
+    else if (may_stay(f))
         *seen_place(f) = f->fenced.claim.token;
-    }
 }
 
 /* -- asking the store */
@@ -337,9 +323,8 @@ static const char *kind_of(const struct forward *f)
 {
     const struct route *route = f->route;
 
-    if (route->guarantee == ROUTE_ORDERED) {
+    if (route->guarantee == ROUTE_ORDERED)
         return route->serial ? "o+" : f->by.opens ? "o~" : "o";
-    }
     if (route->aid == ROUTE_AID_IF_MATCH) {
         /* "Nothing is there" is a version that comes back: made, deleted, and a late request makes it again.
          * Such a write is ordered, and conditional ones wait for it (tests/model/conditional.pml). */
@@ -370,9 +355,8 @@ static const struct store_script *ask_fill(struct forward *f)
     fenced_add(fenced, bytes_of(f->by.id));
     fenced_add(fenced, bytes_of(f->route->unknown_text));
     if (f->turn.queued_len == 0) {
-        if (epoch_is_full(f->own->record.line.store_epoch)) {
+        if (epoch_is_full(f->own->record.line.store_epoch))
             fenced_add(fenced, BYTES("full"));
-        }
         return &script_intent_admit;
     }
     fenced_add(fenced, (struct bytes){f->turn.queued, f->turn.queued_len});
@@ -395,20 +379,16 @@ enum step forward_ask(struct forward *f)
 {
     const struct store_script *script;
 
-    if (f->is_write && f->by.intent == NULL) {
+    if (f->is_write && f->by.intent == NULL)
         forward_number(f); /* an admission of before may come back with a store that is set back */
-    }
-    if (f->by.intent == NULL) {
+    if (f->by.intent == NULL)
         sticky_take(f);
-    }
     script = ask_fill(f);
     forward_enter(f, FORWARD_ASKING);
-    if (f->route->guarantee == ROUTE_ORDERED && !forward_store_is_safe(f)) {
+    if (f->route->guarantee == ROUTE_ORDERED && !forward_store_is_safe(f))
         return forward_away(f, PROBLEM_STORE_UNSAFE);
-    }
-    if (f->is_write && f->by.intent == NULL && f->by.sticky == NULL) {
+    if (f->is_write && f->by.intent == NULL && f->by.sticky == NULL)
         admission_begin(f);
-    }
     f->turn.asked_ms = loop_now_ms();
     return fenced_run(&f->fenced, script, ask_answers);
 }
@@ -444,9 +424,8 @@ void forward_intent_end(struct forward *f, enum intent_word word)
 
 static void forward_withdraw(struct forward *f)
 {
-    if (f->by.sticky != NULL) {
+    if (f->by.sticky != NULL)
         sticky_leave(f, INTENT_CLOSE);
-    }
     if (f->turn.queued_len > 0) {
         intent_text(&f->own->gateway->intents, f->by.intent,
                     (struct bytes){f->turn.queued, f->turn.queued_len});
@@ -464,18 +443,16 @@ enum step forward_away(struct forward *f, enum problem problem)
 /* It is not known whether it was recorded; it is never sent. */
 static void admission_forget(struct forward *f)
 {
-    if (f->by.intent != NULL && f->turn.queued_len == 0) { /* else forward_withdraw() knows it */
+    if (f->by.intent != NULL && f->turn.queued_len == 0) /* else forward_withdraw() knows it */
         admission_end(f, INTENT_FORGET);
-    }
 }
 
 enum step forward_ask_failed(struct fenced_call *fenced, enum problem bad)
 {
     struct forward *f = container_of(fenced, struct forward, fenced);
 
-    if (bad == PROBLEM_OUTCOME_UNKNOWN || bad == PROBLEM_INTERNAL) {
+    if (bad == PROBLEM_OUTCOME_UNKNOWN || bad == PROBLEM_INTERNAL)
         admission_forget(f);
-    }
     bad = bad == PROBLEM_OUTCOME_UNKNOWN ? PROBLEM_STORE_UNAVAILABLE : bad;
     return forward_away(f, bad);
 }
@@ -506,9 +483,8 @@ static enum step ask_admitted(struct fenced_call *fenced, const struct store_rep
         forward_intent_end(f, INTENT_CLOSE);
         return forward_away(f, PROBLEM_STORE_UNAVAILABLE);
     }
-    if (f->by.intent != NULL) {
+    if (f->by.intent != NULL)
         sticky_recorded(f);
-    }
     return forward_send(f);
 }
 
@@ -526,9 +502,8 @@ static enum step forward_in_doubt(struct forward *f)
 {
     char detail[UNREPORTED_DETAIL_SIZE];
 
-    if (f->turn.unreported[0] == '\0') {
+    if (f->turn.unreported[0] == '\0')
         return forward_away(f, PROBLEM_IN_DOUBT);
-    }
     unreported_detail(detail, "Nothing was sent on. ", bytes_of(f->turn.unreported));
     forward_withdraw(f);
     return forward_over(f, fenced_fail_detail(&f->fenced, PROBLEM_IN_DOUBT, detail));
@@ -554,9 +529,8 @@ static enum step ask_refused(struct fenced_call *fenced, const struct store_repl
 
 static enum step ask_cancelled(struct fenced_call *fenced, const struct store_reply *reply)
 {
-    if (store_reply_text(reply, 2).len > 0) { /* else the token is good */
+    if (store_reply_text(reply, 2).len > 0) /* else the token is good */
         return ask_refused(fenced, reply);
-    }
     admission_drop(container_of(fenced, struct forward, fenced));
     return forward_over(container_of(fenced, struct forward, fenced),
                         fenced_fail_final(fenced, PROBLEM_IN_DOUBT, cancelled));
@@ -599,9 +573,8 @@ static bool is_in_doubt(const struct forward *f)
     struct bytes blocker = {f->turn.blocker, f->turn.blocker_len};
     struct bytes state = intent_part(blocker, INTENT_STATE), policy = intent_part(blocker, INTENT_POLICY);
 
-    if (bytes_are(blocker, "store")) {
+    if (bytes_are(blocker, "store"))
         return true;
-    }
     /* The grace of a dead one ends, and soon as a rule. */
     return bytes_are(state, "u") || (bytes_are(state, "d") && (policy.len == 0 || policy.at[0] != 'g'));
 }
@@ -614,23 +587,19 @@ static enum step ask_queued(struct fenced_call *fenced, const struct store_reply
     uint64_t wait_ms = (uint64_t)ASK_AGAIN_MS << doubles, now_ms = loop_now_ms();
 
     f->by.mark = store_reply_integer(reply, 2);
-    if (f->is_write) {
+    if (f->is_write)
         text_keep(f->turn.queued, &f->turn.queued_len, store_reply_text(reply, 3));
-    }
     text_keep(f->turn.blocker, &f->turn.blocker_len, store_reply_text(reply, f->is_write ? 4 : 3));
     unreported_keep(f, reply, f->is_write ? 4 : 3);
     if (f->turn.tries++ == 0 &&
-        bytes_are(intent_part((struct bytes){f->turn.blocker, f->turn.blocker_len}, INTENT_KIND), "o~")) {
+        bytes_are(intent_part((struct bytes){f->turn.blocker, f->turn.blocker_len}, INTENT_KIND), "o~"))
         wait_ms = ASKED_MS;
-    }
     forward_enter(f, FORWARD_QUEUED);
-    if (forward_probe(f)) {
+    if (forward_probe(f))
         return SUSPENDED;
-    }
     if ((is_in_doubt(f) && !f->turn.is_shown) || now_ms >= f->turn.until_ms ||
-        atomic_load(&f->own->worker->service->draining)) {
+        atomic_load(&f->own->worker->service->draining))
         return forward_in_doubt(f);
-    }
     wait_ms = wait_ms < ASK_AGAIN_MAX_MS ? wait_ms : ASK_AGAIN_MAX_MS;
     forward_alarm(f, wait_ms < f->turn.until_ms - now_ms ? wait_ms : f->turn.until_ms - now_ms);
     return SUSPENDED;

@@ -65,9 +65,8 @@ static enum step look_begin(struct forward *f)
                                        .body_is_whole = true};
 
     f->look.etag_len = 0;
-    if (!forward_head_make(f, fields, &request.fields.len, target, &request.target.len)) {
+    if (!forward_head_make(f, fields, &request.fields.len, target, &request.target.len))
         return look_failed(f, "With what a gateway adds the headers are too long to be forwarded.");
-    }
     f->up.call = (struct upstream_call){.head = look_head, .piece = look_piece, .ended = look_ended};
     upstream_begin(f->use->pools[f->route->upstream->index], &f->up.call, &request);
     forward_alarm(f, f->route->timeout_ms);
@@ -83,9 +82,8 @@ static bool is_expected(const struct forward *f)
     struct bytes etag = {f->look.etag, f->look.etag_len};
     bool is_there = f->look.etag_len > 0;
 
-    if (matches > 0 && !(is_there && (bytes_are(match, "*") || precondition_lists(match, etag)))) {
+    if (matches > 0 && !(is_there && (bytes_are(match, "*") || precondition_lists(match, etag))))
         return false;
-    }
     return others == 0 || !is_there || !(bytes_are(none, "*") || precondition_lists(none, etag));
 }
 
@@ -142,9 +140,8 @@ static bool is_worth_it(const struct forward *f, uint64_t now_ms)
     struct bytes text = {f->turn.blocker, f->turn.blocker_len};
     bool is_under_way = bytes_are(intent_part(text, INTENT_STATE), "s");
 
-    if (is_under_way && f->turn.tries <= PROBE_AFTER_TRIES) {
+    if (is_under_way && f->turn.tries <= PROBE_AFTER_TRIES)
         return false;
-    }
     return f->is_write && f->route->unknown == ROUTE_PROBE &&
            bytes_are(intent_part(text, INTENT_POLICY), "p") &&
            !bytes_are(intent_part(text, INTENT_STATE), "q") && now_ms < f->turn.until_ms &&
@@ -193,9 +190,8 @@ static bool probe_begin(struct forward *f)
                                        .body_is_whole = true};
 
     if (path_len == 0 || id_len == 0 || target_len >= (int)sizeof(target) ||
-        fields_len >= (int)sizeof(fields)) {
+        fields_len >= (int)sizeof(fields))
         return false;
-    }
     forward_enter(f, FORWARD_PROBING);
     f->up.call = (struct upstream_call){.head = probe_head, .piece = look_piece, .ended = probe_ended};
     upstream_begin(f->use->pools[f->route->upstream->index], &f->up.call, &request);
@@ -207,9 +203,8 @@ bool forward_probe(struct forward *f)
 {
     uint64_t now_ms = loop_now_ms();
 
-    if (!is_worth_it(f, now_ms)) {
+    if (!is_worth_it(f, now_ms))
         return false;
-    }
     f->turn.probed_ms = now_ms;
     f->turn.is_shown = false;
     return probe_begin(f);

@@ -65,14 +65,12 @@ bool forward_allows(enum forward_state from, enum forward_state to)
 void forward_enter(struct forward *f, enum forward_state next)
 {
     assert(forward_allows(f->state, next));
-    if (f->state == FORWARD_QUEUED) {
+    if (f->state == FORWARD_QUEUED)
         LIST_REMOVE(f, turn.queue);
-    }
     f->state = next;
     alarm_clear(f->own->clock, &f->alarm);
-    if (next == FORWARD_QUEUED) {
+    if (next == FORWARD_QUEUED)
         LIST_INSERT_HEAD(&f->own->waiting, f, turn.queue);
-    }
 }
 
 void forward_alarm(struct forward *f, uint64_t in_ms)
@@ -84,9 +82,8 @@ void forward_wake_lease(struct gateway_worker *own, struct bytes lease)
 {
     for (struct forward *f = LIST_FIRST(&own->waiting), *next; f != NULL; f = next) {
         next = LIST_NEXT(f, turn.queue);
-        if (bytes_equal(f->fenced.lease, lease)) {
+        if (bytes_equal(f->fenced.lease, lease))
             forward_wake(f);
-        }
     }
 }
 
@@ -151,9 +148,8 @@ const char *forward_guarantee(struct forward *f)
         [ROUTE_COMMITTED] = "committed", [ROUTE_ORDERED] = "ordered", [ROUTE_ADMITTED] = "admitted"};
     bool grace = f->route->unknown == ROUTE_GRACE, incomplete = f->route->body == ROUTE_BODY_NEVER_APPLIED;
 
-    if (!grace && !incomplete) {
+    if (!grace && !incomplete)
         return names[f->route->guarantee];
-    }
     snprintf(f->up.promise, sizeof(f->up.promise), "%s;assumes=%s%s%s", names[f->route->guarantee],
              grace ? "grace" : "", grace && incomplete ? "+" : "", incomplete ? "incomplete" : "");
     return f->up.promise;
@@ -186,9 +182,8 @@ static const char *request_wrong(const struct http_request *req)
     unsigned upgrades = 0;
 
     http_header(req, "Upgrade", &upgrades);
-    if (upgrades > 0) {
+    if (upgrades > 0)
         return "Upgrades are not forwarded: nothing could be checked after one. Send it without Upgrade.";
-    }
     return bytes_are(http_method_text(req), "TRACE") ? "TRACE is not forwarded." : NULL;
 }
 
@@ -211,12 +206,10 @@ enum step forward_start(struct http_request *req)
     const char *wrong = own->use != NULL ? request_wrong(req) : NULL;
     struct forward *f;
 
-    if (own->use == NULL) {
+    if (own->use == NULL)
         return forward_nowhere(req);
-    }
-    if (wrong != NULL) {
+    if (wrong != NULL)
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, wrong);
-    }
     f = forward_take(own);
     f->use = table_use_take(own);
     f->fenced.req = req;
@@ -245,9 +238,8 @@ static enum step forward_route(struct forward *f)
     f->is_write = !route_reads(f->route, http_method_text(req));
     f->up.is_head = http_method(req) == HTTP_HEAD;
     if (f->route->max_body > 0 &&
-        (http_body_announced(req) > (int64_t)f->route->max_body || http_body(req).len > f->route->max_body)) {
+        (http_body_announced(req) > (int64_t)f->route->max_body || http_body(req).len > f->route->max_body))
         return forward_over(f, http_refuse(req, PROBLEM_TOO_LARGE));
-    }
     if (f->route->aid == ROUTE_AID_IF_MATCH && http_query(req).at != NULL) {
         return forward_over(f, http_refuse_detail(req, PROBLEM_INVALID_REQUEST,
                                                   "This route stands for one URL for each lease: it takes no "
@@ -286,22 +278,19 @@ static enum step forward_begin(struct forward *f)
     forward_number(f);
     f->is_fenced = !is_open_read(f->route, f->fenced.req);
     bad = f->is_fenced ? fenced_read_token(&f->fenced) : PROBLEM_NONE;
-    if (bad != PROBLEM_NONE) {
+    if (bad != PROBLEM_NONE)
         return forward_over(f, fenced_refuse(&f->fenced, bad));
-    }
     /* A read without a token makes no write wait; and no client without one fills the disk. */
-    if (f->is_fenced && !http_body_is_whole(f->fenced.req) && f->route->body == ROUTE_BODY_WHOLE) {
+    if (f->is_fenced && !http_body_is_whole(f->fenced.req) && f->route->body == ROUTE_BODY_WHOLE)
         return forward_take_body(f);
-    }
     return forward_admit(f);
 }
 
 /* It is as the fence wants it, and all of it is there, or its route streams. */
 static enum step forward_admit(struct forward *f)
 {
-    if (!f->is_fenced) {
+    if (!f->is_fenced)
         return forward_send(f);
-    }
     f->turn.until_ms = loop_now_ms() + f->route->timeout_ms;
     return f->is_write && f->route->aid == ROUTE_AID_IF_MATCH ? forward_look(f) : forward_ask(f);
 }
@@ -314,12 +303,10 @@ bool forward_refuses(struct http_request *req)
     const char *why;
 
     if (own->use == NULL || request_wrong(req) != NULL ||
-        route_find(own->use->table, http_path(req), &match, &why) != ROUTE_FOUND) {
+        route_find(own->use->table, http_path(req), &match, &why) != ROUTE_FOUND)
         return true;
-    }
-    if (match.route->max_body > 0 && http_body_announced(req) > (int64_t)match.route->max_body) {
+    if (match.route->max_body > 0 && http_body_announced(req) > (int64_t)match.route->max_body)
         return true;
-    }
     fenced.lease = (struct bytes){match.lease, match.lease_len};
     fenced.store = bytes_of(match.route->store);
     return !is_open_read(match.route, req) && fenced_read_token(&fenced) != PROBLEM_NONE;
@@ -337,9 +324,8 @@ static void drain_one(struct forward *f, bool is_last)
     case FORWARD_PROBING: upstream_abort(&f->up.call); break;
     case FORWARD_SENDING:
     case FORWARD_TELLING:
-        if (is_last) {
+        if (is_last)
             upstream_abort(&f->up.call);
-        }
         break;
     case FORWARD_NEW:
     case FORWARD_ASKING:
@@ -371,9 +357,8 @@ int forward_body_file(int folder, const char *request_id)
     if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR)) { /* open(2): the file system has none */
         snprintf(name, sizeof(name), "body-%s", request_id);
         fd = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-        if (fd >= 0) {
+        if (fd >= 0)
             unlinkat(folder, name, 0);
-        }
     }
     return fd;
 }
@@ -389,9 +374,8 @@ static bool body_open(struct forward *f)
         return f->body.fd >= 0;
     }
     folder = open(path != NULL && path[0] == '/' ? path : "/var/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0) {
+    if (folder < 0)
         return false;
-    }
     f->body.fd = forward_body_file(folder, f->by.request_id);
     close(folder);
     return f->body.fd >= 0;
@@ -411,9 +395,8 @@ static bool body_add(struct forward *f, struct bytes piece)
         ssize_t n = pwrite(f->body.fd, piece.at + done, piece.len - done,
                            (off_t)(f->body.len - piece.len + done));
 
-        if (n < 0 && errno != EINTR) {
+        if (n < 0 && errno != EINTR)
             return false;
-        }
         done += n > 0 ? (size_t)n : 0;
     }
     return true;
@@ -448,11 +431,10 @@ static size_t take_piece(struct http_body_reader *body_reader, struct bytes piec
     struct forward *f = container_of(body_reader, struct forward, body.reader);
     uint64_t max = f->route->max_body, len = http_body(f->fenced.req).len + f->body.len + piece.len;
 
-    if (max > 0 && len > max) {
+    if (max > 0 && len > max)
         take_refuse(f, PROBLEM_TOO_LARGE, "max_body of the route");
-    } else if (!body_add(f, piece)) {
+    else if (!body_add(f, piece))
         take_fails(f);
-    }
     return piece.len;
 }
 
@@ -471,12 +453,10 @@ static void take_broken(struct http_body_reader *body_reader)
 static enum step forward_take_body(struct forward *f)
 {
     forward_enter(f, FORWARD_TAKING);
-    if (http_body_announced(f->fenced.req) > (int64_t)f->own->gateway->service->settings.body_disk_max) {
+    if (http_body_announced(f->fenced.req) > (int64_t)f->own->gateway->service->settings.body_disk_max)
         return take_refuse(f, PROBLEM_TOO_LARGE, "--max-body-disk");
-    }
-    if (!body_open(f)) {
+    if (!body_open(f))
         return take_fails(f);
-    }
     f->body.reader = (struct http_body_reader){
         .piece = take_piece, .whole = take_whole, .broken = take_broken, .keeps = true};
     http_body_take(f->fenced.req, &f->body.reader);
@@ -487,18 +467,16 @@ static enum step forward_take_body(struct forward *f)
 
 int64_t forward_body_length(const struct forward *f)
 {
-    if (f->body.fd >= 0 || http_body_is_whole(f->fenced.req)) {
+    if (f->body.fd >= 0 || http_body_is_whole(f->fenced.req))
         return (int64_t)(http_body(f->fenced.req).len + f->body.len);
-    }
     return http_body_announced(f->fenced.req);
 }
 
 /* The time for the answer has not begun. */
 static void put_took(struct forward *f, size_t taken)
 {
-    if (taken > 0 && f->state != FORWARD_LATE) {
+    if (taken > 0 && f->state != FORWARD_LATE)
         forward_alarm(f, f->route->timeout_ms);
-    }
 }
 
 /* More than the upstream's client ever has room for is offered: what takes all of it takes no more of the
@@ -520,9 +498,8 @@ void forward_put(struct forward *f)
         taken = upstream_write(&f->up.call, (struct bytes){piece, (size_t)n});
         f->body.at += taken;
         put_took(f, taken);
-        if (taken < (size_t)n || (size_t)n == sizeof(piece)) {
+        if (taken < (size_t)n || (size_t)n == sizeof(piece))
             return;
-        }
     }
 }
 
@@ -543,9 +520,8 @@ static size_t stream_piece(struct http_body_reader *body_reader, struct bytes pi
     struct forward *f = container_of(body_reader, struct forward, body.reader);
     size_t taken;
 
-    if (f->up.call.link == NULL) {
+    if (f->up.call.link == NULL)
         return piece.len; /* the upstream has said all that it had to say */
-    }
     if (f->route->max_body > 0 && piece.len > f->route->max_body - f->body.given) {
         stream_cut(f, PROBLEM_TOO_LARGE, "max_body of the route");
         return piece.len;

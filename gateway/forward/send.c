@@ -57,11 +57,9 @@ static void put_field(struct head_text *text, struct bytes name, struct bytes va
 /* Whether a list of names, as in Connection, has this one. */
 static bool list_has(struct bytes list, struct bytes name)
 {
-    while (list.len > 0) {
-        if (bytes_equal_nocase(bytes_trim(bytes_cut(&list, ',')), name)) {
+    while (list.len > 0)
+        if (bytes_equal_nocase(bytes_trim(bytes_cut(&list, ',')), name))
             return true;
-        }
-    }
     return false;
 }
 
@@ -73,33 +71,28 @@ static bool connection_names(const struct http_request *req, struct bytes name)
 
     for (unsigned i = 0; i < http_field_count(req); i++) {
         http_field_at(req, i, &field, &value);
-        if (bytes_equal_nocase(field, BYTES("Connection")) && list_has(value, name)) {
+        if (bytes_equal_nocase(field, BYTES("Connection")) && list_has(value, name))
             return true;
-        }
     }
     return false;
 }
 
 static bool request_field_passes(const struct forward *f, struct bytes name, unsigned kinds)
 {
-    if (!field_is_plain(name) || (kinds & (FIELD_HOP | FIELD_OWN)) != 0) {
+    if (!field_is_plain(name) || (kinds & (FIELD_HOP | FIELD_OWN)) != 0)
         return false;
-    }
     if (f->is_write && f->route->aid == ROUTE_AID_IF_MATCH &&
-        (bytes_equal_nocase(name, BYTES("If-Match")) || bytes_equal_nocase(name, BYTES("If-None-Match")))) {
+        (bytes_equal_nocase(name, BYTES("If-Match")) || bytes_equal_nocase(name, BYTES("If-None-Match"))))
         return false; /* added anew: which version was there (look.c) */
-    }
-    if (f->state == FORWARD_LOOKING && (kinds & (FIELD_VERSION | FIELD_TARGET)) != 0) {
+    if (f->state == FORWARD_LOOKING && (kinds & (FIELD_VERSION | FIELD_TARGET)) != 0)
         return false;
-    }
     return route_passes_request(f->route, name) && !connection_names(f->fenced.req, name);
 }
 
 static bool text_skip(struct bytes *text, struct bytes begin)
 {
-    if (begin.len == 0 || text->len < begin.len || strncasecmp(text->at, begin.at, begin.len) != 0) {
+    if (begin.len == 0 || text->len < begin.len || strncasecmp(text->at, begin.at, begin.len) != 0)
         return false;
-    }
     *text = (struct bytes){text->at + begin.len, text->len - begin.len};
     return true;
 }
@@ -112,13 +105,11 @@ static bool put_uri(const struct forward *f, struct head_text *text, struct byte
     struct route_match match;
     const char *why;
 
-    if (is_absolute && !text_skip(&uri, http_header(f->fenced.req, "Host", NULL))) {
+    if (is_absolute && !text_skip(&uri, http_header(f->fenced.req, "Host", NULL)))
         return false;
-    }
     if (route_find(f->use->table, uri, &match, &why) != ROUTE_FOUND || match.route != f->route ||
-        !bytes_equal((struct bytes){match.lease, match.lease_len}, f->fenced.lease)) {
+        !bytes_equal((struct bytes){match.lease, match.lease_len}, f->fenced.lease))
         return false;
-    }
     if (is_absolute) {
         put(text, upstream->scheme == ROUTE_HTTPS ? BYTES("https://") : BYTES("http://"));
         put(text, bytes_of(upstream->authority));
@@ -139,12 +130,10 @@ static bool put_tagged(const struct forward *f, struct head_text *text, struct b
         size_t len = 1;
 
         if (c == '<') {
-            while (i + len < value.len && strchr("<>()\"", value.at[i + len]) == NULL) {
+            while (i + len < value.len && strchr("<>()\"", value.at[i + len]) == NULL)
                 len++;
-            }
-            if (i + len == value.len || value.at[i + len] != '>') {
+            if (i + len == value.len || value.at[i + len] != '>')
                 return false;
-            }
             len++;
         } else if (c == '(' || c == ')' ? in_list == (c == '(') : !in_list && c != ' ' && c != '\t') {
             return false;
@@ -154,9 +143,8 @@ static bool put_tagged(const struct forward *f, struct head_text *text, struct b
             put(text, (struct bytes){value.at + i, len});
         } else {
             put(text, BYTES("<"));
-            if (!put_uri(f, text, (struct bytes){value.at + i + 1, len - 2})) {
+            if (!put_uri(f, text, (struct bytes){value.at + i + 1, len - 2}))
                 return false;
-            }
             put(text, BYTES(">"));
         }
         i += len - 1;
@@ -167,9 +155,8 @@ static bool put_tagged(const struct forward *f, struct head_text *text, struct b
 /* The value of a header that has a URI, as the upstream has it; false: it leads elsewhere. */
 static bool put_target(const struct forward *f, struct head_text *text, struct bytes name, struct bytes value)
 {
-    if (bytes_equal_nocase(name, BYTES("Destination"))) {
+    if (bytes_equal_nocase(name, BYTES("Destination")))
         return put_uri(f, text, value);
-    }
     return put_tagged(f, text, value) && (bytes_equal_nocase(name, BYTES("If")) || value.len > 0);
 }
 
@@ -184,9 +171,8 @@ bool forward_head_leads_elsewhere(const struct forward *f)
         http_field_at(f->fenced.req, i, &name, &value);
         if ((bytes_equal_nocase(name, BYTES("Destination")) || bytes_equal_nocase(name, BYTES("If")) ||
              bytes_equal_nocase(name, BYTES("Lock-Token"))) &&
-            !put_target(f, &text, name, value)) {
+            !put_target(f, &text, name, value))
             return true;
-        }
     }
     return false;
 }
@@ -200,9 +186,8 @@ static void put_passed(struct forward *f, struct head_text *text)
 
         http_field_at(f->fenced.req, i, &name, &value);
         kinds = field_kinds(name);
-        if (!request_field_passes(f, name, kinds)) {
+        if (!request_field_passes(f, name, kinds))
             continue;
-        }
         if ((kinds & FIELD_TARGET) == 0) {
             put_field(text, name, value);
             continue;
@@ -223,29 +208,25 @@ static void put_forwarded(struct forward *f, struct head_text *text)
     bool is_v6 = strchr(client, ':') != NULL;
     int len;
 
-    if (client[0] == '\0') {
+    if (client[0] == '\0')
         client = "unknown";
-    }
     len = snprintf(line, sizeof(line), "for=%s%s%s;host=\"%.*s\";proto=http", is_v6 ? "\"[" : "", client,
                    is_v6 ? "]\"" : "", host.len < 256 ? (int)host.len : 0, host.len > 0 ? host.at : "");
     put_field(text, BYTES("Forwarded"), (struct bytes){line, (size_t)len});
     put_field(text, BYTES("X-Forwarded-For"), bytes_of(client));
-    if (host.len > 0) {
+    if (host.len > 0)
         put_field(text, BYTES("X-Forwarded-Host"), host);
-    }
     put_field(text, BYTES("X-Forwarded-Proto"), BYTES("http"));
 }
 
 static void put_precondition(struct forward *f, struct head_text *text)
 {
-    if (!f->is_write || f->route->aid != ROUTE_AID_IF_MATCH || f->state == FORWARD_LOOKING) {
+    if (!f->is_write || f->route->aid != ROUTE_AID_IF_MATCH || f->state == FORWARD_LOOKING)
         return;
-    }
-    if (f->look.etag_len > 0) {
+    if (f->look.etag_len > 0)
         put_field(text, BYTES("If-Match"), (struct bytes){f->look.etag, f->look.etag_len});
-    } else {
+    else
         put_field(text, BYTES("If-None-Match"), BYTES("*"));
-    }
 }
 
 bool forward_head_make(struct forward *f, char fields[FORWARD_HEAD_MAX], size_t *fields_len,
@@ -265,9 +246,8 @@ bool forward_head_make(struct forward *f, char fields[FORWARD_HEAD_MAX], size_t 
     put_passed(f, &head);
     put_forwarded(f, &head);
     put_precondition(f, &head);
-    if (f->is_fenced && f->state != FORWARD_LOOKING) {
+    if (f->is_fenced && f->state != FORWARD_LOOKING)
         put_field(&head, BYTES("Fencing-Token"), http_header(f->fenced.req, "Fencing-Token", NULL));
-    }
     put_field(&head, BYTES("Pawl-Request-Id"), bytes_of(f->by.request_id));
     *fields_len = head.len;
     *target_len = where.len;
@@ -278,25 +258,20 @@ bool forward_head_make(struct forward *f, char fields[FORWARD_HEAD_MAX], size_t 
 
 struct bytes upstream_field_find(const struct upstream_head *head, const char *name)
 {
-    for (unsigned i = 0; i < head->field_count; i++) {
-        if (bytes_equal_nocase(head->fields[i].name, bytes_of(name))) {
+    for (unsigned i = 0; i < head->field_count; i++)
+        if (bytes_equal_nocase(head->fields[i].name, bytes_of(name)))
             return head->fields[i].value;
-        }
-    }
     return (struct bytes){NULL, 0};
 }
 
 static bool answer_field_passes(const struct forward *f, const struct upstream_head *head, struct bytes name)
 {
-    if ((field_kinds(name) & (FIELD_HOP | FIELD_ANSWER)) != 0 || !route_passes_answer(f->route, name)) {
+    if ((field_kinds(name) & (FIELD_HOP | FIELD_ANSWER)) != 0 || !route_passes_answer(f->route, name))
         return false;
-    }
-    for (unsigned i = 0; i < head->field_count; i++) {
+    for (unsigned i = 0; i < head->field_count; i++)
         if (bytes_equal_nocase(head->fields[i].name, BYTES("Connection")) &&
-            list_has(head->fields[i].value, name)) {
+            list_has(head->fields[i].value, name))
             return false;
-        }
-    }
     return true;
 }
 
@@ -307,9 +282,8 @@ static bool forward_head_tell(struct forward *f, const struct upstream_head *hea
         const struct answer_field *field = &head->fields[i];
 
         if (answer_field_passes(f, head, field->name) &&
-            !http_reply_field(f->fenced.req, field->name, field->value)) {
+            !http_reply_field(f->fenced.req, field->name, field->value))
             return false;
-        }
     }
     return true;
 }
@@ -326,11 +300,10 @@ static void send_room(struct upstream_call *call)
 {
     struct forward *f = container_of(call, struct forward, up.call);
 
-    if (f->body.fd >= 0) {
+    if (f->body.fd >= 0)
         forward_put(f);
-    } else if (f->body.is_being_taken) {
+    else if (f->body.is_being_taken)
         http_body_reader_more(&f->body.reader);
-    }
 }
 
 /* -- the request goes out */
@@ -339,13 +312,11 @@ static size_t send_piece(struct upstream_call *call, struct bytes piece)
 {
     struct forward *f = container_of(call, struct forward, up.call);
 
-    if (f->state != FORWARD_TELLING || f->look.is_due || f->up.is_unsure) {
+    if (f->state != FORWARD_TELLING || f->look.is_due || f->up.is_unsure)
         return piece.len;
-    }
     forward_alarm(f, f->route->timeout_ms);
-    if (f->up.is_streamed) {
+    if (f->up.is_streamed)
         return http_response_writer_write(&f->up.writer, piece);
-    }
     json_out_append(http_json(f->fenced.req), piece);
     return piece.len;
 }
@@ -384,11 +355,10 @@ enum step forward_send(struct forward *f)
         .head = send_head, .piece = send_piece, .room = send_room, .ended = send_ended};
     upstream_begin(f->use->pools[f->route->upstream->index], &f->up.call, &request);
     forward_alarm(f, f->route->timeout_ms);
-    if (f->body.fd >= 0) {
+    if (f->body.fd >= 0)
         forward_put(f);
-    } else if (!is_whole) {
+    else if (!is_whole)
         forward_stream(f);
-    }
     return SUSPENDED;
 }
 
@@ -408,11 +378,10 @@ static void response_writer_gone(struct http_response_writer *response_writer)
     f->up.is_streamed = false;
     forward_enter(f, FORWARD_LATE);
     forward_alarm(f, f->route->timeout_ms);
-    if (f->is_write) {
+    if (f->is_write)
         upstream_more(&f->up.call);
-    } else {
+    else
         upstream_abort(&f->up.call);
-    }
 }
 
 /* Of a conditional write: the version was another one when it came, so it was not applied. If the client has
@@ -441,9 +410,8 @@ static void send_head(struct upstream_call *call, const struct upstream_head *he
     bool has_body = !f->up.is_head && head->status != 204 && head->status != 304;
 
     f->up.status = head->status;
-    if (f->state == FORWARD_LATE) {
+    if (f->state == FORWARD_LATE)
         return;
-    }
     forward_enter(f, FORWARD_TELLING);
     forward_alarm(f, f->route->timeout_ms);
     f->look.is_due = is_overtaken(f, head->status);
@@ -454,9 +422,8 @@ static void send_head(struct upstream_call *call, const struct upstream_head *he
         f->up.why = f->up.status_text;
         return;
     }
-    if (f->is_fenced) {
+    if (f->is_fenced)
         fenced_accept(&f->fenced, f->by.mark, forward_guarantee(f));
-    }
     if (!forward_head_tell(f, head)) {
         f->up.is_unsure = true; /* it ended, but how cannot be passed on */
         f->up.why = "the head of its answer is too long to be passed on";
@@ -471,16 +438,13 @@ static enum intent_word word_of_end(const struct forward *f, enum upstream_end e
 {
     bool is_final = end == UPSTREAM_WHOLE && route_is_final(f->route, f->up.status);
 
-    if (end == UPSTREAM_NOT_SENT || forward_never_applied(f)) {
+    if (end == UPSTREAM_NOT_SENT || forward_never_applied(f))
         return INTENT_CLOSE;
-    }
-    if (is_final && f->route->aid == ROUTE_AID_IF_MATCH && f->up.status < 300) {
+    if (is_final && f->route->aid == ROUTE_AID_IF_MATCH && f->up.status < 300)
         return INTENT_SETTLE;
-    }
     /* Where the upstream compares tokens, or nothing is promised, no write waits for the end of another. */
-    if (is_final || f->route->aid == ROUTE_AID_CHECKS || f->route->guarantee == ROUTE_ADMITTED) {
+    if (is_final || f->route->aid == ROUTE_AID_CHECKS || f->route->guarantee == ROUTE_ADMITTED)
         return INTENT_CLOSE;
-    }
     return INTENT_UNKNOWN;
 }
 
@@ -512,9 +476,8 @@ static enum step tell_nothing(struct forward *f)
 
     snprintf(detail, sizeof(detail), "%s (%s)", problem_info(problem)->detail, why_of(f));
     http_note_why(f->fenced.req, why_of(f));
-    if (forward_never_applied(f)) {
+    if (forward_never_applied(f))
         f->fenced.assumes = forward_guarantee(f);
-    }
     return fenced_fail_detail(&f->fenced, problem, detail);
 }
 
@@ -522,9 +485,8 @@ static enum step answer_failed(struct forward *f, enum upstream_end end)
 {
     bool is_nothing = end == UPSTREAM_NOT_SENT || !f->is_write || forward_never_applied(f);
 
-    if (f->state == FORWARD_TELLING) {
+    if (f->state == FORWARD_TELLING)
         http_reply_forget(f->fenced.req);
-    }
     return forward_over(f, is_nothing ? tell_nothing(f) : tell_unknown(f));
 }
 
@@ -568,9 +530,8 @@ void forward_late(struct forward *f)
         http_response_writer_end(&f->up.writer, HTTP_RESPONSE_WRITER_CUT);
         f->up.is_streamed = false;
     } else {
-        if (f->state == FORWARD_TELLING) {
+        if (f->state == FORWARD_TELLING)
             http_reply_forget(f->fenced.req);
-        }
         tell_unknown(f);
         f->up.why = NULL;
         f->fenced.req = NULL;
@@ -594,9 +555,8 @@ static bool has_older(const struct gateway_worker *own, uint64_t now_ms, uint64_
 
     LIST_FOREACH(f, &own->live, live)
     {
-        if (is_being_sent(f) && now_ms - f->up.sent_ms >= least_ms) {
+        if (is_being_sent(f) && now_ms - f->up.sent_ms >= least_ms)
             return true;
-        }
     }
     return false;
 }
@@ -624,9 +584,8 @@ static enum step given_up_answer(struct store_call *call, enum store_outcome out
     const struct store_reply *ids = bad == PROBLEM_NONE ? store_reply_list(reply, 2) : NULL;
 
     given_up->in_flight = false;
-    for (size_t i = 0; ids != NULL && i < store_reply_count(ids); i++) {
+    for (size_t i = 0; ids != NULL && i < store_reply_count(ids); i++)
         give_up(given_up->own, store_reply_text(ids, i));
-    }
     return ANSWERED;
 }
 
@@ -645,9 +604,8 @@ void given_up_tick(struct gateway_worker *own)
 
     if (given_up->in_flight || (!has_news && now_ms - given_up->asked_ms < GIVEN_UP_LOOK_MS) ||
         !has_older(own, now_ms, has_news ? 0 : GIVEN_UP_LOOK_MS) ||
-        member_line_problem(&own->record.line) != PROBLEM_NONE) {
+        member_line_problem(&own->record.line) != PROBLEM_NONE)
         return;
-    }
     given_up->own = own;
     given_up->asked = number;
     given_up->asked_ms = now_ms;

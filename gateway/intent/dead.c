@@ -81,10 +81,9 @@ static const char *dead_read(struct dead *d, struct http_request *req)
                "and '-', as "
                "the list of intents tells it.";
     }
-    if (has_query && (!flag_read(req, known, "settled", &d->is_settled) ||
-                      !flag_read(req, known, "force", &d->is_forced))) {
+    if (has_query &&
+        (!flag_read(req, known, "settled", &d->is_settled) || !flag_read(req, known, "force", &d->is_forced)))
         return "The queries known here are ?incarnation=, ?settled=true and ?force=true.";
-    }
     memcpy(d->id, id.at, id.len);
     return NULL;
 }
@@ -122,9 +121,8 @@ enum step dead_start(struct http_request *req)
 
     d->fenced.req = req;
     d->fenced.fail = dead_fail;
-    if (wrong != NULL) {
+    if (wrong != NULL)
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, wrong);
-    }
     if (d->incarnation[0] != '\0' && bytes_are(living(d), d->incarnation)) {
         return refuse_living(
             d, living(d), 0,
@@ -166,9 +164,8 @@ static struct dead *look_take(struct fenced_call *fenced, const struct store_rep
 
     d->epoch = fenced->record.epoch;
     d->is_known = !store_reply_is(reply, "unknown");
-    if (is_id(incarnation)) {
+    if (is_id(incarnation))
         memcpy(d->seen, incarnation.at, incarnation.len);
-    }
     return d;
 }
 
@@ -209,12 +206,10 @@ static enum step take_ended(struct walk *walk, enum problem bad)
 {
     struct dead *d = container_of(walk, struct dead, walk);
 
-    if (bad != PROBLEM_NONE) {
+    if (bad != PROBLEM_NONE)
         return dead_fail(&d->fenced, bad);
-    }
-    if (d->is_known) {
+    if (d->is_known)
         return unreported_ask(d);
-    }
     return http_refuse_detail(d->fenced.req, PROBLEM_NOT_FOUND,
                               "Nothing was changed: no gateway with this id (or no such incarnation of it) "
                               "is a member of the store, has a write open, or is in doubt. The ids are in "
@@ -267,9 +262,8 @@ static enum step unreported_answer(struct fenced_call *fenced, const struct stor
         }
     }
     /* The second time and later: what did not become fewer never will. */
-    if (d->settled > 0 && d->unreported >= before) {
+    if (d->settled > 0 && d->unreported >= before)
         d->named = 0;
-    }
     d->settled = 0;
     return settle_ask(d);
 }
@@ -287,12 +281,10 @@ static enum step settle_ask(struct dead *d)
 {
     struct fenced_call *fenced = &d->fenced;
 
-    if (!d->is_settled || d->named == 0) {
+    if (!d->is_settled || d->named == 0)
         return dead_tell(d);
-    }
-    if (d->settled == d->named) {
+    if (d->settled == d->named)
         return unreported_ask(d); /* what is left? */
-    }
     dead_begin(d, bytes_of(d->name[d->settled]));
     fenced_add(fenced, BYTES("")); /* whichever routes it had: nothing that went by them is under way */
     fenced_add(fenced, bytes_of_number(fenced->number[0], d->epoch));

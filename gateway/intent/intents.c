@@ -21,9 +21,8 @@
 void intents_init(struct intents *intents)
 {
     *intents = (struct intents){.count = 0};
-    if (pthread_mutex_init(&intents->mutex, NULL) != 0) {
+    if (pthread_mutex_init(&intents->mutex, NULL) != 0)
         abort();
-    }
 }
 
 void intents_done(struct intents *intents)
@@ -96,9 +95,8 @@ void intents_drop(struct intents *intents, struct intent *intent)
 
 struct bytes intent_part(struct bytes text, enum intent_part part)
 {
-    for (unsigned i = 0; i < (unsigned)part; i++) {
+    for (unsigned i = 0; i < (unsigned)part; i++)
         bytes_cut(&text, ' ');
-    }
     return bytes_cut(&text, ' ');
 }
 
@@ -179,14 +177,11 @@ static bool is_same(const struct intent *one, struct bytes text)
                                              INTENT_GATEWAY, INTENT_INCARNATION, INTENT_ID};
     struct bytes own = {one->text, one->len};
 
-    if (intent_part(own, INTENT_ID).len == 0) {
+    if (intent_part(own, INTENT_ID).len == 0)
         return bytes_equal(intent_part(own, short_id), intent_part(text, INTENT_ID));
-    }
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-        if (!bytes_equal(intent_part(own, parts[i]), intent_part(text, parts[i]))) {
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+        if (!bytes_equal(intent_part(own, parts[i]), intent_part(text, parts[i])))
             return false;
-        }
-    }
     return true;
 }
 
@@ -214,9 +209,8 @@ void intents_drop_unknown(struct intents *intents, unsigned stripe, struct bytes
         struct bytes own = {one->text, one->len};
 
         if ((one->word != INTENT_OPEN && one->word != INTENT_UNKNOWN) || one->stripe != stripe ||
-            !is_same(one, text)) {
+            !is_same(one, text))
             continue;
-        }
         if (one->word == INTENT_UNKNOWN && bytes_are(intent_part(own, INTENT_STATE), "u")) {
             intents_unlink(intents, one); /* no closer has it any more */
             free(one);
@@ -330,12 +324,10 @@ static void forget_again(struct intent_closer *closer)
 {
     uint64_t now_ms = loop_now_ms();
 
-    while (closer->later.count > 0 && STAILQ_FIRST(&closer->later.queue)->due_ms <= now_ms) {
+    while (closer->later.count > 0 && STAILQ_FIRST(&closer->later.queue)->due_ms <= now_ms)
         line_put(&closer->waiting, line_take(&closer->later));
-    }
-    if (closer->later.count > 0) {
+    if (closer->later.count > 0)
         loop_timer_arm(&closer->timer, CLOSE_AGAIN_MS, 0);
-    }
 }
 
 static void forget_later(struct intent_closer *closer, struct intent *intent)
@@ -343,9 +335,8 @@ static void forget_later(struct intent_closer *closer, struct intent *intent)
     intent->is_second = true;
     intent->due_ms = loop_now_ms() + FORGET_AGAIN_MS;
     line_put(&closer->later, intent);
-    if (!closer->gathers && !closer->rests) {
+    if (!closer->gathers && !closer->rests)
         loop_timer_arm(&closer->timer, CLOSE_AGAIN_MS, 0);
-    }
 }
 
 /* Nothing is asked before that. */
@@ -408,11 +399,9 @@ static unsigned stripe_place(struct closing *closing, unsigned stripe)
     char key[KEYS_STRIPE_SIZE];
     struct bytes wanted = keys_stripe(key, stripe);
 
-    for (unsigned i = 0; i < closing->keys; i++) {
-        if (bytes_equal(closing->argv[i], wanted)) {
+    for (unsigned i = 0; i < closing->keys; i++)
+        if (bytes_equal(closing->argv[i], wanted))
             return i;
-        }
-    }
     closing->argv[closing->keys] = keys_stripe(closing->stripes[closing->keys], stripe);
     return closing->keys++;
 }
@@ -449,9 +438,8 @@ static void closing_back(struct closing *closing)
 {
     struct intent_line *line = &closing->closer->waiting;
 
-    for (unsigned i = closing->count; i > 0; i--) {
+    for (unsigned i = closing->count; i > 0; i--)
         STAILQ_INSERT_HEAD(&line->queue, closing->intents[i - 1], after);
-    }
     line->count += closing->count;
     free(closing);
 }
@@ -460,9 +448,8 @@ static bool intent_closer_ask(struct intent_closer *closer)
 {
     struct closing *closing;
 
-    if (member_line_problem(closer->line) != PROBLEM_NONE) {
+    if (member_line_problem(closer->line) != PROBLEM_NONE)
         return false;
-    }
     closing = closing_new(closer);
     assert(closing->count > 0); /* the caller has looked */
     closing->call.store.done = closing_ended;
@@ -479,9 +466,8 @@ static bool intent_closer_ask(struct intent_closer *closer)
 static bool intent_closer_run(struct intent_closer *closer)
 {
     atomic_fetch_add(&closer->intents->closing, 1);
-    if (!atomic_load(&closer->intents->again) && intent_closer_ask(closer)) {
+    if (!atomic_load(&closer->intents->again) && intent_closer_ask(closer))
         return true;
-    }
     atomic_fetch_sub(&closer->intents->closing, 1);
     intent_closer_rest(closer);
     return false;
@@ -496,16 +482,14 @@ static void one_closed(struct intent_closer *closer, struct intent *intent)
     assert(lease.len <= sizeof(name));
     memcpy(name, lease.at, lease.len);
     lease.at = name;
-    if (word == INTENT_UNKNOWN) {
+    if (word == INTENT_UNKNOWN)
         intents_unknown(closer->intents, intent);
-    } else if (word == INTENT_FORGET && !intent->is_second) {
+    else if (word == INTENT_FORGET && !intent->is_second)
         forget_later(closer, intent);
-    } else {
+    else
         intents_drop(closer->intents, intent);
-    }
-    if (closer->closed != NULL) {
+    if (closer->closed != NULL)
         closer->closed(closer, lease);
-    }
 }
 
 static enum step closing_ended(struct store_call *call, enum store_outcome outcome,
@@ -523,9 +507,8 @@ static enum step closing_ended(struct store_call *call, enum store_outcome outco
         closing_back(closing);
         intent_closer_rest(closer);
     } else {
-        for (unsigned i = 0; i < closing->count; i++) {
+        for (unsigned i = 0; i < closing->count; i++)
             one_closed(closer, closing->intents[i]);
-        }
         free(closing);
         intent_closer_poke(closer);
     }

@@ -42,9 +42,8 @@ struct list {
 /* In a cursor the parts have no space between them, which a query would have to encode. */
 static void text_exchange(char *to, struct bytes text, char from, char with)
 {
-    for (size_t i = 0; i < text.len; i++) {
+    for (size_t i = 0; i < text.len; i++)
         to[i] = text.at[i] == from ? with : text.at[i];
-    }
 }
 
 /* A letter, and what it means. */
@@ -53,9 +52,8 @@ static const char *const kinds[] = {"oordered", "ccommitted", "kcommitted", "aad
 
 static struct bytes letter_word(struct bytes text, const char *const *words)
 {
-    while (*words != NULL && (text.len == 0 || text.at[0] != **words)) {
+    while (*words != NULL && (text.len == 0 || text.at[0] != **words))
         words++;
-    }
     return *words != NULL ? bytes_of(*words + 1) : BYTES("?");
 }
 
@@ -76,12 +74,10 @@ static void requests_put(struct json_out *json, struct bytes text)
     ids = (struct bytes){kind.at + 2, kind.len - 2};
     json_bool(json, "sticky", true);
     json_list(json, "requests");
-    if (ids.len == 0) {
+    if (ids.len == 0)
         json_text(json, NULL, BYTES("any write of this token through this gateway"));
-    }
-    while (ids.len > 0) {
+    while (ids.len > 0)
         json_text(json, NULL, bytes_cut(&ids, ','));
-    }
     json_list_end(json);
 }
 
@@ -91,9 +87,8 @@ static void intent_put(struct list *l, struct bytes text)
     char id[BYTES_NUMBER_SIZE];
 
     json_object(json, NULL);
-    if (l->fenced.lease.len == 0) {
+    if (l->fenced.lease.len == 0)
         json_text(json, "lease", intent_part(text, INTENT_NAME));
-    }
     json_text(json, "id", bytes_of_number(id, number_of(intent_part(text, INTENT_SEQ))));
     json_text(json, "state", letter_word(intent_part(text, INTENT_STATE), states));
     json_text(json, "guarantee", letter_word(intent_part(text, INTENT_KIND), kinds));
@@ -130,9 +125,8 @@ static enum step list_ended(struct walk *walk, enum problem bad)
 {
     struct list *l = container_of(walk, struct list, walk);
 
-    if (bad != PROBLEM_NONE) {
+    if (bad != PROBLEM_NONE)
         return fenced_fail(&l->fenced, bad);
-    }
     text_exchange(l->page.after, (struct bytes){walk->from, walk->from_len}, ' ', '~');
     l->page.after[walk->from_len] = '\0';
     l->page.stripe = walk->stripe;
@@ -162,9 +156,8 @@ static enum step list_start(struct list *l)
     l->page.stripe = is_all ? 0 : keys_stripe_of(l->fenced.lease);
     snprintf(l->page.of, sizeof(l->page.of), "%s", l->fenced.text);
     bad = page_read(&l->page, req, &detail);
-    if (bad != PROBLEM_NONE) {
+    if (bad != PROBLEM_NONE)
         return http_refuse_detail(req, bad, detail);
-    }
     after = bytes_of(l->page.after);
     after.len = after.len <= sizeof(l->behind) ? after.len : 0; /* it is of a cursor that was ours */
     text_exchange(l->behind, after, '~', ' ');
@@ -179,9 +172,8 @@ static enum step list_start(struct list *l)
     fenced_add(&l->fenced, BYTES("")); /* the walk's */
     fenced_add(&l->fenced, BYTES("")); /* how many: list_ask() */
     struct json_out *json = http_json_begin(req);
-    if (!is_all) {
+    if (!is_all)
         json_text(json, "lease", l->fenced.lease);
-    }
     json_list(json, "items");
     return fenced_walk(&l->fenced, &l->walk, &plan);
 }
@@ -220,11 +212,10 @@ static enum step doubt_tell(struct fenced_call *fenced, const struct store_reply
         json_text(json, "gateway", store_reply_text(one, 0));
         json_text(json, "incarnation", store_reply_text(one, 1));
         json_text(json, "state", store_reply_text(one, 2));
-        if (since.len > 0) {
+        if (since.len > 0)
             json_int(json, "since_ms", number_of(since));
-        } else {
+        else
             json_null(json, "since_ms");
-        }
         json_object_end(json);
     }
     json_list_end(json);
@@ -266,15 +257,12 @@ static const char *query_read(struct resolve *r)
 
     r->has_id = len > 0;
     r->forces = force == (int)sizeof(word) && memcmp(word, "true", sizeof(word)) == 0;
-    for (int i = 0; i < len; i++) {
-        if (r->id[i] < '0' || r->id[i] > '9') {
+    for (int i = 0; i < len; i++)
+        if (r->id[i] < '0' || r->id[i] > '9')
             return "The id of an intent is a number, as the list of intents tells it.";
-        }
-    }
     if (len == -2 || len == 0 || (len == -1 && has_query && http_query(r->fenced.req).len > 0) ||
-        (force != -1 && !r->forces)) {
+        (force != -1 && !r->forces))
         return "The only query known here is ?id=, once, with the id of an intent, and with it force=true.";
-    }
     return NULL;
 }
 
@@ -298,9 +286,8 @@ enum step resolve_start(struct http_request *req)
     const char *wrong = fenced_init_lease(&r->fenced, req, http_path_part(req, 0));
 
     wrong = wrong != NULL ? wrong : query_read(r);
-    if (wrong != NULL) {
+    if (wrong != NULL)
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, wrong);
-    }
     return resolve_run(r);
 }
 
@@ -310,9 +297,8 @@ static bool resolve_waits(struct resolve *r)
     uint64_t now_ms = loop_now_ms();
 
     r->until_ms = r->until_ms > 0 ? r->until_ms : now_ms + GIVEN_UP_WAIT_MS;
-    if (now_ms >= r->until_ms) {
+    if (now_ms >= r->until_ms)
         return false;
-    }
     r->alarm = (struct alarm){.rings = resolve_rings};
     alarm_set(gateway_worker_of(r->fenced.req)->clock, &r->alarm, now_ms + GIVEN_UP_AGAIN_MS);
     return true;
@@ -327,9 +313,8 @@ static enum step resolve_answer(struct fenced_call *fenced, const struct store_r
             sending = list != NULL ? (int64_t)store_reply_count(list) : 0;
     struct json_out *json;
 
-    if (r->forces && sending > 0 && resolve_waits(r)) {
+    if (r->forces && sending > 0 && resolve_waits(r))
         return SUSPENDED;
-    }
     if (r->has_id && resolved == 0 && sending == 0) {
         if (r->until_ms == 0) {
             return http_refuse_detail(
@@ -357,9 +342,8 @@ enum step routes_start(struct http_request *req)
     const struct table_use *use = gateway_worker_of(req)->use;
     struct json_out *json;
 
-    if (use == NULL) {
+    if (use == NULL)
         return routes_none(req);
-    }
     json = http_json_begin(req);
     json_text(json, "hash", bytes_of(use->table->hash));
     json_int(json, "routes", (int64_t)use->table->count);
@@ -396,9 +380,8 @@ enum step adopt_start(struct http_request *req)
     struct fenced_call *fenced = HTTP_SCRATCH(req, struct fenced_call);
     const struct table_use *use = gateway_worker_of(req)->use;
 
-    if (use == NULL) {
+    if (use == NULL)
         return routes_none(req);
-    }
     fenced->req = req;
     fenced_begin(fenced, 0);
     fenced_add(fenced, bytes_of(use->table->hash));

@@ -128,12 +128,10 @@ struct recovery *recovery_new(struct gateway_worker *own)
 /* From the beginning, at the next tick. */
 static void recovery_fail(struct recovery *recovery)
 {
-    if (recovery->state == RECOVERY_AGAIN && !recovery->waits) {
+    if (recovery->state == RECOVERY_AGAIN && !recovery->waits)
         recovery->quiet_ms = loop_now_ms() + QUIET_MS;
-    }
-    if (recovery->state != RECOVERY_IDLE) {
+    if (recovery->state != RECOVERY_IDLE)
         recovery_enter(recovery, RECOVERY_IDLE);
-    }
     recovery->is_done = recovery->waits = false;
 }
 
@@ -143,26 +141,22 @@ void recovery_tick(struct recovery *recovery)
     int64_t epoch = epoch_number(line->store_epoch);
 
     if (recovery->in_flight || recovery->own->closer.stopped || member_line_problem(line) != PROBLEM_NONE ||
-        loop_now_ms() < recovery->quiet_ms) {
+        loop_now_ms() < recovery->quiet_ms)
         return;
-    }
     recovery->quiet_ms = 0;
-    if (recovery->epoch != epoch || (recovery->state != RECOVERY_IDLE && !recovery->waits)) {
+    if (recovery->epoch != epoch || (recovery->state != RECOVERY_IDLE && !recovery->waits))
         recovery_fail(recovery);
-    }
     if (recovery->waits) {
         again_ask(recovery);
         return;
     }
     if (recovery->is_done) {
-        if (recovery->again_ms != 0 && loop_now_ms() >= recovery->again_ms) {
+        if (recovery->again_ms != 0 && loop_now_ms() >= recovery->again_ms)
             take_begin(recovery);
-        }
         return;
     }
-    if (recovery->epoch != epoch) {
+    if (recovery->epoch != epoch)
         snprintf(recovery->members_version, sizeof(recovery->members_version), "0");
-    }
     recovery->epoch = epoch;
     recovery_enter(recovery, RECOVERY_AGAIN);
     intents_again(&recovery->own->gateway->intents);
@@ -176,9 +170,8 @@ static void recovery_run(struct recovery *recovery, unsigned stripe, const struc
     recovery->call.store.done = done;
     recovery->in_flight = member_run(&recovery->own->record.line, &recovery->call, stripe, script, 1,
                                      1 + args, recovery->argv) == PROBLEM_NONE;
-    if (!recovery->in_flight) {
+    if (!recovery->in_flight)
         recovery_fail(recovery);
-    }
 }
 
 /* A walk from the first stripe on; argv has so many arguments. */
@@ -192,9 +185,8 @@ static void recovery_walk(struct recovery *recovery, const struct walk_plan *pla
                                    .from = recovery->from,
                                    .from_size = sizeof(recovery->from)};
     recovery->in_flight = walk_begin(&recovery->walk) == PROBLEM_NONE;
-    if (!recovery->in_flight) {
+    if (!recovery->in_flight)
         recovery_fail(recovery);
-    }
 }
 
 /* The key, this gateway, and its incarnation that lives: argv[0] to argv[2]. */
@@ -211,9 +203,8 @@ static void recovery_own(struct recovery *recovery, unsigned stripe)
 static bool recovery_goes_on(struct recovery *recovery, enum problem bad, int64_t epoch)
 {
     recovery->in_flight = false;
-    if (recovery->own->closer.stopped) {
+    if (recovery->own->closer.stopped)
         return false;
-    }
     if (bad != PROBLEM_NONE || epoch != recovery->epoch) {
         recovery_fail(recovery);
         return false;
@@ -242,9 +233,8 @@ static bool recovery_is_answered(struct recovery *recovery, enum store_outcome o
 {
     enum problem bad = member_problem(&recovery->call, outcome, reply);
 
-    if (bad == PROBLEM_NONE && !store_reply_is(reply, word)) {
+    if (bad == PROBLEM_NONE && !store_reply_is(reply, word))
         bad = PROBLEM_INTERNAL;
-    }
     return recovery_goes_on(recovery, bad, recovery->call.epoch);
 }
 
@@ -252,9 +242,8 @@ static void found_log(const struct recovery *recovery, const char *event, unsign
 {
     struct log_field fields[] = {LOG_I("intents", (int64_t)count), LOG_END};
 
-    if (count > 0) {
+    if (count > 0)
         log_event(&recovery->own->gateway->service->log, LOG_WARNING, event, fields);
-    }
 }
 
 /* -- again */
@@ -271,16 +260,14 @@ static enum step unreported_answer(struct store_call *call, enum store_outcome o
 {
     struct recovery *recovery = container_of(call, struct recovery, call.store);
 
-    if (!recovery_is_answered(recovery, outcome, reply, "doubt")) {
+    if (!recovery_is_answered(recovery, outcome, reply, "doubt"))
         return ANSWERED;
-    }
     recovery->was_unreported = store_reply_integer(reply, 2) == 1;
     recovery->lost_unseen |= recovery->was_unreported && !recovery->has_taken;
-    if (recovery->was_unreported) {
+    if (recovery->was_unreported)
         again_ask(recovery);
-    } else {
+    else
         take_begin(recovery);
-    }
     return ANSWERED;
 }
 
@@ -290,18 +277,16 @@ static void again_ask(struct recovery *recovery)
     unsigned count;
 
     recovery->waits = atomic_load(&intents->closing) > 0;
-    if (recovery->waits) {
+    if (recovery->waits)
         return;
-    }
     count = intents_copy(intents, recovery->batch, AGAIN_MAX);
     if (count == 0) {
         take_begin(recovery);
         return;
     }
     recovery->argv[0] = keys_stripe(recovery->key, recovery->batch[0].stripe);
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = 0; i < count; i++)
         recovery->argv[1 + i] = (struct bytes){recovery->batch[i].text, recovery->batch[i].len};
-    }
     recovery_run(recovery, recovery->batch[0].stripe, &script_intent_again, count, again_answer);
 }
 
@@ -310,9 +295,8 @@ static enum step again_answer(struct store_call *call, enum store_outcome outcom
 {
     struct recovery *recovery = container_of(call, struct recovery, call.store);
 
-    if (recovery_is_answered(recovery, outcome, reply, "recorded")) {
+    if (recovery_is_answered(recovery, outcome, reply, "recorded"))
         again_ask(recovery);
-    }
     return ANSWERED;
 }
 
@@ -324,11 +308,9 @@ static unsigned former_put(struct recovery *recovery, unsigned at, struct bytes 
     unsigned to = at;
 
     recovery->argv[to++] = word;
-    for (unsigned i = 0; i < recovery->before.count; i++) {
-        if (recovery->before.former[i].is & these) {
+    for (unsigned i = 0; i < recovery->before.count; i++)
+        if (recovery->before.former[i].is & these)
             recovery->argv[to++] = bytes_of(recovery->before.former[i].id);
-        }
-    }
     return to - at;
 }
 
@@ -339,21 +321,17 @@ static bool take_page(struct walk *walk, const struct store_reply *reply)
     struct intents *intents = &recovery->own->gateway->intents;
     const struct store_reply *texts = store_reply_list(reply, 2);
 
-    if (recovery->own->closer.stopped || walk->call.epoch != recovery->epoch) {
+    if (recovery->own->closer.stopped || walk->call.epoch != recovery->epoch)
         return false;
-    }
-    if (walk->from_len == 0) {
+    if (walk->from_len == 0)
         intents_age_kept(intents, walk->stripe);
-    }
     for (size_t i = 0; texts != NULL && i < store_reply_count(texts); i++) {
-        if (!intents_keep(intents, walk->stripe, store_reply_text(texts, i))) {
+        if (!intents_keep(intents, walk->stripe, store_reply_text(texts, i)))
             passed_over(recovery, store_reply_text(texts, i));
-        }
         recovery->taken++;
     }
-    if (store_reply_text(reply, walk->plan->next_at).len == 0) {
+    if (store_reply_text(reply, walk->plan->next_at).len == 0)
         intents_forget_kept(intents, walk->stripe);
-    }
     return true;
 }
 
@@ -361,9 +339,8 @@ static enum step take_ended(struct walk *walk, enum problem bad)
 {
     struct recovery *recovery = container_of(walk, struct recovery, walk);
 
-    if (recovery_goes_on(recovery, bad, walk->call.epoch)) {
+    if (recovery_goes_on(recovery, bad, walk->call.epoch))
         dead_ask(recovery);
-    }
     return ANSWERED;
 }
 
@@ -396,9 +373,8 @@ static void dead_ask(struct recovery *recovery)
     /* A store was lost before what they had open was seen: then only this process knows of them. */
     recovery->argv[3] = is_lost ? BYTES("lost") : BYTES("these");
     args += former_put(recovery, 1 + args, BYTES("-"), INCARNATION_DEAD | ended);
-    if (is_lost) {
+    if (is_lost)
         args += former_put(recovery, 1 + args, BYTES("open"), INCARNATION_UNPROVEN);
-    }
     recovery_run(recovery, 0, &script_unreported_dead, args, dead_answer);
 }
 
@@ -411,9 +387,8 @@ static enum step dead_answer(struct store_call *call, enum store_outcome outcome
         int64_t version = store_reply_integer(reply, 3);
 
         recovery->has_taken = !recovery->passed_over;
-        if (version > 0) {
+        if (version > 0)
             snprintf(recovery->members_version, sizeof(recovery->members_version), "%" PRId64, version);
-        }
         stray_begin(recovery);
     }
     return ANSWERED;
@@ -427,9 +402,8 @@ static void stray_close(struct recovery *recovery, unsigned stripe, struct bytes
 
     if (!bytes_are(intent_part(text, INTENT_GATEWAY), gateway->id) ||
         !bytes_are(intent_part(text, INTENT_INCARNATION), gateway->incarnation) ||
-        intents_have(&gateway->intents, stripe, text)) {
+        intents_have(&gateway->intents, stripe, text))
         return;
-    }
     if (text.len > INTENT_TEXT_MAX) {
         passed_over(recovery, text);
     } else {
@@ -445,9 +419,8 @@ static bool stray_page(struct walk *walk, const struct store_reply *reply)
     struct recovery *recovery = container_of(walk, struct recovery, walk);
     const struct store_reply *texts = store_reply_list(reply, 3);
 
-    for (size_t i = 0; texts != NULL && i < store_reply_count(texts); i++) {
+    for (size_t i = 0; texts != NULL && i < store_reply_count(texts); i++)
         stray_close(recovery, walk->stripe, store_reply_text(texts, i));
-    }
     return !recovery->own->closer.stopped;
 }
 
@@ -547,15 +520,13 @@ static bool parse_failed(struct incarnations *incarnations)
 bool incarnations_parse(struct incarnations *incarnations, const char *text, size_t len, const char *boot_id)
 {
     incarnations->count = 0;
-    if (len % LINE_CHARS != 0 || len > INCARNATIONS_MAX * LINE_CHARS) {
+    if (len % LINE_CHARS != 0 || len > INCARNATIONS_MAX * LINE_CHARS)
         return parse_failed(incarnations);
-    }
     for (const char *line = text; line < text + len; line += LINE_CHARS) {
         const char *boot = line + MEMBER_ID_CHARS + 1;
 
-        if (!is_line(line)) {
+        if (!is_line(line))
             return parse_failed(incarnations);
-        }
         former_add(incarnations, line,
                    memcmp(boot, ended_boot, BOOT_ID_CHARS) == 0 ? INCARNATION_ENDED
                    : memcmp(boot, boot_id, BOOT_ID_CHARS) == 0  ? INCARNATION_DEAD
@@ -567,9 +538,8 @@ bool incarnations_parse(struct incarnations *incarnations, const char *text, siz
 /* Nothing is proven of any of them. */
 static bool begin_failed(struct incarnations *incarnations)
 {
-    for (unsigned i = 0; i < incarnations->count; i++) {
+    for (unsigned i = 0; i < incarnations->count; i++)
         incarnations->former[i].is = INCARNATION_UNPROVEN;
-    }
     return false;
 }
 
@@ -578,9 +548,8 @@ static size_t text_read(int fd, char *text, size_t size)
 {
     ssize_t len = fd >= 0 ? read_all(fd, text, size) : 0;
 
-    if (fd >= 0) {
+    if (fd >= 0)
         close(fd);
-    }
     return len > 0 ? (size_t)len : 0;
 }
 
@@ -589,9 +558,8 @@ static bool text_write(int dir_fd, const char *text, size_t len)
     int fd = openat(dir_fd, new_name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     bool good = fd >= 0 && write_all(fd, (struct bytes){text, len}) && fsync(fd) == 0;
 
-    if (fd >= 0) {
+    if (fd >= 0)
         close(fd);
-    }
     return good && renameat(dir_fd, new_name, dir_fd, file_name) == 0 && fsync(dir_fd) == 0;
 }
 
@@ -602,18 +570,15 @@ bool incarnations_begin(struct incarnations *incarnations, int dir_fd, const cha
     bool has_boot;
 
     incarnations->count = 0;
-    if (dir_fd < 0) {
+    if (dir_fd < 0)
         return true;
-    }
     has_boot = text_read(open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC), boot_id,
                          BOOT_ID_CHARS) == BOOT_ID_CHARS;
     len = text_read(openat(dir_fd, file_name, O_RDONLY | O_CLOEXEC), text, TEXT_MAX);
-    if (!incarnations_parse(incarnations, text, len, boot_id)) {
+    if (!incarnations_parse(incarnations, text, len, boot_id))
         len = (size_t)snprintf(text, sizeof(text), "%s %s\n", INCARNATION_LOST, no_boot);
-    }
-    if (!has_boot) {
+    if (!has_boot)
         return begin_failed(incarnations);
-    }
     skip = len >= INCARNATIONS_MAX * LINE_CHARS ? len - (INCARNATIONS_MAX - 1) * LINE_CHARS : 0;
     memmove(text, text + skip, len - skip);
     len -= skip;

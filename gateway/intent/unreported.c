@@ -56,9 +56,8 @@ void unreported_tick(struct unreported *unreported)
                   (!unreported->differs && atomic_load(&unreported->own->gateway->routes_differed));
 
     if (unreported->in_flight || unreported->own->closer.stopped || !is_due ||
-        member_line_problem(line) != PROBLEM_NONE) {
+        member_line_problem(line) != PROBLEM_NONE)
         return;
-    }
     atomic_store(&unreported->own->gateway->routes_differed, false);
     if (is_new) {
         unreported->is_logged = false;
@@ -181,9 +180,8 @@ static enum step unreported_told(struct store_call *call, enum store_outcome out
     enum problem bad = member_problem(&unreported->call, outcome, reply);
 
     unreported->in_flight = false;
-    if (unreported->own->closer.stopped || bad != PROBLEM_NONE || !store_reply_is(reply, "doubt")) {
+    if (unreported->own->closer.stopped || bad != PROBLEM_NONE || !store_reply_is(reply, "doubt"))
         return ANSWERED; /* the next tick asks again */
-    }
     unreported->epoch = unreported->call.epoch;
     unreported_publish(unreported, store_reply_integer(reply, 2), store_reply_list(reply, 3),
                        store_reply_text(reply, 4), store_reply_text(reply, 5));
@@ -244,9 +242,8 @@ const char *unreported_lacking(struct worker *worker, const char **member, char 
         unreported_detail(detail, begin, bytes_of(seen.first));
         return "in-doubt";
     }
-    if (seen.marks[0] == '\0') {
+    if (seen.marks[0] == '\0')
         return NULL;
-    }
     *member = "mark";
     snprintf(
         detail, READY_DETAIL_SIZE,

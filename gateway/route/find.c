@@ -41,16 +41,14 @@ static void segments_take(struct bytes path, struct segments *segments)
 /* A capture takes no empty segment; "**" takes nothing, too. */
 static bool matches(const struct route_pattern *pattern, const struct segments *segments)
 {
-    if (pattern->rest ? segments->count < pattern->count : segments->count != pattern->count) {
+    if (pattern->rest ? segments->count < pattern->count : segments->count != pattern->count)
         return false;
-    }
     for (unsigned i = 0; i < pattern->count; i++) {
         const struct route_segment *wanted = &pattern->segments[i];
 
         if (wanted->text == NULL ? segments->decoded[i].len == 0
-                                 : !bytes_equal(segments->decoded[i], wanted->decoded)) {
+                                 : !bytes_equal(segments->decoded[i], wanted->decoded))
             return false;
-        }
     }
     return true;
 }
@@ -66,20 +64,17 @@ static const char *one_url(const struct route_match *match, const struct segment
         const char *literal = own->pattern.segments[i].text;
 
         if (literal != NULL ? !bytes_are(segments->at[i], literal)
-                            : memchr(segments->at[i].at, '%', segments->at[i].len) != NULL) {
+                            : memchr(segments->at[i].at, '%', segments->at[i].len) != NULL)
             return bad_spelling;
-        }
     }
     for (unsigned i = 0; i + 2 < own->lease.count; i++) {
         struct bytes capture;
 
-        if (parts[i].text != NULL) {
+        if (parts[i].text != NULL)
             continue;
-        }
         capture = match->captures[parts[i].capture];
-        if (memchr(capture.at, parts[i + 1].text[0], capture.len) != NULL) {
+        if (memchr(capture.at, parts[i + 1].text[0], capture.len) != NULL)
             return bad_separator;
-        }
     }
     return NULL;
 }
@@ -91,26 +86,21 @@ enum route_found route_find(const struct route_table *table, struct bytes raw_pa
     unsigned index = 0;
 
     *why = route_path_canonical(raw_path, match->path, &match->path_len);
-    if (*why != NULL) {
+    if (*why != NULL)
         return ROUTE_BAD_PATH;
-    }
     segments_take((struct bytes){match->path, match->path_len}, &segments);
-    while (index < table->count && !matches(&table->routes[index].own->pattern, &segments)) {
+    while (index < table->count && !matches(&table->routes[index].own->pattern, &segments))
         index++;
-    }
-    if (index == table->count || route_is_own_address(segments.decoded[0])) {
+    if (index == table->count || route_is_own_address(segments.decoded[0]))
         return ROUTE_NONE;
-    }
     match->route = &table->routes[index];
-    for (unsigned i = 0; i < match->route->own->pattern.captures; i++) {
+    for (unsigned i = 0; i < match->route->own->pattern.captures; i++)
         match->captures[i] = segments.at[match->route->own->pattern.places[i]];
-    }
     if (!route_lease_expand(&match->route->own->lease, match->captures, match->lease, &match->lease_len) ||
-        !name_is_lease((struct bytes){match->lease, match->lease_len})) {
+        !name_is_lease((struct bytes){match->lease, match->lease_len}))
         *why = bad_lease;
-    } else if (match->route->aid == ROUTE_AID_IF_MATCH) {
+    else if (match->route->aid == ROUTE_AID_IF_MATCH)
         *why = one_url(match, &segments);
-    }
     return *why == NULL ? ROUTE_FOUND : ROUTE_BAD_LEASE;
 }
 

@@ -42,16 +42,13 @@ static bool segment_is_good(struct canonical *path)
     struct bytes segment = {path->at + path->segment, path->len - path->segment};
     size_t dots = 0;
 
-    while (dots < segment.len && segment.at[dots] == '.') {
+    while (dots < segment.len && segment.at[dots] == '.')
         dots++;
-    }
-    if (dots == 0 || dots > 2) {
+    if (dots == 0 || dots > 2)
         return true;
-    }
     segment = (struct bytes){segment.at + dots, segment.len - dots};
-    if (segment.len == 0 || segment.at[0] == ';' || (segment.len >= 3 && memcmp(segment.at, "%3B", 3) == 0)) {
+    if (segment.len == 0 || segment.at[0] == ';' || (segment.len >= 3 && memcmp(segment.at, "%3B", 3) == 0))
         return fail(path, bad_dots);
-    }
     return true;
 }
 
@@ -66,12 +63,10 @@ static bool take_plain(struct canonical *path)
     struct bytes *raw = &path->raw;
     size_t len = 0;
 
-    while (len < raw->len && is_unreserved((unsigned char)raw->at[len])) {
+    while (len < raw->len && is_unreserved((unsigned char)raw->at[len]))
         len++;
-    }
-    if (len > ROUTE_PATH_MAX - 1 - path->len) {
+    if (len > ROUTE_PATH_MAX - 1 - path->len)
         return fail(path, bad_length);
-    }
     memcpy(path->at + path->len, raw->at, len);
     path->len += len;
     *raw = (struct bytes){raw->at + len, raw->len - len};
@@ -87,9 +82,8 @@ static bool take_byte(struct canonical *path, unsigned char *byte, bool *escaped
     char c;
     size_t taken = ascii_percent_decode(*raw, &c);
 
-    if (taken == 0) {
+    if (taken == 0)
         return fail(path, bad_percent);
-    }
     *byte = (unsigned char)c;
     *escaped = taken > 1;
     *raw = (struct bytes){raw->at + taken, raw->len - taken};
@@ -107,9 +101,8 @@ static bool is_reserved(unsigned char byte)
 
 static bool put(struct canonical *path, char c)
 {
-    if (path->len == ROUTE_PATH_MAX - 1) {
+    if (path->len == ROUTE_PATH_MAX - 1)
         return fail(path, bad_length);
-    }
     path->at[path->len++] = c;
     return true;
 }
@@ -123,15 +116,12 @@ static bool put_escaped(struct canonical *path, unsigned char byte)
 
 static bool put_slash(struct canonical *path)
 {
-    if (path->len > 0 && !segment_is_good(path)) {
+    if (path->len > 0 && !segment_is_good(path))
         return false;
-    }
-    if (path->len > 0 && path->len == path->segment) {
+    if (path->len > 0 && path->len == path->segment)
         return fail(path, bad_empty);
-    }
-    if (!put(path, '/')) {
+    if (!put(path, '/'))
         return false;
-    }
     path->segment = path->len;
     return true;
 }
@@ -147,22 +137,17 @@ static bool put_beyond_ascii(struct canonical *path, unsigned char first)
         unsigned char byte;
         bool escaped;
 
-        if (len == sizeof(text) || path->raw.len == 0) {
+        if (len == sizeof(text) || path->raw.len == 0)
             return fail(path, bad_utf8);
-        }
-        if (!take_byte(path, &byte, &escaped)) {
+        if (!take_byte(path, &byte, &escaped))
             return false;
-        }
         text[len++] = (char)byte;
     }
-    if (character <= 0x9F) {
+    if (character <= 0x9F)
         return fail(path, bad_control);
-    }
-    for (size_t i = 0; i < len; i++) {
-        if (!put_escaped(path, (unsigned char)text[i])) {
+    for (size_t i = 0; i < len; i++)
+        if (!put_escaped(path, (unsigned char)text[i]))
             return false;
-        }
-    }
     return true;
 }
 
@@ -171,24 +156,18 @@ static bool take_character(struct canonical *path)
     unsigned char byte;
     bool escaped;
 
-    if (!take_byte(path, &byte, &escaped)) {
+    if (!take_byte(path, &byte, &escaped))
         return false;
-    }
-    if (is_unreserved(byte) || (is_reserved(byte) && !escaped)) {
+    if (is_unreserved(byte) || (is_reserved(byte) && !escaped))
         return put(path, (char)byte);
-    }
-    if (byte == '/' && !escaped) {
+    if (byte == '/' && !escaped)
         return put_slash(path);
-    }
-    if (byte == '/' || byte == '\\') {
+    if (byte == '/' || byte == '\\')
         return fail(path, bad_slash);
-    }
-    if ((byte == '?' || byte == '#') && !escaped) {
+    if ((byte == '?' || byte == '#') && !escaped)
         return fail(path, bad_query);
-    }
-    if (byte < 0x20 || byte == 0x7F) {
+    if (byte < 0x20 || byte == 0x7F)
         return fail(path, bad_control);
-    }
     return byte < 0x80 ? put_escaped(path, byte) : put_beyond_ascii(path, byte);
 }
 
@@ -196,17 +175,13 @@ const char *route_path_canonical(struct bytes raw, char path[ROUTE_PATH_MAX], si
 {
     struct canonical canonical = {.raw = raw, .at = path, .why = NULL};
 
-    if (raw.len == 0 || raw.at[0] != '/') {
+    if (raw.len == 0 || raw.at[0] != '/')
         return bad_start;
-    }
-    while (canonical.raw.len > 0) {
-        if (!take_plain(&canonical) || (canonical.raw.len > 0 && !take_character(&canonical))) {
+    while (canonical.raw.len > 0)
+        if (!take_plain(&canonical) || (canonical.raw.len > 0 && !take_character(&canonical)))
             return canonical.why;
-        }
-    }
-    if (canonical.len > canonical.segment && !segment_is_good(&canonical)) {
+    if (canonical.len > canonical.segment && !segment_is_good(&canonical))
         return canonical.why;
-    }
     path[canonical.len] = '\0';
     *len = canonical.len;
     return NULL;
@@ -224,9 +199,8 @@ size_t route_path_split(struct bytes path, struct bytes *segments, size_t max)
         const char *stop = slash != NULL ? slash : end;
 
         segments[count++] = (struct bytes){at, (size_t)(stop - at)};
-        if (slash == NULL) {
+        if (slash == NULL)
             break;
-        }
         at = slash + 1;
     }
     return count;
@@ -250,15 +224,13 @@ static const struct bytes rest_mark = {"**", 2};
 
 static bool is_capture_name(struct bytes name)
 {
-    if (name.len == 0 || name.len > ROUTE_CAPTURE_NAME_MAX || name.at[0] < 'a' || name.at[0] > 'z') {
+    if (name.len == 0 || name.len > ROUTE_CAPTURE_NAME_MAX || name.at[0] < 'a' || name.at[0] > 'z')
         return false;
-    }
     for (size_t i = 0; i < name.len; i++) {
         char c = name.at[i];
 
-        if (!(c >= 'a' && c <= 'z') && !ascii_is_digit(c) && c != '_') {
+        if (!(c >= 'a' && c <= 'z') && !ascii_is_digit(c) && c != '_')
             return false;
-        }
     }
     return true;
 }
@@ -266,26 +238,21 @@ static bool is_capture_name(struct bytes name)
 /* The number of the capture of this name, or ROUTE_CAPTURES_MAX. */
 static unsigned pattern_capture(const struct route_pattern *pattern, struct bytes name)
 {
-    for (unsigned i = 0; i < pattern->captures; i++) {
-        if (bytes_are(name, pattern->segments[pattern->places[i]].name)) {
+    for (unsigned i = 0; i < pattern->captures; i++)
+        if (bytes_are(name, pattern->segments[pattern->places[i]].name))
             return i;
-        }
-    }
     return ROUTE_CAPTURES_MAX;
 }
 
 static bool pattern_capture_read(struct route_reading *reading, struct bytes name,
                                  struct route_pattern *pattern)
 {
-    if (!is_capture_name(name)) {
+    if (!is_capture_name(name))
         return route_wrong(reading, "match: the name of a capture is [a-z][a-z0-9_]{0,31}");
-    }
-    if (pattern_capture(pattern, name) < ROUTE_CAPTURES_MAX) {
+    if (pattern_capture(pattern, name) < ROUTE_CAPTURES_MAX)
         return route_wrong(reading, "match has the capture {%.*s} twice", (int)name.len, name.at);
-    }
-    if (pattern->captures == ROUTE_CAPTURES_MAX) {
+    if (pattern->captures == ROUTE_CAPTURES_MAX)
         return route_wrong(reading, "match must have at most %d captures", ROUTE_CAPTURES_MAX);
-    }
     memcpy(pattern->segments[pattern->count].name, name.at, name.len);
     pattern->places[pattern->captures++] = pattern->count++;
     return true;
@@ -301,12 +268,10 @@ static bool literal_read(struct route_reading *reading, struct bytes text, struc
 
     memcpy(raw + 1, text.at, text.len);
     why = route_path_canonical((struct bytes){raw, text.len + 1}, path, &len);
-    if (why != NULL) {
+    if (why != NULL)
         return route_wrong(reading, "match: %s", why);
-    }
-    if (!bytes_equal((struct bytes){path + 1, len - 1}, text)) {
+    if (!bytes_equal((struct bytes){path + 1, len - 1}, text))
         return route_wrong(reading, "match must be written in its canonical form, here as %.200s", path + 1);
-    }
     segment->text = route_text(reading->table, text);
     decoded = route_alloc(reading->table, text.len + 1, 1);
     segment->decoded = (struct bytes){decoded, route_segment_decode(text, decoded)};
@@ -318,15 +283,12 @@ static bool segment_read(struct route_reading *reading, struct bytes text, struc
 {
     bool open = text.len > 0 && text.at[0] == '{', closed = text.len > 0 && text.at[text.len - 1] == '}';
 
-    if (open && closed) {
+    if (open && closed)
         return pattern_capture_read(reading, (struct bytes){text.at + 1, text.len - 2}, pattern);
-    }
-    if (text.len > 0 && (memchr(text.at, '{', text.len) != NULL || memchr(text.at, '}', text.len) != NULL)) {
+    if (text.len > 0 && (memchr(text.at, '{', text.len) != NULL || memchr(text.at, '}', text.len) != NULL))
         return route_wrong(reading, "match: a capture {x} is a whole segment");
-    }
-    if (text.len > 0 && memchr(text.at, '*', text.len) != NULL) {
+    if (text.len > 0 && memchr(text.at, '*', text.len) != NULL)
         return route_wrong(reading, "match: ** is the last segment, and * stands nowhere else (%%2A is one)");
-    }
     return literal_read(reading, text, pattern);
 }
 
@@ -335,54 +297,46 @@ static bool segments_read(struct route_reading *reading, struct bytes text, stru
     struct bytes segments[ROUTE_SEGMENTS_MAX + 1];
     size_t count = route_path_split(text, segments, ROUTE_SEGMENTS_MAX + 1);
 
-    if (count > ROUTE_SEGMENTS_MAX) {
+    if (count > ROUTE_SEGMENTS_MAX)
         return route_wrong(reading, "match must have at most %d segments", ROUTE_SEGMENTS_MAX);
-    }
     pattern->segments = route_alloc(reading->table, count, sizeof(*pattern->segments));
     for (size_t i = 0; i < count; i++) {
         bool last = i + 1 == count;
 
-        if (last && bytes_equal(segments[i], rest_mark)) {
+        if (last && bytes_equal(segments[i], rest_mark))
             pattern->rest = true;
-        } else if (segments[i].len == 0 && !last) {
+        else if (segments[i].len == 0 && !last)
             return route_wrong(reading, "match has an empty segment that is not the last");
-        } else if (!segment_read(reading, segments[i], pattern)) {
+        else if (!segment_read(reading, segments[i], pattern))
             return false;
-        }
     }
     return true;
 }
 
 bool route_pattern_read(struct route_reading *reading, struct bytes text, struct route_pattern *pattern)
 {
-    if (text.len == 0 || text.at[0] != '/') {
+    if (text.len == 0 || text.at[0] != '/')
         return route_wrong(reading, "match must begin with a slash");
-    }
-    if (text.len > ROUTE_PATTERN_MAX) {
+    if (text.len > ROUTE_PATTERN_MAX)
         return route_wrong(reading, "match must have at most %d bytes", ROUTE_PATTERN_MAX);
-    }
     return segments_read(reading, text, pattern);
 }
 
 /* A capture takes no empty segment. */
 static bool segment_covers(const struct route_segment *wide, const struct route_segment *narrow)
 {
-    if (narrow->text == NULL) {
+    if (narrow->text == NULL)
         return wide->text == NULL;
-    }
     return wide->text == NULL ? narrow->text[0] != '\0' : bytes_equal(wide->decoded, narrow->decoded);
 }
 
 bool route_pattern_covers(const struct route_pattern *wide, const struct route_pattern *narrow)
 {
-    if (wide->rest ? narrow->count < wide->count : narrow->rest || narrow->count != wide->count) {
+    if (wide->rest ? narrow->count < wide->count : narrow->rest || narrow->count != wide->count)
         return false;
-    }
-    for (unsigned i = 0; i < wide->count; i++) {
-        if (!segment_covers(&wide->segments[i], &narrow->segments[i])) {
+    for (unsigned i = 0; i < wide->count; i++)
+        if (!segment_covers(&wide->segments[i], &narrow->segments[i]))
             return false;
-        }
-    }
     return true;
 }
 
@@ -405,20 +359,17 @@ static bool part_read(struct route_reading *reading, const char *member, struct 
     struct bytes piece = {text->at, end != NULL ? (size_t)(end - text->at) : text->len};
     size_t taken = piece.len;
 
-    if (capture && end == NULL) {
+    if (capture && end == NULL)
         return route_wrong(reading, "%s has a { without a }", member);
-    }
     if (capture) {
         taken++;
         piece = (struct bytes){piece.at + 1, piece.len - 1};
         part->capture = pattern_capture(&reading->route->own->pattern, piece);
-        if (part->capture == ROUTE_CAPTURES_MAX) {
+        if (part->capture == ROUTE_CAPTURES_MAX)
             return route_wrong(reading, "%s has a capture {...} that match does not have", member);
-        }
     } else {
-        if (!literal(piece)) {
+        if (!literal(piece))
             return route_wrong(reading, "%s has a character that cannot stand there", member);
-        }
         part->text = route_text(reading->table, piece);
     }
     *text = (struct bytes){text->at + taken, text->len - taken};
@@ -428,16 +379,13 @@ static bool part_read(struct route_reading *reading, const char *member, struct 
 bool route_template_read(struct route_reading *reading, const char *member, struct bytes text,
                          bool (*literal)(struct bytes), struct route_template *template)
 {
-    if (text.len == 0 || text.len > ROUTE_PATTERN_MAX) {
+    if (text.len == 0 || text.len > ROUTE_PATTERN_MAX)
         return route_wrong(reading, "%s must have 1 to %d bytes", member, ROUTE_PATTERN_MAX);
-    }
     while (text.len > 0) {
-        if (template->count == ROUTE_PARTS_MAX) {
+        if (template->count == ROUTE_PARTS_MAX)
             return route_wrong(reading, "%s has too many captures", member);
-        }
-        if (!part_read(reading, member, &text, literal, &template->parts[template->count])) {
+        if (!part_read(reading, member, &text, literal, &template->parts[template->count]))
             return false;
-        }
         template->count++;
     }
     return true;
@@ -445,11 +393,9 @@ bool route_template_read(struct route_reading *reading, const char *member, stru
 
 bool route_template_has(const struct route_template *template, unsigned capture)
 {
-    for (unsigned i = 0; i < template->count; i++) {
-        if (template->parts[i].text == NULL && template->parts[i].capture == capture) {
+    for (unsigned i = 0; i < template->count; i++)
+        if (template->parts[i].text == NULL && template->parts[i].capture == capture)
             return true;
-        }
-    }
     return false;
 }
 
@@ -461,13 +407,11 @@ static size_t decode_at_most(struct bytes segment, char *text, size_t max)
     char decoded[3 * NAME_MAX_BYTES];
     size_t len;
 
-    if (segment.len > sizeof(decoded)) {
+    if (segment.len > sizeof(decoded))
         return max + 1;
-    }
     len = route_segment_decode(segment, decoded);
-    if (len > max) {
+    if (len > max)
         return max + 1;
-    }
     memcpy(text, decoded, len);
     return len;
 }
@@ -482,15 +426,13 @@ bool route_lease_expand(const struct route_template *template, const struct byte
 
         if (part->text != NULL) {
             length = strlen(part->text);
-            if (length <= room) {
+            if (length <= room)
                 memcpy(lease + *len, part->text, length);
-            }
         } else {
             length = decode_at_most(captures[part->capture], lease + *len, room);
         }
-        if (length > room) {
+        if (length > room)
             return false;
-        }
         *len += length;
     }
     lease[*len] = '\0';
@@ -510,9 +452,8 @@ static size_t tokens_of(const struct route_template *template, unsigned char tok
             tokens[count++] = ANY_ONE;
             tokens[count++] = ANY_MORE;
         }
-        for (size_t j = 0; text != NULL && text[j] != '\0'; j++) {
+        for (size_t j = 0; text != NULL && text[j] != '\0'; j++)
             tokens[count++] = (unsigned char)text[j];
-        }
     }
     return count;
 }
@@ -526,17 +467,16 @@ static bool tokens_meet(const unsigned char *a, size_t a_count, const unsigned c
         for (size_t j = b_count + 1; j-- > 0;) {
             bool a_more = i < a_count && a[i] == ANY_MORE, b_more = j < b_count && b[j] == ANY_MORE;
 
-            if (a_more && b_more) {
+            if (a_more && b_more)
                 at[j] = below[j] || at[j + 1];
-            } else if (a_more) {
+            else if (a_more)
                 at[j] = below[j] || (j < b_count && at[j + 1]);
-            } else if (b_more) {
+            else if (b_more)
                 at[j] = at[j + 1] || (i < a_count && below[j]);
-            } else if (i == a_count || j == b_count) {
+            else if (i == a_count || j == b_count)
                 at[j] = i == a_count && j == b_count;
-            } else {
+            else
                 at[j] = (a[i] == b[j] || a[i] == ANY_ONE || b[j] == ANY_ONE) && below[j + 1];
-            }
         }
         memcpy(below, at, (b_count + 1) * sizeof(below[0]));
     }
@@ -548,17 +488,14 @@ static bool tokens_meet(const unsigned char *a, size_t a_count, const unsigned c
 static bool ends_strip(const unsigned char **a, size_t *a_count, const unsigned char **b, size_t *b_count)
 {
     while (*a_count > 0 && *b_count > 0 && **a > ANY_MORE && **b > ANY_MORE) {
-        if (*(*a)++ != *(*b)++) {
+        if (*(*a)++ != *(*b)++)
             return false;
-        }
         (*a_count)--;
         (*b_count)--;
     }
-    while (*a_count > 0 && *b_count > 0 && (*a)[*a_count - 1] > ANY_MORE && (*b)[*b_count - 1] > ANY_MORE) {
-        if ((*a)[--*a_count] != (*b)[--*b_count]) {
+    while (*a_count > 0 && *b_count > 0 && (*a)[*a_count - 1] > ANY_MORE && (*b)[*b_count - 1] > ANY_MORE)
+        if ((*a)[--*a_count] != (*b)[--*b_count])
             return false;
-        }
-    }
     return true;
 }
 

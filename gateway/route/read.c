@@ -41,9 +41,8 @@ static const unsigned unsure_default[] = {202, 408, 502, 503, 504, 520, 521, 522
 
 static bool is_among(struct bytes text, const char *const *names)
 {
-    while (*names != NULL && !bytes_equal_nocase(text, bytes_of(*names))) {
+    while (*names != NULL && !bytes_equal_nocase(text, bytes_of(*names)))
         names++;
-    }
     return *names != NULL;
 }
 
@@ -62,11 +61,9 @@ static int compare_texts(const void *a, const void *b)
 static const char *texts_sort(char **texts, unsigned count)
 {
     qsort(texts, count, sizeof(*texts), compare_texts);
-    for (unsigned i = 1; i < count; i++) {
-        if (strcmp(texts[i - 1], texts[i]) == 0) {
+    for (unsigned i = 1; i < count; i++)
+        if (strcmp(texts[i - 1], texts[i]) == 0)
             return texts[i];
-        }
-    }
     return NULL;
 }
 
@@ -78,9 +75,8 @@ static bool list_begin(struct route_reading *reading, const struct json *json, c
 
     *count = json_list_count(json, name, &found);
     *absent = found == JSON_ABSENT;
-    if (found == JSON_MISTYPED) {
+    if (found == JSON_MISTYPED)
         return route_wrong(reading, "%s must be a list", name);
-    }
     return *count <= max || route_wrong(reading, "%s must have at most %zu entries", name, max);
 }
 
@@ -95,14 +91,11 @@ static bool method_is_good(struct route_reading *reading, struct bytes method)
                            ROUTE_METHOD_MAX);
     }
     memcpy(text, method.at, method.len);
-    for (size_t i = 0; i < method.len; i++) {
-        if (text[i] >= 'a' && text[i] <= 'z') {
+    for (size_t i = 0; i < method.len; i++)
+        if (text[i] >= 'a' && text[i] <= 'z')
             return route_wrong(reading, "read_methods: %s is no method; they are written in capitals", text);
-        }
-    }
-    if (is_among(method, refused_methods)) {
+    if (is_among(method, refused_methods))
         return route_wrong(reading, "read_methods: %s is never forwarded", text);
-    }
     return !is_among(method, writing_methods) ||
            route_wrong(reading, "read_methods: %s is a write by its definition", text);
 }
@@ -115,22 +108,18 @@ static bool read_methods(struct route_reading *reading, const struct json *json)
     size_t count;
     bool absent;
 
-    if (!list_begin(reading, json, "read_methods", ROUTE_METHODS_MAX, &count, &absent)) {
+    if (!list_begin(reading, json, "read_methods", ROUTE_METHODS_MAX, &count, &absent))
         return false;
-    }
     own->reads = route_alloc(reading->table, ROUTE_METHODS_MAX, sizeof(*own->reads));
-    for (size_t i = 0; absent && i < sizeof(usual) / sizeof(usual[0]); i++) {
+    for (size_t i = 0; absent && i < sizeof(usual) / sizeof(usual[0]); i++)
         own->reads[own->read_count++] = route_text(reading->table, bytes_of(usual[i]));
-    }
     for (size_t i = 0; i < count; i++) {
         struct bytes method;
 
-        if (!json_list_text(json, "read_methods", i, &method)) {
+        if (!json_list_text(json, "read_methods", i, &method))
             return route_wrong(reading, "read_methods must be a list of texts");
-        }
-        if (!method_is_good(reading, method)) {
+        if (!method_is_good(reading, method))
             return false;
-        }
         own->reads[own->read_count++] = route_text(reading->table, method);
     }
     twice = texts_sort(own->reads, own->read_count);
@@ -139,11 +128,9 @@ static bool read_methods(struct route_reading *reading, const struct json *json)
 
 bool route_reads(const struct route *route, struct bytes method)
 {
-    for (unsigned i = 0; i < route->own->read_count; i++) {
-        if (bytes_are(method, route->own->reads[i])) {
+    for (unsigned i = 0; i < route->own->read_count; i++)
+        if (bytes_are(method, route->own->reads[i]))
             return true;
-        }
-    }
     return false;
 }
 
@@ -167,12 +154,10 @@ static bool field_take(struct route_reading *reading, const struct side *side, s
                            ROUTE_FIELD_MAX);
     }
     text = side->fields->names[side->fields->count++] = route_text(reading->table, name);
-    for (char *c = text; *c != '\0'; c++) {
+    for (char *c = text; *c != '\0'; c++)
         *c = *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
-    }
-    if ((field_kinds(name) & side->own) != 0 || (side->own == REQUEST_OWN && !field_is_plain(name))) {
+    if ((field_kinds(name) & side->own) != 0 || (side->own == REQUEST_OWN && !field_is_plain(name)))
         return route_wrong(reading, "headers: %s is not for a list: Pawl makes or drops it by itself", text);
-    }
     if (side->fields->kind == ROUTE_LIST_DENY && is_among(name, side->meaning)) {
         return route_wrong(reading, "headers: %s cannot be denied in a%s: it would mean something else", text,
                            side->name[0] == 'a' ? "n answer" : " request");
@@ -188,26 +173,21 @@ static bool fields_take(struct route_reading *reading, const struct side *side, 
     bool absent;
     const char *twice;
 
-    if (!list_begin(reading, json, list, ROUTE_FIELDS_MAX, &count, &absent)) {
+    if (!list_begin(reading, json, list, ROUTE_FIELDS_MAX, &count, &absent))
         return false;
-    }
-    if (absent) {
+    if (absent)
         return true;
-    }
-    if (fields->kind != ROUTE_LIST_NONE) {
+    if (fields->kind != ROUTE_LIST_NONE)
         return route_wrong(reading, "headers: %s has allow or deny, not both", side->name);
-    }
     fields->kind = list[0] == 'a' ? ROUTE_LIST_ALLOW : ROUTE_LIST_DENY;
     fields->names = route_alloc(reading->table, ROUTE_FIELDS_MAX, sizeof(*fields->names));
     for (size_t i = 0; i < count; i++) {
         struct bytes name;
 
-        if (!json_list_text(json, list, i, &name)) {
+        if (!json_list_text(json, list, i, &name))
             return route_wrong(reading, "headers: %s must be a list of texts", list);
-        }
-        if (!field_take(reading, side, name)) {
+        if (!field_take(reading, side, name))
             return false;
-        }
     }
     twice = texts_sort(fields->names, fields->count);
     return twice == NULL || route_wrong(reading, "headers: %s has %s twice", list, twice);
@@ -219,15 +199,12 @@ static bool side_read(struct route_reading *reading, const struct side *side, co
     enum json_found found;
     const struct json *json = json_get_object(headers, side->name, &found);
 
-    if (found == JSON_MISTYPED) {
+    if (found == JSON_MISTYPED)
         return route_wrong(reading, "headers: %s must be an object", side->name);
-    }
-    if (found == JSON_ABSENT) {
+    if (found == JSON_ABSENT)
         return true;
-    }
-    if (json_unknown(json, names) != NULL) {
+    if (json_unknown(json, names) != NULL)
         return route_wrong(reading, "headers: %s has allow or deny and nothing else", side->name);
-    }
     return fields_take(reading, side, json, "allow") && fields_take(reading, side, json, "deny");
 }
 
@@ -240,25 +217,20 @@ static bool read_headers(struct route_reading *reading, const struct json *json)
     enum json_found found;
     const struct json *headers = json_get_object(json, "headers", &found);
 
-    if (found == JSON_MISTYPED) {
+    if (found == JSON_MISTYPED)
         return route_wrong(reading, "headers must be an object");
-    }
-    if (found == JSON_ABSENT) {
+    if (found == JSON_ABSENT)
         return true;
-    }
-    if (json_unknown(headers, names) != NULL) {
+    if (json_unknown(headers, names) != NULL)
         return route_wrong(reading, "headers has request and answer and nothing else");
-    }
     return side_read(reading, &request, headers) && side_read(reading, &answer, headers);
 }
 
 static bool fields_have(const struct route_fields *fields, struct bytes name)
 {
-    for (unsigned i = 0; i < fields->count; i++) {
-        if (bytes_equal_nocase(name, bytes_of(fields->names[i]))) {
+    for (unsigned i = 0; i < fields->count; i++)
+        if (bytes_equal_nocase(name, bytes_of(fields->names[i])))
             return true;
-        }
-    }
     return false;
 }
 
@@ -266,9 +238,8 @@ bool route_passes_request(const struct route *route, struct bytes header_name)
 {
     const struct route_fields *fields = &route->own->request;
 
-    if (fields->kind == ROUTE_LIST_ALLOW) {
+    if (fields->kind == ROUTE_LIST_ALLOW)
         return is_among(header_name, request_meaning) || fields_have(fields, header_name);
-    }
     return !fields_have(fields, header_name);
 }
 
@@ -309,9 +280,8 @@ static bool status_take(struct route_reading *reading, const struct json *json, 
         return route_wrong(reading, "unsure_statuses must be a list of statuses, %d to %d", ROUTE_STATUS_MIN,
                            ROUTE_STATUS_MAX);
     }
-    if (!route_is_final(reading->route, (unsigned)status)) {
+    if (!route_is_final(reading->route, (unsigned)status))
         return route_wrong(reading, "unsure_statuses has %d twice", (int)status);
-    }
     status_set(reading->route->own, (unsigned)status);
     return true;
 }
@@ -322,17 +292,13 @@ static bool read_statuses(struct route_reading *reading, const struct json *json
     size_t count;
     bool absent;
 
-    if (!list_begin(reading, json, "unsure_statuses", ROUTE_UNSURE_MAX, &count, &absent)) {
+    if (!list_begin(reading, json, "unsure_statuses", ROUTE_UNSURE_MAX, &count, &absent))
         return false;
-    }
-    for (size_t i = 0; absent && i < sizeof(unsure_default) / sizeof(unsure_default[0]); i++) {
+    for (size_t i = 0; absent && i < sizeof(unsure_default) / sizeof(unsure_default[0]); i++)
         status_set(own, unsure_default[i]);
-    }
-    for (size_t i = 0; i < count; i++) {
-        if (!status_take(reading, json, i)) {
+    for (size_t i = 0; i < count; i++)
+        if (!status_take(reading, json, i))
             return false;
-        }
-    }
     return true;
 }
 
@@ -364,12 +330,10 @@ static bool member_text(struct route_reading *reading, const struct json *json, 
 {
     enum json_found found = json_get_text(json, name, text);
 
-    if (found == JSON_MISTYPED || (found == JSON_FOUND && text->len == 0)) {
+    if (found == JSON_MISTYPED || (found == JSON_FOUND && text->len == 0))
         return route_wrong(reading, "%s must be a text that is not empty", name);
-    }
-    if (found == JSON_ABSENT) {
+    if (found == JSON_ABSENT)
         *text = (struct bytes){NULL, 0};
-    }
     return true;
 }
 
@@ -390,9 +354,8 @@ static bool member_int(struct route_reading *reading, const struct json *json, c
     case JSON_MISTYPED: return route_wrong(reading, "%s must be an integer", name);
     case JSON_FOUND: break;
     }
-    if (number < min || number > max) {
+    if (number < min || number > max)
         return route_wrong(reading, "%s must be %" PRId64 " to %" PRId64, name, min, max);
-    }
     *value = (uint64_t)number;
     return true;
 }
@@ -409,18 +372,16 @@ static bool member_word(struct route_reading *reading, const struct json *json, 
 {
     struct bytes text;
 
-    if (!member_text(reading, json, name, &text)) {
+    if (!member_text(reading, json, name, &text))
         return false;
-    }
     for (int i = 0; text.len > 0 && words[i] != NULL; i++) {
         if (bytes_are(text, words[i])) {
             *word = i;
             return true;
         }
     }
-    if (text.len == 0) {
+    if (text.len == 0)
         return true;
-    }
     return route_wrong(reading, "%s must be one of: %s, %s%s%s", name, words[0], words[1],
                        words[2] != NULL ? ", " : "", words[2] != NULL ? words[2] : "");
 }
@@ -437,17 +398,15 @@ static bool read_where(struct route_reading *reading, const struct json *json)
     struct route *route = reading->route;
     struct bytes match, lease, upstream, ca_file;
 
-    if (!member_needed(reading, json, "match", &match)) {
+    if (!member_needed(reading, json, "match", &match))
         return false;
-    }
     route->match = route_text(reading->table, match); /* from here on the report of a fault names it */
     if (!route_pattern_read(reading, match, &route->own->pattern) ||
         !member_needed(reading, json, "lease", &lease) ||
         !route_template_read(reading, "lease", lease, is_lease_text, &route->own->lease) ||
         !member_needed(reading, json, "upstream", &upstream) ||
-        !member_text(reading, json, "ca_file", &ca_file)) {
+        !member_text(reading, json, "ca_file", &ca_file))
         return false;
-    }
     route->upstream = route_upstream_read(reading, upstream, ca_file);
     return route->upstream != NULL;
 }
@@ -463,12 +422,10 @@ static bool read_promise(struct route_reading *reading, const struct json *json)
         !member_word(reading, json, "reads", reads_words, &reads) ||
         !member_bool(reading, json, "upstream_checks", &checks_itself) ||
         !member_bool(reading, json, "if_match", &if_match) ||
-        !member_bool(reading, json, "serial", &route->serial)) {
+        !member_bool(reading, json, "serial", &route->serial))
         return false;
-    }
-    if (guarantee < 0) {
+    if (guarantee < 0)
         return route_wrong(reading, "guarantee is missing");
-    }
     if (checks_itself && if_match) {
         return route_wrong(reading,
                            "upstream_checks or if_match, not both: one of them makes check and write one");
@@ -485,9 +442,8 @@ static bool read_store(struct route_reading *reading, const struct json *json)
     struct route *route = reading->route;
     struct bytes store;
 
-    if (!member_text(reading, json, "store", &store)) {
+    if (!member_text(reading, json, "store", &store))
         return false;
-    }
     if (store.len > 0 && route->check != ROUTE_MARK) {
         return route_wrong(reading,
                            "store is for check mark: a hold is live in the gateway's own store only");
@@ -512,13 +468,12 @@ static bool probe_read(struct route_reading *reading, struct bytes probe)
     struct route *route = reading->route;
     struct bytes path = probe;
 
-    if (probe.len > 4 && memcmp(probe.at, "GET ", 4) == 0) {
+    if (probe.len > 4 && memcmp(probe.at, "GET ", 4) == 0)
         route->probe_method = "GET";
-    } else if (probe.len > 5 && memcmp(probe.at, "HEAD ", 5) == 0) {
+    else if (probe.len > 5 && memcmp(probe.at, "HEAD ", 5) == 0)
         route->probe_method = "HEAD";
-    } else {
+    else
         return route_wrong(reading, "unknown: a probe is \"GET /path\" or \"HEAD /path\"");
-    }
     path.at += strlen(route->probe_method) + 1;
     path.len -= strlen(route->probe_method) + 1;
     route->unknown = ROUTE_PROBE;
@@ -532,19 +487,15 @@ static bool unknown_object_read(struct route_reading *reading, const struct json
     struct route *route = reading->route;
     struct bytes probe;
 
-    if (json_unknown(json, names) != NULL) {
+    if (json_unknown(json, names) != NULL)
         return route_wrong(reading, "unknown has grace_ms or probe and nothing else");
-    }
     if (!member_int(reading, json, "grace_ms", GRACE_MS_MIN, GRACE_MS_MAX, &route->grace_ms) ||
-        !member_text(reading, json, "probe", &probe)) {
+        !member_text(reading, json, "probe", &probe))
         return false;
-    }
-    if ((route->grace_ms > 0) == (probe.len > 0)) {
+    if ((route->grace_ms > 0) == (probe.len > 0))
         return route_wrong(reading, "unknown must have grace_ms or probe, one of them");
-    }
-    if (probe.len > 0) {
+    if (probe.len > 0)
         return probe_read(reading, probe);
-    }
     route->unknown = ROUTE_GRACE;
     return true;
 }
@@ -563,11 +514,10 @@ static bool read_unknown(struct route_reading *reading, const struct json *json)
         return route_wrong(reading,
                            "unknown must be \"hold\", {\"grace_ms\":n} or {\"probe\":\"GET /path\"}");
     }
-    if (route->unknown == ROUTE_GRACE) {
+    if (route->unknown == ROUTE_GRACE)
         snprintf(route->unknown_text, sizeof(route->unknown_text), "g%" PRIu64, route->grace_ms);
-    } else {
+    else
         snprintf(route->unknown_text, sizeof(route->unknown_text), route->unknown == ROUTE_PROBE ? "p" : "h");
-    }
     return true;
 }
 
@@ -585,9 +535,8 @@ static bool read_body(struct route_reading *reading, const struct json *json)
     int body = ROUTE_BODY_WHOLE, incomplete = -1;
 
     if (!member_word(reading, json, "body", bodies, &body) ||
-        !member_word(reading, json, "incomplete", incompletes, &incomplete)) {
+        !member_word(reading, json, "incomplete", incompletes, &incomplete))
         return false;
-    }
     if ((body == ROUTE_BODY_WHOLE) != (incomplete < 0)) {
         return route_wrong(reading, "body stream and incomplete go together: what does a request mean whose "
                                     "end was never sent? in-doubt, or never-applied if you know it");
@@ -605,13 +554,11 @@ bool route_read(struct route_reading *reading, const struct json *json)
         "unsure_statuses", "body",    "incomplete",      "store",     NULL};
     const char *unknown;
 
-    if (!read_where(reading, json)) {
+    if (!read_where(reading, json))
         return false;
-    }
     unknown = json_unknown(json, names);
-    if (unknown != NULL) {
+    if (unknown != NULL)
         return route_wrong(reading, "the member %.64s is not known here", unknown);
-    }
     return read_promise(reading, json) && read_store(reading, json) && read_unknown(reading, json) &&
            read_limits(reading, json) && read_body(reading, json) && read_methods(reading, json) &&
            read_headers(reading, json) && read_statuses(reading, json);

@@ -34,9 +34,8 @@ char *route_text(struct route_table *table, struct bytes text)
 {
     char *copy = route_alloc(table, text.len + 1, 1);
 
-    if (text.len > 0) {
+    if (text.len > 0)
         memcpy(copy, text.at, text.len);
-    }
     return copy;
 }
 
@@ -45,9 +44,8 @@ static void show(struct bytes text, char shown[SHOWN_MAX + 1])
 {
     size_t len = text.len < SHOWN_MAX ? text.len : SHOWN_MAX;
 
-    for (size_t i = 0; i < len; i++) {
+    for (size_t i = 0; i < len; i++)
         shown[i] = text.at[i] >= ' ' && text.at[i] <= '~' ? text.at[i] : '?';
-    }
     shown[len] = '\0';
 }
 
@@ -58,9 +56,8 @@ bool route_wrong(struct route_reading *reading, const char *format, ...)
     size_t len = 0;
     va_list args;
 
-    if (reading->wrong) {
+    if (reading->wrong)
         return false;
-    }
     reading->wrong = true;
     if (route != NULL && route->match != NULL) {
         show(bytes_of(route->match), shown);
@@ -71,9 +68,8 @@ bool route_wrong(struct route_reading *reading, const char *format, ...)
     va_start(args, format);
     vsnprintf(reading->why + len, ROUTE_WHY_SIZE - len, format, args);
     va_end(args);
-    for (char *c = reading->why + len; *c != '\0'; c++) {
+    for (char *c = reading->why + len; *c != '\0'; c++)
         *c = *c >= ' ' && *c <= '~' ? *c : '?';
-    }
     return false;
 }
 
@@ -87,11 +83,9 @@ static const char *const own_addresses[] = {"v1",      "livez",        "readyz",
 
 bool route_is_own_address(struct bytes first)
 {
-    for (const char *const *name = own_addresses; *name != NULL; name++) {
-        if (bytes_are(first, *name)) {
+    for (const char *const *name = own_addresses; *name != NULL; name++)
+        if (bytes_are(first, *name))
             return true;
-        }
-    }
     return false;
 }
 
@@ -113,15 +107,12 @@ static bool check_lease(struct route_reading *reading)
     const struct route_template *lease = &reading->route->own->lease;
     size_t least = 0;
 
-    for (unsigned i = 0; i < lease->count; i++) {
+    for (unsigned i = 0; i < lease->count; i++)
         least += lease->parts[i].text != NULL ? strlen(lease->parts[i].text) : 1;
-    }
-    if (least > NAME_MAX_BYTES) {
+    if (least > NAME_MAX_BYTES)
         return route_wrong(reading, "lease: the name of a lease has at most %d characters", NAME_MAX_BYTES);
-    }
-    if (lease->parts[0].text != NULL && !ascii_is_alnum(lease->parts[0].text[0])) {
+    if (lease->parts[0].text != NULL && !ascii_is_alnum(lease->parts[0].text[0]))
         return route_wrong(reading, "lease: the name of a lease begins with a letter or digit");
-    }
     return true;
 }
 
@@ -133,11 +124,9 @@ struct rule {
 /* Why the first of them that is broken is there; NULL: none is. */
 static const char *first_broken(const struct rule *rules, size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (rules[i].is_broken) {
+    for (size_t i = 0; i < count; i++)
+        if (rules[i].is_broken)
             return rules[i].why;
-        }
-    }
     return NULL;
 }
 
@@ -171,16 +160,12 @@ static bool check_if_match(struct route_reading *reading)
     const struct route_own *own = reading->route->own;
     const char *why = own->pattern.rest ? "match ends with **" : NULL;
 
-    for (unsigned i = 0; i < own->pattern.captures && why == NULL; i++) {
-        if (!route_template_has(&own->lease, i)) {
+    for (unsigned i = 0; i < own->pattern.captures && why == NULL; i++)
+        if (!route_template_has(&own->lease, i))
             why = "match has a capture that lease does not have";
-        }
-    }
-    for (unsigned i = 1; i < own->lease.count && why == NULL; i++) {
-        if (own->lease.parts[i - 1].text == NULL && own->lease.parts[i].text == NULL) {
+    for (unsigned i = 1; i < own->lease.count && why == NULL; i++)
+        if (own->lease.parts[i - 1].text == NULL && own->lease.parts[i].text == NULL)
             why = "two captures stand side by side in lease: put a character between them";
-        }
-    }
     return why == NULL || reading->route->aid != ROUTE_AID_IF_MATCH ||
            route_wrong(reading, "if_match needs one URL for each lease, and %s", why);
 }
@@ -208,19 +193,15 @@ static bool check_probe(struct route_reading *reading)
     unsigned seen = 0;
     const char *why;
 
-    if (route->unknown != ROUTE_PROBE) {
+    if (route->unknown != ROUTE_PROBE)
         return true;
-    }
     for (unsigned i = 0; i < probe->count; i++) {
-        if (probe->parts[i].text != NULL) {
+        if (probe->parts[i].text != NULL)
             continue;
-        }
-        if (!route_template_has(&route->own->lease, probe->parts[i].capture)) {
+        if (!route_template_has(&route->own->lease, probe->parts[i].capture))
             return route_wrong(reading, "unknown: the probe has a capture that lease does not have");
-        }
-        if (seen & 1U << probe->parts[i].capture) {
+        if (seen & 1U << probe->parts[i].capture)
             return route_wrong(reading, "unknown: the probe has a capture twice");
-        }
         seen |= 1U << probe->parts[i].capture;
     }
     if (!probe_is_canonical(probe, &why)) {
@@ -275,9 +256,8 @@ static bool check_pair(struct route_reading *reading, const struct route *before
         return route_wrong(reading, "it is never reached: routes[%u] matches all that it would",
                            before->index);
     }
-    if ((!conditional && !same_server) || !route_templates_meet(&route->own->lease, &before->own->lease)) {
+    if ((!conditional && !same_server) || !route_templates_meet(&route->own->lease, &before->own->lease))
         return true;
-    }
     if (conditional) {
         return route_wrong(reading,
                            "its lease can be that of routes[%u], and if_match needs one URL for each "
@@ -293,11 +273,9 @@ static bool check_all(struct route_reading *reading)
 
     for (unsigned i = 0; i < table->count; i++) {
         reading->route = &table->routes[i];
-        for (unsigned j = 0; j < i; j++) {
-            if (!check_pair(reading, &table->routes[j])) {
+        for (unsigned j = 0; j < i; j++)
+            if (!check_pair(reading, &table->routes[j]))
                 return false;
-            }
-        }
     }
     return true;
 }
@@ -329,11 +307,10 @@ static void put_pattern(FILE *out, const struct route *route)
     for (unsigned i = 0; i < pattern->count; i++) {
         const struct route_segment *segment = &pattern->segments[i];
 
-        if (segment->text == NULL) {
+        if (segment->text == NULL)
             fputs("{},", out);
-        } else {
+        else
             put(out, route->aid == ROUTE_AID_IF_MATCH ? segment->text : segment->decoded.at);
-        }
     }
     put_number(out, pattern->rest);
 }
@@ -341,13 +318,11 @@ static void put_pattern(FILE *out, const struct route *route)
 static void put_template(FILE *out, const struct route_template *template)
 {
     put_number(out, template->count);
-    for (unsigned i = 0; i < template->count; i++) {
-        if (template->parts[i].text == NULL) {
+    for (unsigned i = 0; i < template->count; i++)
+        if (template->parts[i].text == NULL)
             fprintf(out, "{%u},", template->parts[i].capture);
-        } else {
+        else
             put(out, template->parts[i].text);
-        }
-    }
 }
 
 static void put_upstream(FILE *out, const struct route_upstream *upstream)
@@ -366,9 +341,8 @@ static void put_fields(FILE *out, const struct route_fields *fields)
 
     put_number(out, none ? ROUTE_LIST_NONE : fields->kind);
     put_number(out, fields->count);
-    for (unsigned i = 0; i < fields->count; i++) {
+    for (unsigned i = 0; i < fields->count; i++)
         put(out, fields->names[i]);
-    }
 }
 
 static void put_route(FILE *out, const struct route *route)
@@ -380,9 +354,8 @@ static void put_route(FILE *out, const struct route *route)
     put_upstream(out, route->upstream);
     put_number(out, route->guarantee);
     put_number(out, route->check);
-    if (route->store[0] != '\0') {
+    if (route->store[0] != '\0')
         put(out, route->store);
-    }
     put_number(out, route->reads);
     put_number(out, route->aid);
     put_number(out, route->serial);
@@ -392,17 +365,14 @@ static void put_route(FILE *out, const struct route *route)
     put_number(out, route->timeout_ms);
     put_number(out, route->max_body);
     put_number(out, own->read_count);
-    for (unsigned i = 0; i < own->read_count; i++) {
+    for (unsigned i = 0; i < own->read_count; i++)
         put(out, own->reads[i]);
-    }
     put_fields(out, &own->request);
     put_fields(out, &own->answer);
-    for (size_t i = 0; i < sizeof(own->unsure); i++) {
+    for (size_t i = 0; i < sizeof(own->unsure); i++)
         put_number(out, own->unsure[i]);
-    }
-    if (route->body != ROUTE_BODY_WHOLE) { /* a text: what follows a route begins with a number */
+    if (route->body != ROUTE_BODY_WHOLE) /* a text: what follows a route begins with a number */
         put(out, route->body == ROUTE_BODY_IN_DOUBT ? "stream in-doubt" : "stream never-applied");
-    }
 }
 
 static void table_hash(struct route_table *table)
@@ -411,16 +381,13 @@ static void table_hash(struct route_table *table)
     size_t len = 0;
     FILE *out = open_memstream(&text, &len);
 
-    if (out == NULL) {
+    if (out == NULL)
         abort();
-    }
     put(out, version);
-    for (unsigned i = 0; i < table->count; i++) {
+    for (unsigned i = 0; i < table->count; i++)
         put_route(out, &table->routes[i]);
-    }
-    if (fclose(out) != 0) {
+    if (fclose(out) != 0)
         abort();
-    }
     digest_text(&(struct bytes){text, len}, 1, table->hash);
     free(text);
 }
@@ -468,12 +435,10 @@ static bool table_fill(struct route_reading *reading, const struct json *json, s
         reading->route->index = (unsigned)i;
         reading->route->own = route_alloc(table, 1, sizeof(*reading->route->own));
         table->count++;
-        if (object == NULL) {
+        if (object == NULL)
             return route_wrong(reading, "a route is an object");
-        }
-        if (!route_read(reading, object) || !check_one(reading)) {
+        if (!route_read(reading, object) || !check_one(reading))
             return false;
-        }
     }
     return check_all(reading);
 }
@@ -503,17 +468,15 @@ struct route_table *route_table_load(const char *path, bool unsafe_redis, char w
     size_t len = 0;
     char *text = options_read_file(path, FILE_BYTES_MAX, &len, why, ROUTE_WHY_SIZE);
 
-    if (text == NULL) {
+    if (text == NULL)
         return NULL;
-    }
     table = route_table_parse((struct bytes){text, len}, unsafe_redis, wrong);
     if (table != NULL && !route_trust_check(table, wrong)) {
         route_table_free(table);
         table = NULL;
     }
-    if (table == NULL) {
+    if (table == NULL)
         snprintf(why, ROUTE_WHY_SIZE, "%.200s: %.300s", path, wrong);
-    }
     free(text);
     return table;
 }

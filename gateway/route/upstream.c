@@ -23,11 +23,9 @@ struct place {
 
 static bool has_any(struct bytes text, const char *characters)
 {
-    for (size_t i = 0; i < text.len; i++) {
-        if (strchr(characters, text.at[i]) != NULL) {
+    for (size_t i = 0; i < text.len; i++)
+        if (strchr(characters, text.at[i]) != NULL)
             return true;
-        }
-    }
     return false;
 }
 
@@ -42,9 +40,8 @@ static bool unix_read(struct route_reading *reading, struct bytes path, struct p
     }
     memcpy(place->host, path.at, path.len);
     if (strstr(place->host, "//") != NULL || strstr(place->host, "/./") != NULL ||
-        strstr(place->host, "/../") != NULL || path.at[path.len - 1] == '/') {
+        strstr(place->host, "/../") != NULL || path.at[path.len - 1] == '/')
         return route_wrong(reading, "upstream: the path of a socket has no segment that is empty, . or ..");
-    }
     return true;
 }
 
@@ -52,9 +49,8 @@ static bool port_read(struct route_reading *reading, struct bytes text, struct p
 {
     int64_t port = bytes_number(text, 5);
 
-    if (port < 1 || port > PORT_MAX || text.at[0] == '0') {
+    if (port < 1 || port > PORT_MAX || text.at[0] == '0')
         return route_wrong(reading, "upstream: the port must be 1 to %d", PORT_MAX);
-    }
     place->port = (unsigned)port;
     return true;
 }
@@ -65,9 +61,8 @@ static bool host_is_ipv6(struct bytes text, char host[HOST_MAX + 1])
     struct in6_addr address;
     char copy[INET6_ADDRSTRLEN] = "";
 
-    if (text.len < 4 || text.len - 2 >= sizeof(copy) || text.at[text.len - 1] != ']') {
+    if (text.len < 4 || text.len - 2 >= sizeof(copy) || text.at[text.len - 1] != ']')
         return false;
-    }
     memcpy(copy, text.at + 1, text.len - 2);
     return inet_pton(AF_INET6, copy, &address) == 1 && inet_ntop(AF_INET6, &address, host, HOST_MAX) != NULL;
 }
@@ -80,18 +75,16 @@ static bool host_is_named(struct bytes text, char host[HOST_MAX + 1])
     const char *label;
 
     if (text.len == 0 || text.len > HOST_MAX || !ascii_is_alnum(text.at[0]) ||
-        !ascii_is_word(text, BYTES(".-_"))) {
+        !ascii_is_word(text, BYTES(".-_")))
         return false;
-    }
     for (size_t i = 0; i < text.len; i++) {
         char c = text.at[i];
 
         host[i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
     }
     host[text.len] = '\0';
-    if (strstr(host, "..") != NULL) {
+    if (strstr(host, "..") != NULL)
         return false;
-    }
     label = strrchr(host, '.');
     label = label != NULL ? label + 1 : host;
     return !ascii_is_digit(label[0]) || inet_pton(AF_INET, host, &address) == 1 ||
@@ -104,17 +97,15 @@ static bool prefix_read(struct route_reading *reading, struct bytes text, struct
     size_t len = 0;
     const char *why = route_path_canonical(text, path, &len);
 
-    if (why != NULL) {
+    if (why != NULL)
         return route_wrong(reading, "upstream: %s", why);
-    }
     if (len > ROUTE_PATTERN_MAX || !bytes_equal((struct bytes){path, len}, text)) {
         return route_wrong(reading,
                            "upstream: the path must be written in its canonical form, at most %d bytes",
                            ROUTE_PATTERN_MAX);
     }
-    if (has_any(text, "{}*")) {
+    if (has_any(text, "{}*"))
         return route_wrong(reading, "upstream has no captures and no **: the path of the request follows it");
-    }
     len -= path[len - 1] == '/'; /* the request's path begins with one */
     memcpy(place->prefix, path, len);
     return true;
@@ -138,9 +129,8 @@ static bool tcp_read(struct route_reading *reading, struct bytes text, struct pl
                            "upstream needs a host: a name, an IPv4 address, or an IPv6 address in []");
     }
     place->port = place->scheme == ROUTE_HTTPS ? 443 : 80;
-    if (colon != NULL && !port_read(reading, port, place)) {
+    if (colon != NULL && !port_read(reading, port, place))
         return false;
-    }
     return prefix.len == 0 || prefix_read(reading, prefix, place);
 }
 
@@ -149,30 +139,23 @@ static bool place_read(struct route_reading *reading, struct bytes url, struct p
 {
     struct bytes rest = url;
 
-    if (url.len > URL_MAX) {
+    if (url.len > URL_MAX)
         return route_wrong(reading, "upstream must have at most %d bytes", URL_MAX);
-    }
-    for (size_t i = 0; i < url.len; i++) {
-        if ((unsigned char)url.at[i] <= ' ' || (unsigned char)url.at[i] >= 0x7F) {
+    for (size_t i = 0; i < url.len; i++)
+        if ((unsigned char)url.at[i] <= ' ' || (unsigned char)url.at[i] >= 0x7F)
             return route_wrong(reading, "upstream must have visible ASCII characters only");
-        }
-    }
-    if (bytes_take(&rest, BYTES("unix:"))) {
+    if (bytes_take(&rest, BYTES("unix:")))
         return unix_read(reading, rest, place);
-    }
-    if (bytes_take(&rest, BYTES("http://"))) {
+    if (bytes_take(&rest, BYTES("http://")))
         place->scheme = ROUTE_HTTP;
-    } else if (bytes_take(&rest, BYTES("https://"))) {
+    else if (bytes_take(&rest, BYTES("https://")))
         place->scheme = ROUTE_HTTPS;
-    } else {
+    else
         return route_wrong(reading, "upstream must begin with http://, https:// or unix:/");
-    }
-    if (has_any(rest, "@")) {
+    if (has_any(rest, "@"))
         return route_wrong(reading, "upstream must have no user and no password in it");
-    }
-    if (has_any(rest, "?#")) {
+    if (has_any(rest, "?#"))
         return route_wrong(reading, "upstream must have no query and no fragment");
-    }
     return tcp_read(reading, rest, place);
 }
 
@@ -185,9 +168,8 @@ static struct route_upstream *upstream_find(const struct route_table *table, con
         struct route_upstream *one = table->upstreams[i];
 
         if (one->scheme == place->scheme && one->port == place->port && strcmp(one->host, place->host) == 0 &&
-            strcmp(one->prefix, place->prefix) == 0 && bytes_equal(bytes_of(one->ca_file), ca_file)) {
+            strcmp(one->prefix, place->prefix) == 0 && bytes_equal(bytes_of(one->ca_file), ca_file))
             return one;
-        }
     }
     return NULL;
 }
@@ -236,9 +218,8 @@ struct route_upstream *route_upstream_read(struct route_reading *reading, struct
     struct place place = {0};
     struct route_upstream *found;
 
-    if (!place_read(reading, url, &place)) {
+    if (!place_read(reading, url, &place))
         return NULL;
-    }
     if (ca_file.len > 0 && place.scheme != ROUTE_HTTPS) {
         route_wrong(reading, "ca_file is for an upstream that begins with https://");
         return NULL;
@@ -273,9 +254,8 @@ static bool trust_check(struct route_reading *reading, const char *ca_file)
     char *text = options_read_file(ca_file, CA_BYTES_MAX, &len, why, sizeof(why));
     const char *wrong;
 
-    if (text == NULL) {
+    if (text == NULL)
         return route_wrong(reading, "ca_file: %s", why);
-    }
     wrong = tls_trust_wrong((struct bytes){text, len});
     free(text);
     return wrong == NULL || route_wrong(reading, "ca_file: %s %s", ca_file, wrong);
@@ -290,13 +270,11 @@ bool route_trust_check(struct route_table *table, char why[ROUTE_WHY_SIZE])
         const struct route_upstream *upstream = table->routes[i].upstream;
 
         reading.route = &table->routes[i];
-        if (upstream->index < checked) { /* with a route before */
+        if (upstream->index < checked) /* with a route before */
             continue;
-        }
         checked = upstream->index + 1;
-        if (upstream->ca_file != NULL && !trust_check(&reading, upstream->ca_file)) {
+        if (upstream->ca_file != NULL && !trust_check(&reading, upstream->ca_file))
             return false;
-        }
     }
     return true;
 }

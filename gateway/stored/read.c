@@ -48,12 +48,10 @@ enum step read_start(struct http_request *req)
     enum problem bad;
 
     wrong = wrong != NULL ? wrong : precondition_read(&r->precondition, req);
-    if (wrong != NULL) {
+    if (wrong != NULL)
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, wrong);
-    }
-    if (!fenced_has_token(req)) {
+    if (!fenced_has_token(req))
         return read_ask(r);
-    }
     bad = fenced_read_token(&r->fenced);
     return bad != PROBLEM_NONE ? fenced_refuse(&r->fenced, bad) : read_ask(r);
 }
@@ -64,11 +62,10 @@ static enum step read_ask(struct reading *r)
 
     fenced_begin_lease(fenced);
     fenced_add_key(fenced, keys_resource(fenced->resource_key, fenced->lease, fenced->resource));
-    if (fenced->claimed) {
+    if (fenced->claimed)
         fenced_add_fence(fenced);
-    } else {
+    else
         fenced_add(fenced, fenced->lease);
-    }
     fenced_add(fenced, r->precondition.if_none_match);
     return fenced_run(fenced, fenced->claimed ? &script_read_fenced : &script_read, read_answers);
 }
@@ -87,9 +84,8 @@ static void read_headers(struct fenced_call *fenced, const struct store_reply *r
         len = snprintf(text, sizeof(text), "\"%.*s\"", (int)tag.len, tag.at);
         http_reply_header(req, "ETag", (struct bytes){text, (size_t)len});
     }
-    if (fenced->claimed) {
+    if (fenced->claimed)
         fenced_accept(fenced, mark, "committed");
-    }
     worker_count(worker_of(req), fenced->claimed ? COUNT_READ_FENCED : COUNT_READ);
 }
 
@@ -100,9 +96,8 @@ static enum step read_found(struct fenced_call *fenced, const struct store_reply
 
     read_headers(fenced, reply);
     http_reply_header(req, "Content-Type", store_reply_text(reply, 4));
-    if (encoding.len > 0) {
+    if (encoding.len > 0)
         http_reply_header(req, "Content-Encoding", encoding);
-    }
     /* What a client writes here is no page of this origin, whatever its type says. */
     http_reply_header(req, "X-Content-Type-Options", BYTES("nosniff"));
     http_reply_header(req, "Content-Security-Policy", BYTES("sandbox"));
@@ -153,15 +148,13 @@ static enum problem resources_read(struct resources *r, const char **detail)
     const char *slash;
 
     *detail = resources_kind.wrong_query;
-    if (page_query(req, &resources_kind, "prefix", r->page.of, RESOURCE_KEY_MAX_BYTES + 1) < -1) {
+    if (page_query(req, &resources_kind, "prefix", r->page.of, RESOURCE_KEY_MAX_BYTES + 1) < -1)
         return PROBLEM_INVALID_REQUEST;
-    }
     slash = strchr(r->page.of, '/');
     r->page.kind = &resources_kind;
     r->page.keys = worker_of(req)->keys;
-    if (slash != NULL) {
+    if (slash != NULL)
         r->page.stripe = keys_stripe_of((struct bytes){r->page.of, (size_t)(slash - r->page.of)});
-    }
     r->page.end = slash != NULL ? r->page.stripe + 1 : STRIPES;
     return page_read(&r->page, req, detail);
 }
@@ -208,12 +201,10 @@ static enum step resources_ended(struct walk *walk, enum problem bad)
 {
     struct resources *r = container_of(walk, struct resources, walk);
 
-    if (bad != PROBLEM_NONE) {
+    if (bad != PROBLEM_NONE)
         return fenced_fail(&r->fenced, bad);
-    }
-    for (size_t i = 0; i < walk->from_len; i++) {
+    for (size_t i = 0; i < walk->from_len; i++)
         snprintf(r->page.after + 2 * i, 3, "%02x", (unsigned char)walk->from[i]);
-    }
     r->page.after[2 * walk->from_len] = '\0';
     r->page.stripe = walk->stripe;
     return page_answer(&r->page, r->fenced.req);
@@ -229,9 +220,8 @@ enum step resources_start(struct http_request *req)
 
     r->fenced.req = req;
     bad = resources_read(r, &detail);
-    if (bad != PROBLEM_NONE) {
+    if (bad != PROBLEM_NONE)
         return http_refuse_detail(req, bad, detail);
-    }
     r->walk = (struct walk){.stripe = r->page.stripe,
                             .end = r->page.end,
                             .from = r->fenced.text,
@@ -260,9 +250,8 @@ static enum step mark_tell(struct fenced_call *fenced, const struct store_reply 
     struct json_out *json = http_json_begin(fenced->req);
 
     json_text(json, "lease", fenced->lease);
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         json_int(json, names[i], store_reply_integer(reply, 2 + i));
-    }
     return http_json_end(fenced->req, 200);
 }
 
@@ -272,9 +261,8 @@ enum step mark_start(struct http_request *req)
     struct fenced_call *fenced = HTTP_SCRATCH(req, struct fenced_call);
     const char *wrong = fenced_init_lease(fenced, req, http_path_part(req, 0));
 
-    if (wrong != NULL) {
+    if (wrong != NULL)
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, wrong);
-    }
     fenced_begin_lease(fenced);
     fenced_add(fenced, fenced->lease);
     return fenced_run(fenced, &script_mark, mark_answers);
@@ -307,9 +295,8 @@ enum step check_start(struct http_request *req)
     const char *wrong = fenced_init_lease(fenced, req, bytes_cut(&path, '/'));
     enum problem bad;
 
-    if (wrong != NULL) {
+    if (wrong != NULL)
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, wrong);
-    }
     fenced->statuses = statuses_wanted(req);
     bad = fenced_read_token(fenced);
     return bad != PROBLEM_NONE ? fenced_refuse(fenced, bad) : check_ask(fenced);

@@ -37,12 +37,10 @@ static const char *headers_read(struct write *w)
 
     w->type = http_header(w->fenced.req, "Content-Type", &types);
     w->encoding = http_header(w->fenced.req, "Content-Encoding", &encodings);
-    if (types > 1 || encodings > 1) {
+    if (types > 1 || encodings > 1)
         return "The headers Content-Type and Content-Encoding may come once each.";
-    }
-    if (w->type.len == 0) {
+    if (w->type.len == 0)
         w->type = BYTES("application/octet-stream");
-    }
     return precondition_read(&w->precondition, w->fenced.req);
 }
 
@@ -53,9 +51,8 @@ enum step write_start(struct http_request *req)
     enum problem bad;
 
     wrong = wrong != NULL ? wrong : headers_read(w);
-    if (wrong != NULL) {
+    if (wrong != NULL)
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, wrong);
-    }
     if (w->type.len > TYPE_MAX || w->encoding.len > TYPE_MAX) {
         return http_refuse_detail(req, PROBLEM_OUT_OF_RANGE,
                                   "The headers Content-Type and Content-Encoding may have 256 bytes each.");
@@ -76,9 +73,8 @@ static enum step write_ask(struct write *w)
     fenced_add(fenced, w->type);
     fenced_add(fenced, w->encoding);
     fenced_add(fenced, body);
-    if (epoch_is_full(member_line_of(fenced->req)->store_epoch)) {
+    if (epoch_is_full(member_line_of(fenced->req)->store_epoch))
         fenced_add(fenced, BYTES("full"));
-    }
     return fenced_run(fenced, &script_write, write_answers);
 }
 
@@ -88,9 +84,8 @@ static enum step write_done(struct fenced_call *fenced, const struct store_reply
     char etag[ETAG_CHARS + 2 + 1] = "\"";
     struct bytes text = store_reply_text(reply, 3);
 
-    if (text.len != ETAG_CHARS) {
+    if (text.len != ETAG_CHARS)
         return fenced_fail(fenced, PROBLEM_INTERNAL);
-    }
     memcpy(etag + 1, text.at, ETAG_CHARS);
     etag[ETAG_CHARS + 1] = '"';
     fenced_accept(fenced, store_reply_integer(reply, 4), "committed");
@@ -123,9 +118,8 @@ enum step remove_start(struct http_request *req)
     enum problem bad;
 
     wrong = wrong != NULL ? wrong : precondition_read(&r->precondition, req);
-    if (wrong != NULL) {
+    if (wrong != NULL)
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, wrong);
-    }
     bad = fenced_read_token(&r->fenced);
     return bad != PROBLEM_NONE ? fenced_refuse(&r->fenced, bad) : remove_ask(r);
 }

@@ -72,9 +72,8 @@ bool uplink_allows(enum uplink_state from, enum uplink_state to)
 
 static void uplink_hang_up(struct upstream_link *link)
 {
-    if (link->socket.tls != NULL && link->end != UPSTREAM_UNKNOWN) {
+    if (link->socket.tls != NULL && link->end != UPSTREAM_UNKNOWN)
         tls_bye(link->socket.tls);
-    }
     tls_close(link->socket.tls);
     link->socket.tls = NULL;
     if (link->socket.fd >= 0) {
@@ -90,9 +89,8 @@ static void idle_begin(struct upstream_link *link)
 
     link->ms.idle_since = loop_now_ms();
     link->ms.idle_until = link->ms.idle_since + link->answer.parser.keep_ms;
-    if (link->ms.idle_until > link->ms.keep_by) {
+    if (link->ms.idle_until > link->ms.keep_by)
         link->ms.idle_until = link->ms.keep_by;
-    }
     alarm_set(pool->clock, &link->alarm, link->ms.idle_until);
     LIST_INSERT_HEAD(&pool->idle, link, place);
     pool->idle_count++;
@@ -106,9 +104,8 @@ void uplink_enter(struct upstream_link *link, enum uplink_state next)
     assert(uplink_allows(link->state, next));
     pool->walked[link->state] |= 1u << next;
     alarm_clear(pool->clock, &link->alarm);
-    if (link->state == UPLINK_IDLE || link->state == UPLINK_NAMING) {
+    if (link->state == UPLINK_IDLE || link->state == UPLINK_NAMING)
         LIST_REMOVE(link, place);
-    }
     pool->idle_count -= link->state == UPLINK_IDLE;
     link->state = next;
     switch (next) {
@@ -141,9 +138,8 @@ struct upstream_link *uplink_new(struct upstream_pool *pool)
 static void uplink_free(struct upstream_link *link)
 {
     assert(link->socket.fd < 0 && link->state == UPLINK_OVER);
-    if (link->is_due) {
+    if (link->is_due)
         LIST_REMOVE(link, due);
-    }
     answer_done(&link->answer.parser);
     free(link->request.at);
     free(link->answer.kept);
@@ -186,9 +182,8 @@ static void uplink_over(struct upstream_link *link, enum upstream_end end, const
     /* What the kernel still has of the request is not to arrive later. */
     static const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
 
-    if (end == UPSTREAM_UNKNOWN && link->socket.fd >= 0) {
+    if (end == UPSTREAM_UNKNOWN && link->socket.fd >= 0)
         setsockopt(link->socket.fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
-    }
     link->end = end;
     link->why = why;
     uplink_enter(link, UPLINK_OVER);
@@ -251,9 +246,8 @@ static void uplink_settle(struct upstream_link *link)
 
     uplink_watch(link);
     if (link->state == UPLINK_OVER) {
-        if (call != NULL) {
+        if (call != NULL)
             link->pool->calls--;
-        }
         uplink_free(link);
     } else if (link->state == UPLINK_IDLE && call != NULL) {
         link->pool->calls--;
@@ -269,16 +263,14 @@ static void uplink_settle(struct upstream_link *link)
 
 static void uplink_work(struct upstream_link *link)
 {
-    if (link->state == UPLINK_SENDING && !link->request.blocked) {
+    if (link->state == UPLINK_SENDING && !link->request.blocked)
         uplink_flush(link);
-    }
     if (uplink_is_open(link) && link->request.wants_room && uplink_unsent(link) <= UPSTREAM_UNSENT_MAX / 2) {
         link->request.wants_room = false;
         link->call->room(link->call);
     }
-    if (uplink_is_open(link) && link->answer.taking == UPLINK_RESUMES) {
+    if (uplink_is_open(link) && link->answer.taking == UPLINK_RESUMES)
         uplink_resume(link);
-    }
     uplink_settle(link);
 }
 
@@ -288,9 +280,8 @@ static void uplink_ready(struct loop_watch *watch, int events)
     struct upstream_pool *pool = link->pool;
 
     pool_enter(pool);
-    if (events & LOOP_HANGUP) {
+    if (events & LOOP_HANGUP)
         link->socket.watched = 0;
-    }
     if (link->state == UPLINK_CONNECTING) {
         uplink_connected(link);
     } else if (link->state == UPLINK_HANDSHAKE) {
@@ -298,12 +289,10 @@ static void uplink_ready(struct loop_watch *watch, int events)
     } else if (link->state == UPLINK_IDLE && !uplink_is_silent(link)) {
         uplink_over(link, UPSTREAM_WHOLE, NULL);
     } else if (uplink_is_open(link)) {
-        if (events & LOOP_WRITE) {
+        if (events & LOOP_WRITE)
             link->request.blocked = false;
-        }
-        if (events & LOOP_READ && link->answer.taking == UPLINK_TAKES) {
+        if (events & LOOP_READ && link->answer.taking == UPLINK_TAKES)
             uplink_read(link);
-        }
     }
     uplink_work(link);
     pool_leave(pool);
@@ -315,15 +304,14 @@ static void uplink_late(struct alarm *alarm)
     struct upstream_pool *pool = link->pool;
 
     pool_enter(pool);
-    if (link->state == UPLINK_CONNECTING) {
+    if (link->state == UPLINK_CONNECTING)
         uplink_connect(link, "no connection could be made in time");
-    } else if (link->state == UPLINK_NAMING) {
+    else if (link->state == UPLINK_NAMING)
         uplink_over(link, UPSTREAM_NOT_SENT, "its name was not found in time");
-    } else if (link->state == UPLINK_HANDSHAKE) {
+    else if (link->state == UPLINK_HANDSHAKE)
         uplink_over(link, UPSTREAM_NOT_SENT, "TLS was not agreed upon in time");
-    } else {
+    else
         uplink_over(link, UPSTREAM_WHOLE, NULL);
-    }
     uplink_settle(link);
     pool_leave(pool);
 }
@@ -357,9 +345,8 @@ static const char *resolve(const char *host, const char *port, int flags,
     int error = getaddrinfo(host, port, &hints, &found);
 
     *count = 0;
-    if (error != 0) {
+    if (error != 0)
         return gai_strerror(error);
-    }
     for (const struct addrinfo *at = found; at != NULL && *count < UPSTREAM_ADDRESSES_MAX; at = at->ai_next) {
         memcpy(&list[*count].at, at->ai_addr, at->ai_addrlen);
         list[(*count)++].len = at->ai_addrlen;
@@ -388,19 +375,17 @@ static void addresses_init(struct upstream_pool *pool, const struct route_upstre
     pool->place.host = must_have(strdup(upstream->host));
     pool->place.port = upstream->port;
     snprintf(port, sizeof(port), "%u", upstream->port);
-    if (upstream->scheme == ROUTE_UNIX) {
+    if (upstream->scheme == ROUTE_UNIX)
         address_of_path(addresses, upstream->host);
-    } else {
+    else
         resolve(upstream->host, port, AI_NUMERICHOST, addresses->list, &addresses->count);
-    }
     addresses->until_ms = addresses->count > 0 ? UINT64_MAX : 0;
 }
 
 static void addresses_done(struct upstream_pool *pool)
 {
-    if (pool->place.lookup != NULL) {
+    if (pool->place.lookup != NULL)
         pool->place.lookup->pool = NULL;
-    }
 }
 
 static void lookup_work(struct loop_job *job)
@@ -444,12 +429,10 @@ static void lookup_begin(struct upstream_pool *pool)
 
 static bool addresses_known(struct upstream_pool *pool)
 {
-    if (loop_now_ms() < pool->place.until_ms) {
+    if (loop_now_ms() < pool->place.until_ms)
         return true;
-    }
-    if (pool->place.lookup == NULL) {
+    if (pool->place.lookup == NULL)
         lookup_begin(pool);
-    }
     return false;
 }
 
@@ -459,11 +442,10 @@ void uplink_dial(struct upstream_link *link)
 {
     link->ms.connect_by = loop_now_ms() + UPSTREAM_CONNECT_MS;
     link->ms.keep_by = loop_now_ms() + UPSTREAM_KEPT_MS;
-    if (addresses_known(link->pool)) {
+    if (addresses_known(link->pool))
         uplink_connect(link, NULL);
-    } else {
+    else
         uplink_enter(link, UPLINK_NAMING);
-    }
 }
 
 /* None of these can fail on a socket that is one; and if it did, only dead hosts would be noticed later. */
@@ -484,15 +466,12 @@ static int socket_connect(struct upstream_link *link, const struct upstream_addr
 {
     int fd = socket(address->at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), error = 0;
 
-    if (fd < 0) {
+    if (fd < 0)
         return errno;
-    }
-    if (address->at.ss_family != AF_UNIX) {
+    if (address->at.ss_family != AF_UNIX)
         tune_socket(fd, link->pool->user_timeout_ms);
-    }
-    if (connect(fd, (const struct sockaddr *)&address->at, address->len) != 0) {
+    if (connect(fd, (const struct sockaddr *)&address->at, address->len) != 0)
         error = errno == EINTR ? EINPROGRESS : errno; /* connect(2): it goes on all the same */
-    }
     if (error != 0 && error != EINPROGRESS) {
         close(fd);
         return error;
@@ -589,14 +568,12 @@ static void uplink_connected(struct upstream_link *link)
     int error = 0;
     socklen_t len = sizeof(error);
 
-    if (getsockopt(link->socket.fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0) {
+    if (getsockopt(link->socket.fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0)
         error = errno;
-    }
-    if (error == 0) {
+    if (error == 0)
         connection_stands(link);
-    } else {
+    else
         uplink_connect(link, strerrordesc_np(error));
-    }
 }
 
 /* == the connections of a pool, kept or in use */
@@ -635,9 +612,8 @@ void upstream_pool_free(struct upstream_pool *pool)
 {
     assert(pool->calls == 0);
     pool->freed = true;
-    if (pool->inside == 0) {
+    if (pool->inside == 0)
         pool_free_now(pool);
-    }
 }
 
 /* Every callback of the loop is in between these two. The pool may be gone when the second returns. */
@@ -649,9 +625,8 @@ static void pool_enter(struct upstream_pool *pool)
 static void pool_leave(struct upstream_pool *pool)
 {
     pool->inside--;
-    if (pool->freed && pool->inside == 0) {
+    if (pool->freed && pool->inside == 0)
         pool_free_now(pool);
-    }
 }
 
 unsigned upstream_pool_open_calls(const struct upstream_pool *pool)
@@ -668,9 +643,8 @@ static void idle_close(struct upstream_link *link)
 void upstream_pool_drain(struct upstream_pool *pool)
 {
     pool->draining = true;
-    while (!LIST_EMPTY(&pool->idle)) {
+    while (!LIST_EMPTY(&pool->idle))
         idle_close(LIST_FIRST(&pool->idle));
-    }
 }
 
 /* -- kept connections */
@@ -689,12 +663,10 @@ struct upstream_link *upstream_pool_take(struct upstream_pool *pool, const struc
     while (!LIST_EMPTY(&pool->idle)) {
         struct upstream_link *link = LIST_FIRST(&pool->idle);
 
-        if (!link_is_young(link, request)) {
+        if (!link_is_young(link, request))
             return NULL;
-        }
-        if (uplink_is_silent(link)) {
+        if (uplink_is_silent(link))
             return link;
-        }
         idle_close(link);
     }
     return NULL;
@@ -716,9 +688,8 @@ static void pool_turn_end(struct loop_hook *hook)
     struct upstream_pool *pool = container_of(hook, struct upstream_pool, turn_end);
     struct uplinks now = pool->due; /* what enters it meanwhile has a turn of its own */
 
-    if (LIST_EMPTY(&now)) {
+    if (LIST_EMPTY(&now))
         return;
-    }
     pool_enter(pool);
     LIST_FIRST(&now)->due.le_prev = &LIST_FIRST(&now);
     LIST_INIT(&pool->due);
@@ -739,18 +710,16 @@ static void pool_named(struct upstream_pool *pool, const char *why)
     struct uplinks now = pool->naming; /* who asks again in the end of his call waits for another look-up */
 
     pool_enter(pool);
-    if (!LIST_EMPTY(&now)) {
+    if (!LIST_EMPTY(&now))
         LIST_FIRST(&now)->place.le_prev = &LIST_FIRST(&now);
-    }
     LIST_INIT(&pool->naming);
     while (!LIST_EMPTY(&now)) {
         struct upstream_link *link = LIST_FIRST(&now);
 
-        if (why != NULL) {
+        if (why != NULL)
             uplink_over(link, UPSTREAM_NOT_SENT, why);
-        } else {
+        else
             uplink_connect(link, NULL);
-        }
         uplink_settle(link);
     }
     pool_leave(pool);

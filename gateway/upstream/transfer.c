@@ -26,9 +26,8 @@ static char *out_room(struct uplink_request *out, size_t more)
 {
     size_t waiting = out->to - out->from, size = out->size > 0 ? out->size : OUT_FIRST;
 
-    if (out->size - out->to >= more) {
+    if (out->size - out->to >= more)
         return out->at + out->to;
-    }
     if (out->from > 0) {
         memmove(out->at, out->at + out->from, waiting);
         out->from = 0;
@@ -67,11 +66,9 @@ static void out_empty(struct uplink_request *out)
 
 static bool is_visible(struct bytes text)
 {
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.at[i] <= 0x20 || text.at[i] == 0x7f) {
+    for (size_t i = 0; i < text.len; i++)
+        if (text.at[i] <= 0x20 || text.at[i] == 0x7f)
             return false;
-        }
-    }
     return text.len > 0;
 }
 
@@ -79,11 +76,9 @@ static bool is_about_framing(struct bytes name)
 {
     static const char *const names[] = {"Content-Length", "Transfer-Encoding", "Connection", "Expect"};
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (bytes_equal_nocase(name, bytes_of(names[i]))) {
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (bytes_equal_nocase(name, bytes_of(names[i])))
             return true;
-        }
-    }
     return false;
 }
 
@@ -98,9 +93,8 @@ static bool are_fields(struct bytes fields)
         if (colon == NULL || end == NULL || colon >= end || len + 2 > fields.len || end[1] != '\n' ||
             memchr(fields.at, '\n', len) != NULL || memchr(fields.at, '\0', len) != NULL ||
             !is_visible((struct bytes){fields.at, (size_t)(colon - fields.at)}) ||
-            is_about_framing((struct bytes){fields.at, (size_t)(colon - fields.at)})) {
+            is_about_framing((struct bytes){fields.at, (size_t)(colon - fields.at)}))
             return false;
-        }
         fields.at += len + 2;
         fields.len -= len + 2;
     }
@@ -118,11 +112,10 @@ static void put_framing(struct upstream_link *link, const struct upstream_reques
     char *to = out_room(&link->request, FRAMING_MAX);
     int len = 0;
 
-    if (request->body_length < 0) {
+    if (request->body_length < 0)
         len = snprintf(to, FRAMING_MAX, "Transfer-Encoding: chunked\r\n");
-    } else if (wants_length(request)) {
+    else if (wants_length(request))
         len = snprintf(to, FRAMING_MAX, "Content-Length: %lld\r\n", (long long)request->body_length);
-    }
     link->request.to += (size_t)len;
     out_put(&link->request, link->request.says_close ? BYTES("Connection: close\r\n\r\n") : BYTES("\r\n"));
 }
@@ -143,9 +136,8 @@ static void put_head(struct upstream_link *link, const struct upstream_request *
 
 static void body_put(struct upstream_link *link, struct bytes piece)
 {
-    if (piece.len == 0) {
+    if (piece.len == 0)
         return; /* an empty chunk would be the last */
-    }
     if (link->request.body_left < 0) {
         char *to = out_room(&link->request, piece.len + CHUNK_HEAD_MAX);
 
@@ -188,9 +180,8 @@ static void request_put(struct upstream_link *link, const struct upstream_reques
     answer_init(&link->answer.parser, is_head ? ANSWER_TO_HEAD : ANSWER_TO_OTHER);
     put_head(link, request);
     body_put(link, request->body);
-    if (request->body_is_whole) {
+    if (request->body_is_whole)
         body_end_put(link);
-    }
 }
 
 size_t uplink_unsent(const struct upstream_link *link)
@@ -205,15 +196,13 @@ size_t uplink_unsent(const struct upstream_link *link)
  * that say that the connection has ended. */
 static void send_failed(struct upstream_link *link, int error)
 {
-    if (error != EPIPE && error != ECONNRESET) {
+    if (error != EPIPE && error != ECONNRESET)
         link->request.unsure = true;
-    }
     out_empty(&link->request); /* and what still comes is dropped */
-    if (uplink_has_sent(link)) {
+    if (uplink_has_sent(link))
         uplink_enter(link, UPLINK_LISTENING);
-    } else {
+    else
         uplink_broken(link, "it closed the connection before anything was sent");
-    }
 }
 
 static ssize_t socket_write(struct upstream_link *link, struct bytes bytes)
@@ -221,14 +210,12 @@ static ssize_t socket_write(struct upstream_link *link, struct bytes bytes)
     uint64_t before;
     ssize_t n;
 
-    if (link->socket.tls == NULL) {
+    if (link->socket.tls == NULL)
         return send(link->socket.fd, bytes.at, bytes.len, MSG_NOSIGNAL | MSG_DONTWAIT);
-    }
     before = tls_sent(link->socket.tls);
     n = tls_write(link->socket.tls, bytes);
-    if (tls_sent(link->socket.tls) > before) {
+    if (tls_sent(link->socket.tls) > before)
         link->request.unsure = true; /* a part of a record may be a part of it */
-    }
     return n;
 }
 
@@ -251,9 +238,8 @@ void uplink_flush(struct upstream_link *link)
         }
     }
     out_empty(out);
-    if (!link->request.body_open) {
+    if (!link->request.body_open)
         uplink_enter(link, UPLINK_RECEIVING);
-    }
 }
 
 /* -- the answer, from the kernel to the owner */
@@ -286,9 +272,8 @@ static void tell_piece(struct upstream_link *link, struct bytes *in)
     taken = link->call->piece(link->call, piece);
     assert(taken <= piece.len);
     answer_take(&link->answer.parser, in, taken);
-    if (taken == piece.len) {
+    if (taken == piece.len)
         link->answer.taking = UPLINK_TAKES;
-    }
 }
 
 /* Gives on what has come; in is what the owner, or the end, has left of it. */
@@ -315,11 +300,10 @@ static void rest_keep(struct upstream_link *link, struct bytes in)
 /* The end completes an answer without a length: a FIN, with TLS a close_notify. */
 static void answer_ended(struct upstream_link *link, const char *broken)
 {
-    if (answer_fin(&link->answer.parser) == ANSWER_WHOLE && broken == NULL) {
+    if (answer_fin(&link->answer.parser) == ANSWER_WHOLE && broken == NULL)
         uplink_whole(link, 0);
-    } else {
+    else
         uplink_broken(link, broken != NULL ? broken : link->answer.parser.why);
-    }
 }
 
 static ssize_t socket_read(struct upstream_link *link, char *to)
@@ -338,21 +322,18 @@ void uplink_read(struct upstream_link *link)
         ssize_t n = socket_read(link, buffer);
         struct bytes in = {buffer, n > 0 ? (size_t)n : 0};
 
-        if (n == 0) {
+        if (n == 0)
             answer_ended(link, link->state == UPLINK_LISTENING ? broke_off : NULL);
-        } else if (n > 0) {
+        else if (n > 0)
             uplink_feed(link, &in);
-        } else if (errno == EAGAIN) {
+        else if (errno == EAGAIN)
             return;
-        } else if (errno != EINTR) {
+        else if (errno != EINTR)
             uplink_broken(link, link->state == UPLINK_LISTENING ? broke_off : uplink_why(link));
-        }
-        if (uplink_is_open(link) && in.len > 0) {
+        if (uplink_is_open(link) && in.len > 0)
             rest_keep(link, in);
-        }
-        if (n > 0 && n < UPLINK_IN_SIZE) {
+        if (n > 0 && n < UPLINK_IN_SIZE)
             return; /* that was all there is; the loop reports what comes next */
-        }
     }
 }
 
@@ -376,9 +357,8 @@ void upstream_begin(struct upstream_pool *pool, struct upstream_call *call,
 
     assert(!pool->freed);
     link = upstream_pool_take(pool, request);
-    if (link == NULL) {
+    if (link == NULL)
         link = uplink_new(pool);
-    }
     pool->calls++;
     call->link = link;
     link->call = call;
@@ -390,9 +370,8 @@ void upstream_begin(struct upstream_pool *pool, struct upstream_call *call,
         uplink_dial(link);
     }
     uplink_watch(link);
-    if (link->state == UPLINK_OVER) {
+    if (link->state == UPLINK_OVER)
         uplink_due(link);
-    }
 }
 
 /* What takes no more of the request lets all that comes pass: the owner hears the end, or has heard it. */
@@ -408,9 +387,8 @@ size_t upstream_write(struct upstream_call *call, struct bytes piece)
     size_t unsent, room;
     struct bytes taken;
 
-    if (takes_no_more(link)) {
+    if (takes_no_more(link))
         return piece.len;
-    }
     unsent = uplink_unsent(link);
     room = unsent < UPSTREAM_UNSENT_MAX ? UPSTREAM_UNSENT_MAX - unsent : 0;
     taken = (struct bytes){piece.at, piece.len < room ? piece.len : room};

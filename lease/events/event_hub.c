@@ -104,26 +104,23 @@ static void listen_run(struct event_hub *hub)
     hub->listen.is_stale = false;
     hub->listen.asked = member_run(member_line_of_worker(hub->worker), &hub->listen.call, 0, &script_listen,
                                    1, 2, hub->listen.argv) == PROBLEM_NONE;
-    if (!hub->listen.asked) {
+    if (!hub->listen.asked)
         loop_timer_arm(&hub->listen.timer, LISTEN_RETRY_MS, 0);
-    }
 }
 
 static void listen_again(struct loop_timer *timer)
 {
     struct event_hub *hub = container_of(timer, struct event_hub, listen.timer);
 
-    if (hub->listen.wanted && !hub->listen.asked) {
+    if (hub->listen.wanted && !hub->listen.asked)
         listen_run(hub);
-    }
 }
 
 static bool listen_want(struct event_hub *hub)
 {
     hub->listen.wanted = !hub->listen.is_stopped;
-    if (hub->listen.wanted && hub->listen.until == 0 && !hub->listen.asked) {
+    if (hub->listen.wanted && hub->listen.until == 0 && !hub->listen.asked)
         listen_run(hub);
-    }
     return hub->listen.until > 0;
 }
 
@@ -190,11 +187,9 @@ static bool has_id(struct bytes message, struct bytes id)
 /* How many were kept before it and with it; 0: it is not there. */
 static unsigned ring_find(const struct event_hub *hub, struct bytes id)
 {
-    for (unsigned i = hub->kept; i > 0; i--) {
-        if (has_id(hub->ring[(hub->oldest + i - 1) % EVENT_HUB_KEPT]->message, id)) {
+    for (unsigned i = hub->kept; i > 0; i--)
+        if (has_id(hub->ring[(hub->oldest + i - 1) % EVENT_HUB_KEPT]->message, id))
             return i;
-        }
-    }
     return 0;
 }
 
@@ -212,9 +207,8 @@ void event_hub_replay(const struct event_hub *hub, struct bytes id, struct event
     for (unsigned i = begin; i < hub->kept; i++) {
         const struct kept *one = hub->ring[(hub->oldest + i) % EVENT_HUB_KEPT];
 
-        if (!item(listener, one->lease, item_of(one->message))) {
+        if (!item(listener, one->lease, item_of(one->message)))
             return;
-        }
     }
 }
 
@@ -238,18 +232,16 @@ static struct event_channel *channel_add(struct event_hub *hub, struct bytes nam
     struct event_channel *channel = channel_find(hub, name);
     int len;
 
-    if (channel != NULL) {
+    if (channel != NULL)
         return channel;
-    }
     channel = must_have(calloc(1, sizeof(*channel)));
     len = snprintf(channel->text, sizeof(channel->text), CHANNEL_PREFIX "%.*s", (int)name.len, name.at);
     assert((size_t)len < sizeof(channel->text));
     channel->name = (struct bytes){channel->text + PREFIX_LEN, (size_t)len - PREFIX_LEN};
     channel->hub = hub;
     loop_timer_init(hub->worker->loop, &channel->timer, channel_round);
-    for (unsigned i = 0; i < EVENTS_FORMS; i++) {
+    for (unsigned i = 0; i < EVENTS_FORMS; i++)
         json_out_init(&channel->gathered[i]);
-    }
     must_have(tsearch(channel, &hub->tree, compare));
     LIST_INSERT_HEAD(&hub->channels, channel, entry);
     return channel;
@@ -260,9 +252,8 @@ static void channel_free(struct event_hub *hub, struct event_channel *channel)
     tdelete(channel, &hub->tree, compare);
     LIST_REMOVE(channel, entry);
     loop_timer_done(&channel->timer);
-    for (unsigned i = 0; i < EVENTS_FORMS; i++) {
+    for (unsigned i = 0; i < EVENTS_FORMS; i++)
         json_out_done(&channel->gathered[i]);
-    }
     free(channel);
 }
 
@@ -276,12 +267,10 @@ static void event_hub_leave_if_silent(struct event_hub *hub)
 {
     const struct event_channel *channel = LIST_FIRST(&hub->channels);
 
-    while (channel != NULL && !channel->subscribed) {
+    while (channel != NULL && !channel->subscribed)
         channel = LIST_NEXT(channel, entry);
-    }
-    if (channel == NULL) {
+    if (channel == NULL)
         listen_leave(hub);
-    }
 }
 
 /* Nobody listens to it any more. */
@@ -319,9 +308,8 @@ bool event_hub_listen(struct event_hub *hub, struct event_listener *listener, st
 
     if (channel == hub->all) {
         loop_timer_disarm(&hub->linger);
-        if (hub->ring == NULL) {
+        if (hub->ring == NULL)
             hub->ring = must_have(calloc(EVENT_HUB_KEPT, sizeof(struct kept *)));
-        }
     }
     if (!channel->subscribed) {
         channel->subscribed = true;
@@ -331,9 +319,8 @@ bool event_hub_listen(struct event_hub *hub, struct event_listener *listener, st
     listener->gathers = false;
     LIST_INSERT_HEAD(&channel->fresh, listener, entry);
     count_listeners(hub, hub->listeners + 1);
-    if (channel->confirmed && !channel->listens) {
+    if (channel->confirmed && !channel->listens)
         listen_want(hub); /* nothing was noted when it was last asked */
-    }
     return channel->listens;
 }
 
@@ -365,9 +352,8 @@ static bool channel_is_empty(const struct event_channel *channel)
 
 static void channel_leave_if_empty(struct event_channel *channel)
 {
-    if (!channel->in_round && channel_is_empty(channel)) {
+    if (!channel->in_round && channel_is_empty(channel))
         channel_leave(channel->hub, channel);
-    }
 }
 
 void event_hub_forget(struct event_hub *hub, struct event_listener *listener)
@@ -387,9 +373,8 @@ static bool channel_is_calm(struct event_channel *channel)
 {
     uint64_t now_us = loop_now_us(), second_us = 1000000, each_us = second_us / EVENT_HUB_AT_ONCE;
 
-    if (channel->earliest_us + second_us < now_us) {
+    if (channel->earliest_us + second_us < now_us)
         channel->earliest_us = now_us - second_us;
-    }
     channel->earliest_us += each_us;
     return channel->earliest_us <= now_us;
 }
@@ -410,19 +395,15 @@ static void channel_gather(struct event_channel *channel, struct bytes lease, st
     bool is_calm = channel_is_calm(channel);
     struct history_item item;
 
-    if (LIST_EMPTY(&channel->gathering) || !history_item_read(packed, &item)) {
+    if (LIST_EMPTY(&channel->gathering) || !history_item_read(packed, &item))
         return;
-    }
-    for (unsigned form = 0; form < EVENTS_FORMS; form++) {
-        if (channel->readers[form] > 0) {
+    for (unsigned form = 0; form < EVENTS_FORMS; form++)
+        if (channel->readers[form] > 0)
             events_put_item(&channel->gathered[form], (enum events_form)form, lease, &item);
-        }
-    }
-    if (channel->at == NULL && (is_calm || channel_has_much(channel))) {
+    if (channel->at == NULL && (is_calm || channel_has_much(channel)))
         channel_arm(channel, channel_has_much(channel) ? 0 : EVENT_HUB_SOON_MS);
-    } else if (!channel->armed) {
+    else if (!channel->armed)
         channel_arm(channel, EVENT_HUB_GATHER_MS);
-    }
 }
 
 /* What it has not got yet, up to end; false: it is no more. */
@@ -431,18 +412,16 @@ static bool listener_send(struct event_channel *channel, struct event_listener *
     const char *text = channel->gathered[listener->form].at;
     uint64_t begin = channel->begin[listener->form], from = listener->from;
 
-    if (from >= end) {
+    if (from >= end)
         return true;
-    }
     listener->from = end;
     return listener->text(listener, (struct bytes){text + (from - begin), (size_t)(end - from)});
 }
 
 static void channel_round_begin(struct event_channel *channel)
 {
-    for (unsigned form = 0; form < EVENTS_FORMS; form++) {
+    for (unsigned form = 0; form < EVENTS_FORMS; form++)
         channel->end[form] = channel->begin[form] + channel->gathered[form].len;
-    }
     channel->at = LIST_FIRST(&channel->gathering);
 }
 
@@ -464,9 +443,8 @@ static void channel_round_end(struct event_channel *channel)
         channel->begin[form] += sent;
         more = more || left > 0;
     }
-    if (more) {
+    if (more)
         channel_arm(channel, channel_has_much(channel) ? 0 : EVENT_HUB_GATHER_MS);
-    }
 }
 
 static void channel_round(struct loop_timer *timer)
@@ -475,9 +453,8 @@ static void channel_round(struct loop_timer *timer)
     bool was_empty = channel_is_empty(channel);
 
     channel->armed = false;
-    if (channel->at == NULL) {
+    if (channel->at == NULL)
         channel_round_begin(channel);
-    }
     channel->in_round = true; /* the last of them may leave: the channel stays until this is over */
     for (unsigned i = 0; i < EVENT_HUB_SLICE && channel->at != NULL; i++) {
         struct event_listener *listener = channel->at;
@@ -485,14 +462,12 @@ static void channel_round(struct loop_timer *timer)
         listener_send(channel, listener, channel->end[listener->form]);
     }
     channel->in_round = false;
-    if (channel->at != NULL) {
+    if (channel->at != NULL)
         channel_arm(channel, 0);
-    } else {
+    else
         channel_round_end(channel);
-    }
-    if (!was_empty) {
+    if (!was_empty)
         channel_leave_if_empty(channel);
-    }
 }
 
 /* With the last of them the channel goes. One that gathers gets what there is before. */
@@ -507,9 +482,8 @@ static void channel_lost(struct event_channel *channel)
     for (struct event_listener *listener = gathering; listener != NULL; listener = next) {
         unsigned form = listener->form;
         next = LIST_NEXT(listener, entry);
-        if (listener_send(channel, listener, channel->begin[form] + channel->gathered[form].len)) {
+        if (listener_send(channel, listener, channel->begin[form] + channel->gathered[form].len))
             listener->lost(listener);
-        }
     }
 }
 
@@ -530,9 +504,8 @@ static bool is_heard_again(struct event_hub *hub, struct bytes lease, struct byt
     size_t len = lease.len + message.len;
 
     if (len == hub->last_len && memcmp(hub->last, lease.at, lease.len) == 0 &&
-        memcmp(hub->last + lease.len, message.at, message.len) == 0) {
+        memcmp(hub->last + lease.len, message.at, message.len) == 0)
         return true;
-    }
     hub->last_len = 0;
     if (len <= sizeof(hub->last)) {
         memcpy(hub->last, lease.at, lease.len);
@@ -560,13 +533,11 @@ static void event_hub_heard(struct store_subscriber_owner *owner, struct bytes c
     struct event_channel *one;
 
     if (channel.len <= PREFIX_LEN || !name_is_lease(lease) || message.len <= STRIPE_LEN ||
-        is_heard_again(hub, lease, message)) {
+        is_heard_again(hub, lease, message))
         return;
-    }
     one = channel_find(hub, lease);
-    if (one != NULL && one->listens) {
+    if (one != NULL && one->listens)
         channel_send(one, lease, item_of(message));
-    }
     if (hub->all->listens) {
         ring_add(hub, lease, message);
         channel_send(hub->all, lease, item_of(message));
@@ -590,9 +561,8 @@ static void event_hub_listens(struct store_subscriber_owner *owner, struct bytes
     struct event_channel *one = channel_find(hub, name);
 
     one->confirmed = true;
-    if (listen_want(hub)) {
+    if (listen_want(hub))
         channel_listens(one);
-    }
 }
 
 static void event_hub_stands(struct event_hub *hub)
@@ -600,9 +570,8 @@ static void event_hub_stands(struct event_hub *hub)
     hub->is_off = false;
     for (struct event_channel *channel = LIST_FIRST(&hub->channels), *next; channel != NULL; channel = next) {
         next = LIST_NEXT(channel, entry);
-        if (channel->confirmed && !channel->listens) {
+        if (channel->confirmed && !channel->listens)
             channel_listens(channel);
-        }
     }
 }
 
@@ -625,9 +594,8 @@ static void event_hub_deaf(struct store_subscriber_owner *owner)
     struct event_hub *hub = container_of(owner, struct event_hub, owner);
 
     for (struct event_channel *channel = LIST_FIRST(&hub->channels); channel != NULL;
-         channel = LIST_NEXT(channel, entry)) {
+         channel = LIST_NEXT(channel, entry))
         channel->confirmed = false;
-    }
     listen_forget(hub);
     event_hub_missed(hub);
 }
@@ -651,12 +619,10 @@ static void listen_confirmed(struct event_hub *hub, const struct store_reply *re
     hub->listen.until = store_reply_integer(reply, 4);
     snprintf(hub->listen.noted, sizeof(hub->listen.noted), "%.*s", (int)noted.len, noted.at);
     loop_timer_arm(&hub->listen.timer, LISTEN_AGAIN_MS, 0);
-    if (has_gap) {
+    if (has_gap)
         event_hub_missed(hub);
-    }
-    if (hub->listen.until > 0) { /* the last of those who missed something may have left */
+    if (hub->listen.until > 0) /* the last of those who missed something may have left */
         event_hub_stands(hub);
-    }
 }
 
 static enum step listen_answer(struct store_call *call, enum store_outcome outcome,
@@ -666,9 +632,8 @@ static enum step listen_answer(struct store_call *call, enum store_outcome outco
     enum problem bad = member_problem(&hub->listen.call, outcome, reply);
 
     hub->listen.asked = false;
-    if (!hub->listen.wanted) {
+    if (!hub->listen.wanted)
         return ANSWERED;
-    }
     if (bad == PROBLEM_NONE && store_reply_is(reply, "listens") && !hub->listen.is_stale) {
         listen_confirmed(hub, reply);
     } else if (bad == PROBLEM_NONE && store_reply_is(reply, "off") && !hub->listen.is_stale) {

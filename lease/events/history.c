@@ -39,9 +39,8 @@ bool history_id_read_user(struct bytes text, unsigned *stripe, struct history_id
     for (size_t i = 0; i < digits.len; i++) {
         int value = ascii_hex_value(digits.at[i]);
 
-        if (value < 0 || (digits.at[i] >= 'A' && digits.at[i] <= 'F')) {
+        if (value < 0 || (digits.at[i] >= 'A' && digits.at[i] <= 'F'))
             return false;
-        }
         *stripe = *stripe * 16 + (unsigned)value;
     }
     return digits.len == 2 && history_id_read(text, id);
@@ -49,12 +48,10 @@ bool history_id_read_user(struct bytes text, unsigned *stripe, struct history_id
 
 int history_id_compare(const struct history_id *a, const struct history_id *b)
 {
-    if (a->epoch != b->epoch) {
+    if (a->epoch != b->epoch)
         return a->epoch < b->epoch ? -1 : 1;
-    }
-    if (a->seq != b->seq) {
+    if (a->seq != b->seq)
         return a->seq < b->seq ? -1 : 1;
-    }
     return (a->n > b->n) - (a->n < b->n);
 }
 
@@ -63,15 +60,13 @@ bool history_item_read(struct bytes packed, struct history_item *item)
     struct bytes part[PARTS];
     uint64_t token, at_ms;
 
-    for (size_t i = 0; i + 1 < PARTS; i++) {
+    for (size_t i = 0; i + 1 < PARTS; i++)
         part[i] = bytes_cut(&packed, '\t');
-    }
     part[PARTS - 1] = packed;
     *item = (struct history_item){.id_text = part[0], .type = part[1], .holder = part[3], .reason = part[5]};
     if (!history_id_read(part[0], &item->id) || !read_number(part[2], &token) ||
-        !read_number(part[4], &at_ms)) {
+        !read_number(part[4], &at_ms))
         return false;
-    }
     item->token = (int64_t)token;
     item->at_ms = (int64_t)at_ms;
     return item->type.len > 0;
@@ -110,15 +105,12 @@ static enum step history_found(struct member_call *call, const struct store_repl
     struct json_out *json = http_json_begin(lease->req);
     struct history_item item;
 
-    if (store_reply_text(reply, 2).len > 0) {
+    if (store_reply_text(reply, 2).len > 0)
         handoff_more(lease_worker_of(lease->req)->handoff, lease->name);
-    }
     json_list(json, "items");
-    for (size_t i = 0; i < store_reply_count(items); i++) {
-        if (history_item_read(store_reply_text(items, i), &item)) {
+    for (size_t i = 0; i < store_reply_count(items); i++)
+        if (history_item_read(store_reply_text(items, i), &item))
             history_item_write(json, lease->name, &item);
-        }
-    }
     json_list_end(json);
     return http_json_end(lease->req, 200);
 }

@@ -85,18 +85,14 @@ static void events_enter(struct listening *l, enum events_state next)
     own(l)->events_walked[before] |= (unsigned char)(1u << next);
     l->state = next;
     alarm_clear(inbox_clock(own(l)->inbox), &l->alarm);
-    if (next == EVENTS_STREAM) {
+    if (next == EVENTS_STREAM)
         alarm_set(inbox_clock(own(l)->inbox), &l->alarm, loop_now_ms() + ALIVE_MS);
-    }
-    if (next != EVENTS_DONE) {
+    if (next != EVENTS_DONE)
         return;
-    }
-    if (!l->forgotten) {
+    if (!l->forgotten)
         event_hub_forget(own(l)->event_hub, &l->subscriber);
-    }
-    if (before == EVENTS_STREAM) {
+    if (before == EVENTS_STREAM)
         http_response_writer_end(&l->stream, HTTP_RESPONSE_WRITER_WHOLE);
-    }
     json_out_done(&l->early);
     free(l);
 }
@@ -126,14 +122,12 @@ static bool events_write_begin(struct http_response_writer *stream, enum events_
     struct json_out text;
     bool taken;
 
-    if (form == EVENTS_NDJSON) {
+    if (form == EVENTS_NDJSON)
         return http_stream_write(stream, BYTES("\n"));
-    }
     json_out_init(&text);
     json_out_append(&text, BYTES(": listening\n"));
-    if (last.len > 0) {
+    if (last.len > 0)
         put(&text, "id: ", last, "\n");
-    }
     json_out_append(&text, BYTES("\n"));
     taken = http_stream_write(stream, json_out_bytes(&text));
     json_out_done(&text);
@@ -167,9 +161,8 @@ void events_put_item(struct json_out *text, enum events_form form, struct bytes 
 /* One item or several. A client that is too slow learns so, if it ever reads again. */
 static bool events_write_text(struct http_response_writer *stream, enum events_form form, struct bytes text)
 {
-    if (http_stream_write(stream, text)) {
+    if (http_stream_write(stream, text))
         return true;
-    }
     http_stream_write(stream,
                       form == EVENTS_SSE ? BYTES("event: lagging\ndata: " LAGGING "\n") : BYTES(LAGGING));
     return false;
@@ -180,9 +173,8 @@ static bool events_write_text(struct http_response_writer *stream, enum events_f
 /* Whether it goes on; else it is no more. */
 static bool events_go_on(struct listening *l, bool taken)
 {
-    if (!taken) {
+    if (!taken)
         events_enter(l, EVENTS_DONE);
-    }
     return taken;
 }
 
@@ -205,9 +197,8 @@ static bool events_send(struct listening *l, struct bytes lease, struct bytes pa
     struct json_out text;
     bool taken;
 
-    if (!history_item_read(packed, &item) || (l->has_last && history_id_compare(&item.id, &l->last) <= 0)) {
+    if (!history_item_read(packed, &item) || (l->has_last && history_id_compare(&item.id, &l->last) <= 0))
         return true;
-    }
     if (l->lease.len > 0) {
         l->last = item.id;
         l->has_last = true;
@@ -245,9 +236,8 @@ static void events_follow(struct listening *l, struct bytes lease, struct bytes 
     struct history_id last = l->last;
 
     if (events_send(l, lease, packed) && l->has_last &&
-        (!had_last || history_id_compare(&l->last, &last) > 0)) {
+        (!had_last || history_id_compare(&l->last, &last) > 0))
         event_hub_gather(&l->subscriber);
-    }
 }
 
 static void events_heard(struct event_listener *subscriber, struct bytes lease, struct bytes packed)
@@ -290,13 +280,12 @@ static void events_alarm(struct alarm *alarm)
 {
     struct listening *l = container_of(alarm, struct listening, alarm);
 
-    if (l->state == EVENTS_SUBSCRIBER) {
+    if (l->state == EVENTS_SUBSCRIBER)
         events_refuse(l, PROBLEM_STORE_UNAVAILABLE);
-    } else if (events_go_on(l, http_stream_write(&l->stream, l->subscriber.form == EVENTS_NDJSON
-                                                                 ? BYTES("\n")
-                                                                 : BYTES(": alive\n\n")))) {
+    else if (events_go_on(l, http_stream_write(&l->stream, l->subscriber.form == EVENTS_NDJSON
+                                                               ? BYTES("\n")
+                                                               : BYTES(": alive\n\n"))))
         alarm_set(inbox_clock(own(l)->inbox), &l->alarm, loop_now_ms() + ALIVE_MS);
-    }
 }
 
 /* -- what was before */
@@ -327,9 +316,8 @@ static bool since_is_proven(struct listening *l, const struct store_reply *items
     unsigned stripe;
     bool later_kept, later_dropped, kept, is_dropped;
 
-    if (!history_id_read_user(bytes_of(l->since), &stripe, &l->last) || stripe != keys_stripe_of(l->lease)) {
+    if (!history_id_read_user(bytes_of(l->since), &stripe, &l->last) || stripe != keys_stripe_of(l->lease))
         return false;
-    }
     kept = has_id(items, &l->last, &later_kept);
     is_dropped = has_id(dropped, &l->last, &later_dropped);
     return (kept || is_dropped) && !later_dropped;
@@ -342,9 +330,8 @@ static struct bytes begin_now(struct listening *l, const struct store_reply *ite
     size_t count = store_reply_count(items);
 
     l->has_last = count > 0 && history_item_read(store_reply_text(items, count - 1), &item);
-    if (!l->has_last) {
+    if (!l->has_last)
         return (struct bytes){NULL, 0};
-    }
     l->last = item.id;
     return history_id_write(buf, l->lease, item.id_text);
 }
@@ -364,9 +351,8 @@ static void events_catch_up(struct listening *l, const struct store_reply *items
     }
     for (; at != NULL && at < early.at + early.len; at = end + 1) {
         end = memchr(at, '\n', (size_t)(early.at + early.len - at));
-        if (!events_send(l, l->lease, (struct bytes){at, (size_t)(end - at)})) {
+        if (!events_send(l, l->lease, (struct bytes){at, (size_t)(end - at)}))
             break;
-        }
     }
     json_out_done(&early);
 }
@@ -381,25 +367,20 @@ static enum step events_answer(struct store_call *call, enum store_outcome outco
     char id[HISTORY_ID_SIZE];
     struct bytes last = {NULL, 0};
 
-    if (bad == PROBLEM_NONE && (!store_reply_is(reply, "history") || items == NULL)) {
+    if (bad == PROBLEM_NONE && (!store_reply_is(reply, "history") || items == NULL))
         bad = store_reply_is(reply, "off") ? PROBLEM_HISTORY_OFF : PROBLEM_INTERNAL;
-    }
-    if (bad != PROBLEM_NONE || l->forgotten) {
+    if (bad != PROBLEM_NONE || l->forgotten)
         return events_refuse(l, bad != PROBLEM_NONE ? bad : PROBLEM_STORE_UNAVAILABLE);
-    }
-    if (store_reply_text(reply, 2).len > 0) {
+    if (store_reply_text(reply, 2).len > 0)
         handoff_more(own(l)->handoff, l->lease);
-    }
-    if (l->since[0] == '\0') {
+    if (l->since[0] == '\0')
         last = begin_now(l, items, id);
-    } else if (!since_is_proven(l, items, store_reply_list(reply, 4))) {
+    else if (!since_is_proven(l, items, store_reply_list(reply, 4)))
         return events_refuse(l, PROBLEM_CURSOR_EXPIRED);
-    } else {
+    else
         l->has_last = true;
-    }
-    if (events_begin(l, last)) {
+    if (events_begin(l, last))
         events_catch_up(l, items);
-    }
     return ANSWERED;
 }
 
@@ -412,9 +393,8 @@ static enum step events_before(struct listening *l)
     if (l->lease.len == 0) {
         if (events_begin(l, (struct bytes){NULL, 0})) {
             event_hub_gather(&l->subscriber);
-            if (l->since[0] != '\0') {
+            if (l->since[0] != '\0')
                 event_hub_replay(own(l)->event_hub, bytes_of(l->since), &l->subscriber, events_again);
-            }
         }
         return ANSWERED;
     }
@@ -425,9 +405,8 @@ static enum step events_before(struct listening *l)
     lease->record.store.done = events_answer;
     bad = member_run(member_line_of(l->req), &lease->record, lease->stripe_number, &script_history,
                      LEASE_KEYS, LEASE_KEYS + 3, lease->argv);
-    if (bad != PROBLEM_NONE) {
+    if (bad != PROBLEM_NONE)
         return events_refuse(l, bad);
-    }
     events_enter(l, EVENTS_STORE);
     return SUSPENDED;
 }
@@ -452,15 +431,12 @@ static const char *since_read(const struct http_request *req, char since[HISTORY
     struct history_id id;
     int len = query(req, "since", since, HISTORY_ID_SIZE);
 
-    if (len != -1 && (len < 0 || !history_id_read_user(bytes_of(since), &stripe, &id))) {
+    if (len != -1 && (len < 0 || !history_id_read_user(bytes_of(since), &stripe, &id)))
         return "The query is lease and since, each at most once; since is the id of an event.";
-    }
-    if (count == 0) {
+    if (count == 0)
         return NULL;
-    }
-    if (count > 1 || header.len >= HISTORY_ID_SIZE || !history_id_read_user(header, &stripe, &id)) {
+    if (count > 1 || header.len >= HISTORY_ID_SIZE || !history_id_read_user(header, &stripe, &id))
         return "The header Last-Event-ID is the id of an event, and comes at most once.";
-    }
     memcpy(since, header.at, header.len);
     since[header.len] = '\0';
     return NULL;
@@ -473,9 +449,8 @@ static const char *events_read(const struct http_request *req, char name[NAME_MA
 {
     int len = query(req, "lease", name, NAME_MAX_BYTES + 1);
 
-    if (len == -2) {
+    if (len == -2)
         return "The query is lease and since, each at most once; lease is the name of a lease.";
-    }
     if (len != -1 && !name_is_lease(bytes_of(name))) {
         return "The query member lease is not the name of a lease: 1 to 128 characters of A-Z a-z 0-9 . _ : "
                "-, the "
@@ -495,9 +470,8 @@ static enum events_form events_form_read(const struct http_request *req)
         char before = i > 0 ? accept.at[i - 1] : ',', after = i + len < accept.len ? accept.at[i + len] : ',';
 
         if (strncasecmp(accept.at + i, NDJSON, len) == 0 && strchr(", \t", before) != NULL &&
-            strchr(",; \t", after) != NULL) {
+            strchr(",; \t", after) != NULL)
             return EVENTS_NDJSON;
-        }
     }
     return EVENTS_SSE;
 }
@@ -511,9 +485,8 @@ static enum step events_listen(struct listening *l)
 {
     uint64_t timeout_ms = l->worker->service->settings.store_timeout_ms;
 
-    if (event_hub_listen(own(l)->event_hub, &l->subscriber, l->lease)) {
+    if (event_hub_listen(own(l)->event_hub, &l->subscriber, l->lease))
         return events_before(l);
-    }
     alarm_set(inbox_clock(own(l)->inbox), &l->alarm, loop_now_ms() + timeout_ms);
     return SUSPENDED;
 }
@@ -525,17 +498,14 @@ enum step events_start(struct http_request *req)
     struct worker *worker = worker_of(req);
     struct listening *l;
 
-    if (wrong != NULL) {
+    if (wrong != NULL)
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, wrong);
-    }
     if (name[0] == '\0' && since[0] != '\0' &&
-        !event_hub_has(lease_worker_from(worker)->event_hub, bytes_of(since))) {
+        !event_hub_has(lease_worker_from(worker)->event_hub, bytes_of(since)))
         return http_refuse(req, PROBLEM_CURSOR_EXPIRED);
-    }
     l = calloc(1, sizeof(*l)); /* it outlives the request, which a stream ends when it begins */
-    if (l == NULL) {
+    if (l == NULL)
         return http_refuse(req, PROBLEM_OVERLOADED);
-    }
     l->subscriber = (struct event_listener){.item = events_heard,
                                             .text = events_text,
                                             .listens = events_listens,

@@ -56,9 +56,8 @@ struct handoff *handoff_new(struct worker *worker)
     handoff->argv[0] = keys_stripe(handoff->stripe, 0); /* any: nothing of it is read */
     handoff->argv[1] = BYTES("pawl:{store}:alarm");
     handoff->argv[LOOK_KEYS] = bytes_of_number(handoff->most, LOOK_MOST);
-    for (unsigned i = 0; i < JOBS; i++) {
+    for (unsigned i = 0; i < JOBS; i++)
         handoff->jobs[i].owner = handoff;
-    }
     loop_timer_init(worker->loop, &handoff->timer, handoff_tick);
     return handoff;
 }
@@ -73,9 +72,8 @@ static void name_forget(struct handoff *handoff)
 
 static void names_forget(struct handoff *handoff)
 {
-    while (!STAILQ_EMPTY(&handoff->names)) {
+    while (!STAILQ_EMPTY(&handoff->names))
         name_forget(handoff);
-    }
 }
 
 void handoff_stop(struct handoff *handoff)
@@ -133,16 +131,13 @@ static void jobs_start(struct handoff *handoff)
         names_forget(handoff);
         return;
     }
-    for (unsigned i = 0; i < JOBS && !STAILQ_EMPTY(&handoff->names); i++) {
-        if (!handoff->jobs[i].running && !job_take(&handoff->jobs[i])) {
+    for (unsigned i = 0; i < JOBS && !STAILQ_EMPTY(&handoff->names); i++)
+        if (!handoff->jobs[i].running && !job_take(&handoff->jobs[i]))
             names_forget(handoff);
-        }
-    }
-    if (handoff->look_at_ms == NEVER) {
+    if (handoff->look_at_ms == NEVER)
         loop_timer_disarm(&handoff->timer);
-    } else if (handoff->running == 0 && !handoff->looking) {
+    else if (handoff->running == 0 && !handoff->looking)
         loop_timer_arm(&handoff->timer, handoff->look_at_ms > now_ms ? handoff->look_at_ms - now_ms : 1, 0);
-    }
 }
 
 static enum step job_answer(struct store_call *call, enum store_outcome outcome,
@@ -154,11 +149,10 @@ static enum step job_answer(struct store_call *call, enum store_outcome outcome,
 
     job->running = false;
     handoff->running--;
-    if (bad != PROBLEM_NONE) {
+    if (bad != PROBLEM_NONE)
         handoff->look_at_ms = NEVER;
-    } else if (!handoff->stopped && bytes_are(store_reply_text(reply, 2), "more")) {
+    else if (!handoff->stopped && bytes_are(store_reply_text(reply, 2), "more"))
         job_run(job);
-    }
     jobs_start(handoff);
     return ANSWERED;
 }
@@ -192,9 +186,8 @@ static enum step look_answer(struct store_call *call, enum store_outcome outcome
     if (member_problem(&handoff->call, outcome, reply) == PROBLEM_NONE) {
         names = store_reply_list(reply, 3);
         handoff->look_at_ms = look_at(store_reply_integer(reply, 2));
-        for (size_t i = 0; names != NULL && i < store_reply_count(names); i++) {
+        for (size_t i = 0; names != NULL && i < store_reply_count(names); i++)
             name_add(handoff, store_reply_text(names, i));
-        }
     }
     jobs_start(handoff);
     return ANSWERED;

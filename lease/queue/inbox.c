@@ -149,9 +149,8 @@ struct alarm_clock *inbox_clock(struct inbox *inbox)
 
 static void inbox_take_id(struct inbox *inbox)
 {
-    if (inbox->key[0] != '\0') {
+    if (inbox->key[0] != '\0')
         store_subscriber_unsubscribe(inbox->subscriber, inbox_key(inbox));
-    }
     random_text(inbox->id, INBOX_ID_CHARS);
     inbox->stripe_number = keys_stripe_of(bytes_of(inbox->id));
     inbox->argv[0] = keys_stripe(inbox->stripe, inbox->stripe_number);
@@ -180,9 +179,8 @@ static enum step inbox_answer(struct store_call *call, enum store_outcome outcom
     bool not_sent = bad != PROBLEM_NONE && bad != PROBLEM_OUTCOME_UNKNOWN && bad != PROBLEM_INTERNAL;
 
     inbox->asked = false;
-    if (taken) {
+    if (taken)
         inbox->heartbeat_ms = inbox->asked_ms;
-    }
     if (inbox->state == INBOX_OPENING) {
         inbox_enter_state(inbox,
                           taken && inbox->listens && link_is_the_same(inbox) ? INBOX_OPEN : INBOX_CLOSED);
@@ -200,18 +198,16 @@ static void inbox_run(struct inbox *inbox, const char *what, enum inbox_state ne
     inbox->argv[HEARTBEAT_KEYS + 1] = bytes_of(what);
     inbox->call.store.done = inbox_answer;
     if (member_run(inbox->line, &inbox->call, inbox->stripe_number, &script_inbox_heartbeat, HEARTBEAT_KEYS,
-                   HEARTBEAT_KEYS + 2, inbox->argv) != PROBLEM_NONE) {
+                   HEARTBEAT_KEYS + 2, inbox->argv) != PROBLEM_NONE)
         return; /* the next look tries again */
-    }
     inbox->asked = inbox->used = true;
     inbox->asked_ms = loop_now_ms();
     if (next == INBOX_OPENING) {
         inbox->link = store_link_number(inbox->line->store);
         inbox->epoch = epoch_number(inbox->line->store_epoch);
     }
-    if (next != inbox->state) {
+    if (next != inbox->state)
         inbox_enter_state(inbox, next);
-    }
 }
 
 static void inbox_look_open(struct inbox *inbox)
@@ -223,11 +219,10 @@ static void inbox_look_open(struct inbox *inbox)
         return;
     }
     loop_timer_arm(&inbox->look, inbox->drained ? LOOK_CLOSED_MS : LOOK_MS, 0);
-    if (inbox->drained && !inbox->asked) {
+    if (inbox->drained && !inbox->asked)
         inbox_run(inbox, "close", INBOX_CLOSING);
-    } else if (!inbox->asked && now_ms + LOOK_MS / 2 >= inbox->asked_ms + INBOX_HEARTBEAT_MS) {
+    else if (!inbox->asked && now_ms + LOOK_MS / 2 >= inbox->asked_ms + INBOX_HEARTBEAT_MS)
         inbox_run(inbox, "beat", INBOX_OPEN);
-    }
 }
 
 static void inbox_look_closed(struct inbox *inbox)
@@ -242,12 +237,10 @@ static void inbox_look_closed(struct inbox *inbox)
         inbox_enter_state(inbox, INBOX_SHUT);
         return;
     }
-    if (inbox->used) {
+    if (inbox->used)
         inbox_take_id(inbox);
-    }
-    if (inbox->listens) {
+    if (inbox->listens)
         inbox_run(inbox, "open", INBOX_OPENING);
-    }
 }
 
 /* The other states wait for an answer, or for nothing any more. */
@@ -255,11 +248,10 @@ static void inbox_look(struct loop_timer *timer)
 {
     struct inbox *inbox = container_of(timer, struct inbox, look);
 
-    if (inbox->state == INBOX_OPEN) {
+    if (inbox->state == INBOX_OPEN)
         inbox_look_open(inbox);
-    } else if (inbox->state == INBOX_CLOSED) {
+    else if (inbox->state == INBOX_CLOSED)
         inbox_look_closed(inbox);
-    }
 }
 
 /* -- releases that may grant the lease to a waiter here */
@@ -279,13 +271,11 @@ void inbox_release_ended(struct inbox *inbox, unsigned stripe, bool is_heard)
 {
     inbox->releases[stripe]--;
     inbox->releases_under_way--;
-    if (is_heard) {
+    if (is_heard)
         return;
-    }
     inbox->is_unheard[stripe] = true;
-    if (inbox->state == INBOX_OPEN) {
+    if (inbox->state == INBOX_OPEN)
         inbox_enter_state(inbox, INBOX_CLOSED);
-    }
 }
 
 bool inbox_has_perhaps_granted(const struct inbox *inbox, unsigned stripe)
@@ -321,9 +311,8 @@ void inbox_enter(struct inbox *inbox, struct inbox_place *place)
     uint32_t slot;
 
     assert(inbox_is_open(inbox));
-    if (inbox->slot_free == UINT32_MAX) {
+    if (inbox->slot_free == UINT32_MAX)
         slots_grow(inbox);
-    }
     slot = inbox->slot_free;
     inbox->slot_free = inbox->slots[slot].next_free;
     inbox->slots[slot].place = place;
@@ -354,11 +343,10 @@ static void inbox_announce(struct loop_timer *timer)
             place->notify(place, INBOX_HAS_CLOSED);
         }
     }
-    if (inbox->announce_from < inbox->slot_count) {
+    if (inbox->announce_from < inbox->slot_count)
         loop_timer_arm(&inbox->announce, 0, 0);
-    } else {
+    else
         memset(inbox->is_unheard, 0, sizeof(inbox->is_unheard));
-    }
 }
 
 /* -- the subscriber */
@@ -375,9 +363,8 @@ static void inbox_deaf(struct store_subscriber_owner *owner)
     struct inbox *inbox = container_of(owner, struct inbox, subscriber_owner);
 
     inbox->listens = false;
-    if (inbox->state == INBOX_OPEN) {
+    if (inbox->state == INBOX_OPEN)
         inbox_enter_state(inbox, INBOX_CLOSED);
-    }
 }
 
 uint64_t inbox_wid_read(struct bytes text)
@@ -385,9 +372,8 @@ uint64_t inbox_wid_read(struct bytes text)
     uint64_t wid = 0;
 
     for (size_t i = 0; i < text.len; i++) {
-        if (text.at[i] < '0' || text.at[i] > '9' || wid > (UINT64_MAX - 9) / 10) {
+        if (text.at[i] < '0' || text.at[i] > '9' || wid > (UINT64_MAX - 9) / 10)
             return 0;
-        }
         wid = wid * 10 + (uint64_t)(text.at[i] - '0');
     }
     return wid;
@@ -402,15 +388,12 @@ static enum inbox_news message_read(struct bytes message, uint64_t *wid)
     const char *space = message.len > 0 ? memchr(message.at, ' ', message.len) : NULL;
     size_t len = space != NULL ? (size_t)(space - message.at) : 0;
 
-    if (space == NULL) {
+    if (space == NULL)
         return INBOX_NO_NEWS;
-    }
     *wid = inbox_wid_read((struct bytes){space + 1, message.len - len - 1});
-    for (enum inbox_news news = INBOX_GRANTED; *wid != 0 && news <= INBOX_SESSION_LOST; news++) {
-        if (bytes_are((struct bytes){message.at, len}, words[news])) {
+    for (enum inbox_news news = INBOX_GRANTED; *wid != 0 && news <= INBOX_SESSION_LOST; news++)
+        if (bytes_are((struct bytes){message.at, len}, words[news]))
             return news;
-        }
-    }
     return INBOX_NO_NEWS;
 }
 
@@ -421,9 +404,8 @@ void inbox_hear(struct inbox *inbox, struct bytes channel, struct bytes message)
     struct inbox_place *place = news != INBOX_NO_NEWS ? inbox_place_of(inbox, wid) : NULL;
 
     if (inbox->state != INBOX_CLOSED && inbox->state != INBOX_OPENING && place != NULL &&
-        bytes_equal(channel, inbox_key(inbox))) {
+        bytes_equal(channel, inbox_key(inbox)))
         place->notify(place, news);
-    }
 }
 
 static void inbox_heard(struct store_subscriber_owner *owner, struct bytes channel, struct bytes message)

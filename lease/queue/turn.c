@@ -26,15 +26,13 @@ bool turn_wait(struct turn *turn, struct turn_call *call, enum turn_kind kind)
 {
     bool is_first = turn_is_empty(turn);
 
-    if (kind == TURN_ACQUIRE && turn->acquires >= TURN_ACQUIRES_MAX) {
+    if (kind == TURN_ACQUIRE && turn->acquires >= TURN_ACQUIRES_MAX)
         return false;
-    }
     turn->acquires += kind == TURN_ACQUIRE;
     call->until_ms = kind == TURN_ACQUIRE ? loop_now_ms() + TURN_WAIT_MS : UINT64_MAX;
     STAILQ_INSERT_TAIL(&turn->line[kind], call, entry);
-    if (is_first) {
+    if (is_first)
         loop_timer_arm(&turn->timer, 0, 0);
-    }
     return true;
 }
 
@@ -89,18 +87,16 @@ static void turn_look(struct loop_timer *timer)
         struct turn_call *call = turn_pop(turn, turn_next(turn));
         call->go(call, PROBLEM_NONE);
     }
-    if (!turn_is_empty(turn)) {
+    if (!turn_is_empty(turn))
         loop_timer_arm(timer, again_ms, 0);
-    }
 }
 
 void turn_init(struct turn *turn, struct loop *loop, _Atomic uint64_t *slot)
 {
     *turn = (struct turn){.loop = loop};
     turn->slot = slot != NULL ? slot : &turn->own;
-    for (unsigned kind = 0; kind < TURN_KINDS; kind++) {
+    for (unsigned kind = 0; kind < TURN_KINDS; kind++)
         STAILQ_INIT(&turn->line[kind]);
-    }
     loop_timer_init(loop, &turn->timer, turn_look);
 }
 

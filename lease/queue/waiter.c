@@ -197,9 +197,8 @@ static enum step wait_superseded(struct waiter *waiter, struct http_request *req
 /* A call for it was not sent, or has no answer: it stands in line, or holds, or neither. */
 static enum step wait_unheard(struct waiter *waiter)
 {
-    if (waiter->state == WAIT_RETURNING) {
+    if (waiter->state == WAIT_RETURNING)
         worker_count(waiter->worker, COUNT_WAIT_GONE);
-    }
     return wait_refuse_detail(waiter, NULL, PROBLEM_OUTCOME_UNKNOWN, NULL);
 }
 
@@ -226,9 +225,8 @@ static enum problem wait_send(struct wait_call *call)
     call->waited_ms = (int64_t)((loop_now_us() - waiter->started_us) / 1000);
     bad = member_run(&wait_worker(waiter)->record.line, &call->lease.record, call->lease.stripe_number,
                      call->script, LEASE_KEYS, LEASE_KEYS + call->args, call->lease.argv);
-    if (bad != PROBLEM_NONE) {
+    if (bad != PROBLEM_NONE)
         free(call);
-    }
     return bad;
 }
 
@@ -257,15 +255,12 @@ static enum problem wait_run(struct waiter *waiter, const struct store_script *s
     lease_call_fill(&call->lease, waiter->worker, request.name);
     lease_call_secret(&call->lease, request.lease_id);
     lease_call_arg(&call->lease, 4, request.hold);
-    if (why != NULL) {
+    if (why != NULL)
         lease_call_arg(&call->lease, ++call->args, bytes_of(why));
-    }
-    if (why != NULL && !waiter->kind->in_turn) {
+    if (why != NULL && !waiter->kind->in_turn)
         lease_call_arg(&call->lease, ++call->args, bytes_of_number(call->keep, request.keep_ms));
-    }
-    if (request.extra.len > 0) {
+    if (request.extra.len > 0)
         lease_call_arg(&call->lease, ++call->args, request.extra);
-    }
     if (waiter->state == WAIT_AGAIN) {
         snprintf(call->inbox, sizeof(call->inbox), "%s", inbox_key(wait_worker(waiter)->inbox).at);
         snprintf(call->wid, sizeof(call->wid), "%" PRIu64, wait_wid(waiter));
@@ -275,9 +270,8 @@ static enum problem wait_run(struct waiter *waiter, const struct store_script *s
     call->waiter = waiter;
     call->script = script;
     call->lease.record.store.done = done;
-    if (!waiter->kind->in_turn) {
+    if (!waiter->kind->in_turn)
         return wait_send(call);
-    }
     call->turn.go = wait_goes;
     turn_wait(&wait_worker(waiter)->turn, &call->turn, why == NULL ? TURN_CLAIM : TURN_LEAVE);
     return PROBLEM_NONE;
@@ -288,9 +282,8 @@ static enum problem wait_call_end(struct wait_call *call, enum store_outcome out
 {
     enum problem bad = member_problem(&call->lease.record, outcome, reply);
 
-    if (call->waiter->kind->in_turn) {
+    if (call->waiter->kind->in_turn)
         turn_done(&wait_worker(call->waiter)->turn, store_network_us(call->waiter->worker->store));
-    }
     free(call);
     return bad;
 }
@@ -332,9 +325,8 @@ static enum step wait_lost(struct waiter *waiter, struct bytes how, struct bytes
 {
     enum step step;
 
-    if (waiter->state == WAIT_AGAIN && bytes_are(how, "unknown")) {
+    if (waiter->state == WAIT_AGAIN && bytes_are(how, "unknown"))
         return wait_sent_away(waiter, NULL); /* it was passed over */
-    }
     if (bytes_are(how, "returned") || bytes_are(how, "unknown")) {
         worker_count(waiter->worker, COUNT_WAIT_SENT_AWAY);
         return wait_refuse_detail(
@@ -356,9 +348,8 @@ static enum step wait_has(struct waiter *waiter, const struct store_reply *reply
         return http_suspended_is_gone(&waiter->parked) ? wait_leave(waiter, WAIT_RETURNING)
                                                        : wait_granted(waiter, reply, waited_ms);
     }
-    if (store_reply_is(reply, "superseded")) {
+    if (store_reply_is(reply, "superseded"))
         return wait_superseded(waiter, NULL);
-    }
     return store_reply_is(reply, "lost")
                ? wait_lost(waiter, store_reply_text(reply, 2), store_reply_text(reply, 3))
                : wait_refuse_detail(waiter, NULL, PROBLEM_INTERNAL, NULL);
@@ -379,9 +370,8 @@ static enum step wait_claimed(struct store_call *call, enum store_outcome outcom
 static enum step wait_claim(struct waiter *waiter, struct http_request *req)
 {
     wait_enter(waiter, WAIT_CLAIMING);
-    if (wait_run(waiter, waiter->kind->claim, NULL, wait_claimed) == PROBLEM_NONE) {
+    if (wait_run(waiter, waiter->kind->claim, NULL, wait_claimed) == PROBLEM_NONE)
         return SUSPENDED;
-    }
     return wait_refuse_detail(waiter, req, PROBLEM_OUTCOME_UNKNOWN, NULL);
 }
 
@@ -395,9 +385,8 @@ static enum step wait_timed_out(struct waiter *waiter, const struct store_reply 
                     : NULL);
 
     lease_held_write(json, wait_name(waiter, store_reply_text(reply, 6)), reply, 3);
-    if (kept_ms > 0) {
+    if (kept_ms > 0)
         json_int(json, "place_kept_ms", kept_ms);
-    }
     worker_count(waiter->worker, COUNT_WAIT_TIMED_OUT);
     wait_drop(waiter);
     return http_problem_end(req, 0);
@@ -411,23 +400,18 @@ static enum step wait_left(struct store_call *call, enum store_outcome outcome,
     enum problem bad = wait_call_end(own, outcome, reply);
 
     wait_worker(waiter)->leaving--;
-    if (bad == PROBLEM_NONE && store_reply_is(reply, "left") &&
-        bytes_are(store_reply_text(reply, 2), "more")) {
+    if (bad == PROBLEM_NONE && store_reply_is(reply, "left") && bytes_are(store_reply_text(reply, 2), "more"))
         handoff_more(wait_worker(waiter)->handoff, wait_request_of(waiter).name);
-    }
-    if (bad != PROBLEM_NONE) {
+    if (bad != PROBLEM_NONE)
         return wait_unheard(waiter);
-    }
-    if (waiter->state == WAIT_RETURNING) {
+    if (waiter->state == WAIT_RETURNING)
         return wait_to_nobody(waiter);
-    }
     if (store_reply_is(reply, "left")) {
         return loop_now_ms() < wait_late_ms(waiter) ? wait_sent_away(waiter, NULL)
                                                     : wait_timed_out(waiter, reply);
     }
-    if (store_reply_is(reply, "granted")) {
+    if (store_reply_is(reply, "granted"))
         return wait_claim(waiter, NULL);
-    }
     return store_reply_is(reply, "superseded") ? wait_superseded(waiter, NULL)
                                                : wait_refuse_detail(waiter, NULL, PROBLEM_INTERNAL, NULL);
 }
@@ -443,9 +427,8 @@ static bool wait_is_perhaps_granted(const struct waiter *waiter)
 
 static enum step wait_again(struct waiter *waiter)
 {
-    if (waiter->state == WAIT_REQUESTED) {
+    if (waiter->state == WAIT_REQUESTED)
         wait_enter(waiter, WAIT_QUEUED);
-    }
     wait_enter(waiter, WAIT_AGAIN);
     waiter->looks = 0;
     alarm_set(inbox_clock(wait_worker(waiter)->inbox), &waiter->alarm, loop_now_ms());
@@ -459,9 +442,8 @@ static enum step wait_act(struct waiter *waiter, struct http_request *req, enum 
     case INBOX_SUPERSEDED: return wait_superseded(waiter, req);
     case INBOX_SESSION_LOST: return wait_refuse_detail(waiter, req, PROBLEM_SESSION_LOST, NULL);
     case INBOX_HAS_CLOSED:
-        if (wait_is_perhaps_granted(waiter)) {
+        if (wait_is_perhaps_granted(waiter))
             return wait_again(waiter);
-        }
         return wait_sent_away(waiter, req);
     case INBOX_NO_NEWS: break;
     }
@@ -479,19 +461,15 @@ static enum step wait_found(struct store_call *call, enum store_outcome outcome,
     enum problem bad = wait_call_end(own, outcome, reply);
 
     wait_worker(waiter)->leaving--;
-    if (bad != PROBLEM_NONE) {
+    if (bad != PROBLEM_NONE)
         return wait_unheard(waiter);
-    }
-    if (!store_reply_is(reply, "queued")) {
+    if (!store_reply_is(reply, "queued"))
         return wait_has(waiter, reply, waited_ms);
-    }
     wait_enter(waiter, WAIT_QUEUED);
-    if (waiter->early != INBOX_NO_NEWS) {
+    if (waiter->early != INBOX_NO_NEWS)
         return wait_act(waiter, NULL, (enum inbox_news)waiter->early);
-    }
-    if (http_suspended_is_gone(&waiter->parked)) {
+    if (http_suspended_is_gone(&waiter->parked))
         return wait_leave(waiter, WAIT_RETURNING);
-    }
     alarm_set(inbox_clock(wait_worker(waiter)->inbox), &waiter->alarm, wait_late_ms(waiter));
     return SUSPENDED;
 }
@@ -503,11 +481,10 @@ static void wait_rejoin(struct waiter *waiter)
     inbox_leave(inbox, &waiter->place); /* messages to the inbox of before find it no more */
     inbox_enter(inbox, &waiter->place);
     waiter->early = INBOX_NO_NEWS;
-    if (wait_run(waiter, &script_again, NULL, wait_found) == PROBLEM_NONE) {
+    if (wait_run(waiter, &script_again, NULL, wait_found) == PROBLEM_NONE)
         wait_worker(waiter)->leaving++;
-    } else {
+    else
         wait_unheard(waiter);
-    }
 }
 
 static void wait_look(struct waiter *waiter)
@@ -537,21 +514,19 @@ static void wait_notified(struct inbox_place *place, enum inbox_news news)
 {
     struct waiter *waiter = container_of(place, struct waiter, place);
 
-    if (waiter->state == WAIT_QUEUED) {
+    if (waiter->state == WAIT_QUEUED)
         wait_act(waiter, NULL, news);
-    } else if ((waiter->state == WAIT_REQUESTED || waiter->state == WAIT_AGAIN) &&
-               (news != INBOX_HAS_CLOSED || waiter->early == INBOX_NO_NEWS)) {
+    else if ((waiter->state == WAIT_REQUESTED || waiter->state == WAIT_AGAIN) &&
+             (news != INBOX_HAS_CLOSED || waiter->early == INBOX_NO_NEWS))
         waiter->early = (unsigned char)news;
-    }
 }
 
 static bool wait_leaves_later(struct waiter *waiter)
 {
     struct lease_worker *own = wait_worker(waiter);
 
-    if (own->leaving < LEAVING_MAX) {
+    if (own->leaving < LEAVING_MAX)
         return false;
-    }
     alarm_set(inbox_clock(own->inbox), &waiter->alarm,
               loop_now_ms() + LATER_MS + waiter->place.wid % LATER_SPREAD_MS);
     return true;
@@ -561,11 +536,10 @@ static void wait_late(struct alarm *alarm)
 {
     struct waiter *waiter = container_of(alarm, struct waiter, alarm);
 
-    if (waiter->state == WAIT_AGAIN) {
+    if (waiter->state == WAIT_AGAIN)
         wait_look(waiter);
-    } else if (!wait_leaves_later(waiter)) {
+    else if (!wait_leaves_later(waiter))
         wait_leave(waiter, http_suspended_is_gone(&waiter->parked) ? WAIT_RETURNING : WAIT_LEAVING);
-    }
 }
 
 /* In the other states it is seen when the call that is under way has ended. */
@@ -573,9 +547,8 @@ static void wait_gone(struct http_suspended *parked)
 {
     struct waiter *waiter = container_of(parked, struct waiter, parked);
 
-    if (waiter->state == WAIT_QUEUED && !wait_leaves_later(waiter)) {
+    if (waiter->state == WAIT_QUEUED && !wait_leaves_later(waiter))
         wait_leave(waiter, WAIT_RETURNING);
-    }
 }
 
 enum step wait_begin(struct waiter *waiter, struct http_request *req)
@@ -599,9 +572,8 @@ struct waiter *wait_new(struct worker *worker, const struct wait_kind *kind,
     size_t len = request->name.len + request->lease_id.len + request->hold.len + request->extra.len;
     struct waiter *waiter;
 
-    if (!inbox_is_open(inbox)) {
+    if (!inbox_is_open(inbox))
         return NULL;
-    }
     waiter = must_have(calloc(1, sizeof(*waiter) + len));
     waiter->place.notify = wait_notified;
     waiter->alarm.rings = wait_late;
@@ -617,9 +589,8 @@ struct waiter *wait_new(struct worker *worker, const struct wait_kind *kind,
     waiter->extra_len = (uint32_t)request->extra.len;
     len = 0;
     for (unsigned i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        if (texts[i].len > 0) {
+        if (texts[i].len > 0)
             memcpy(waiter->texts + len, texts[i].at, texts[i].len);
-        }
         len += texts[i].len;
     }
     inbox_enter(inbox, &waiter->place);
@@ -641,9 +612,8 @@ static enum step give_back_done(struct store_call *call, enum store_outcome outc
     struct give_back *back = container_of(call, struct give_back, lease.record.store);
 
     if (member_problem(&back->lease.record, outcome, reply) == PROBLEM_NONE &&
-        bytes_are(store_reply_text(reply, 2), "more")) {
+        bytes_are(store_reply_text(reply, 2), "more"))
         handoff_more(lease_worker_from(back->worker)->handoff, back->lease.name);
-    }
     free(back);
     return ANSWERED;
 }
@@ -665,9 +635,8 @@ static void give_back(struct worker *worker, struct bytes name, const struct sto
                    bytes_of_number(back->keep, store_reply_integer(reply, WAIT_HANDED_KEEP)));
     back->lease.record.store.done = give_back_done;
     if (member_run(&lease_worker_from(worker)->record.line, &back->lease.record, back->lease.stripe_number,
-                   &script_leave, LEASE_KEYS, LEASE_KEYS + 7, back->lease.argv) != PROBLEM_NONE) {
+                   &script_leave, LEASE_KEYS, LEASE_KEYS + 7, back->lease.argv) != PROBLEM_NONE)
         free(back);
-    }
 }
 
 /* While a call of it is under way, that will say the same. */

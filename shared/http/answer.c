@@ -30,13 +30,11 @@ static const char *read_status_line(struct answer *answer, struct bytes line)
     int64_t status;
 
     if (line.len < at + 5 || memcmp(line.at, version, at) != 0 ||
-        (line.at[at] != '0' && line.at[at] != '1') || line.at[at + 1] != ' ') {
+        (line.at[at] != '0' && line.at[at] != '1') || line.at[at + 1] != ' ')
         return "its answer does not begin with HTTP/1.1 or HTTP/1.0 and a status";
-    }
     status = bytes_number((struct bytes){line.at + at + 2, 3}, 3);
-    if (status < 100 || status > 599 || (line.len > at + 5 && line.at[at + 5] != ' ')) {
+    if (status < 100 || status > 599 || (line.len > at + 5 && line.at[at + 5] != ' '))
         return "the status of its answer is not a number from 100 to 599";
-    }
     answer->minor = (unsigned)(line.at[at] - '0');
     answer->status = (unsigned)status;
     answer->place = ANSWER_AT_FIELD;
@@ -50,15 +48,12 @@ static const char *read_field_line(struct answer *answer, struct bytes line)
     struct bytes name = {line.at, colon != NULL ? (size_t)(colon - line.at) : 0};
     struct bytes value;
 
-    if (answer->field_count == ANSWER_FIELDS_MAX) {
+    if (answer->field_count == ANSWER_FIELDS_MAX)
         return "its answer has too many fields";
-    }
-    if (line.at[0] == ' ' || line.at[0] == '\t') {
+    if (line.at[0] == ' ' || line.at[0] == '\t')
         return "its answer has a folded line";
-    }
-    if (name.len == 0 || !ascii_is_word(name, BYTES("!#$%&'*+-.^_`|~"))) {
+    if (name.len == 0 || !ascii_is_word(name, BYTES("!#$%&'*+-.^_`|~")))
         return "its answer has a line that is not a name directly followed by a colon";
-    }
     value = bytes_trim((struct bytes){colon + 1, line.len - name.len - 1});
     field->name = (uint16_t)(name.at - answer->text);
     field->name_len = (uint16_t)name.len;
@@ -74,18 +69,15 @@ static const char *read_chunk_line(struct answer *answer, struct bytes line)
     size_t digits = 0, at;
 
     for (; digits < line.len && ascii_hex_value(line.at[digits]) >= 0; digits++) {
-        if (digits == CHUNK_DIGITS_MAX) {
+        if (digits == CHUNK_DIGITS_MAX)
             return "the size of a chunk of its answer has too many digits";
-        }
         size = size * 16 + ascii_hex_value(line.at[digits]);
     }
     at = digits;
-    while (at < line.len && (line.at[at] == ' ' || line.at[at] == '\t')) {
+    while (at < line.len && (line.at[at] == ' ' || line.at[at] == '\t'))
         at++;
-    }
-    if (digits == 0 || (digits < line.len && (at == line.len || line.at[at] != ';'))) {
+    if (digits == 0 || (digits < line.len && (at == line.len || line.at[at] != ';')))
         return "the size of a chunk of its answer is not a hexadecimal number";
-    }
     answer->left = size;
     answer->place = size > 0 ? ANSWER_AT_CHUNK : ANSWER_AT_TRAILER;
     answer->field_count = 0; /* the trailer's, now */
@@ -107,9 +99,8 @@ static void keep_alive_read(struct framing *framing, struct bytes value)
             int64_t seconds = bytes_number((struct bytes){member.at + len, member.len - len},
                                            KEEP_DIGITS_MAX);
 
-            if (seconds >= 0 && seconds * 500 < framing->keep_ms) {
+            if (seconds >= 0 && seconds * 500 < framing->keep_ms)
                 framing->keep_ms = (unsigned)(seconds * 500);
-            }
         }
     }
 }
@@ -128,9 +119,8 @@ static const char *framing_read(const struct answer *answer, struct framing *fra
             framing->length = bytes_number(value, LENGTH_DIGITS_MAX);
         } else if (bytes_equal_nocase(name, BYTES("Transfer-Encoding"))) {
             framing->codings++;
-            if (!bytes_equal_nocase(value, BYTES("chunked"))) {
+            if (!bytes_equal_nocase(value, BYTES("chunked")))
                 return "its answer has a Transfer-Encoding other than chunked";
-            }
         } else if (bytes_equal_nocase(name, BYTES("Connection"))) {
             framing->closes = framing->closes || bytes_list_has(value, BYTES("close"));
             framing->keeps_alive = framing->keeps_alive || bytes_list_has(value, BYTES("keep-alive"));
@@ -138,26 +128,21 @@ static const char *framing_read(const struct answer *answer, struct framing *fra
             keep_alive_read(framing, value);
         }
     }
-    if (framing->lengths + framing->codings > 1) {
+    if (framing->lengths + framing->codings > 1)
         return "its answer has more than one Content-Length or Transfer-Encoding";
-    }
-    if (framing->codings > 0 && answer->minor == 0) {
+    if (framing->codings > 0 && answer->minor == 0)
         return "its answer has a Transfer-Encoding in HTTP/1.0";
-    }
     return framing->length >= 0 ? NULL : "the Content-Length of its answer is not a number";
 }
 
 static const char *interim_end(struct answer *answer, const struct framing *framing)
 {
-    if (answer->status == 101) {
+    if (answer->status == 101)
         return "it changes to a protocol that nobody asked for";
-    }
-    if (framing->codings > 0 || framing->length > 0) {
+    if (framing->codings > 0 || framing->length > 0)
         return "its answer has a body behind a head that can have none";
-    }
-    if (++answer->interim > ANSWER_INTERIM_MAX) {
+    if (++answer->interim > ANSWER_INTERIM_MAX)
         return "its answer has too many heads";
-    }
     answer->place = ANSWER_AT_STATUS;
     return NULL;
 }
@@ -168,21 +153,18 @@ static const char *answer_frame(struct answer *answer)
     const char *why = framing_read(answer, &framing);
     bool keeps = !framing.closes && (answer->minor == 1 || framing.keeps_alive);
 
-    if (why != NULL) {
+    if (why != NULL)
         return why;
-    }
-    if (answer->status < 200) {
+    if (answer->status < 200)
         return interim_end(answer, &framing);
-    }
     answer->keep_ms = keeps ? framing.keep_ms : 0;
     if (answer->to == ANSWER_TO_HEAD) {
         answer->length = framing.lengths > 0 ? framing.length : -1;
         answer->place = ANSWER_AT_END;
     } else if (answer->status == 204 || answer->status == 304) {
         answer->place = ANSWER_AT_END;
-        if (answer->status == 204 && (framing.codings > 0 || framing.length > 0)) {
+        if (answer->status == 204 && (framing.codings > 0 || framing.length > 0))
             answer->keep_ms = 0;
-        }
     } else if (framing.codings > 0) {
         answer->length = -1;
         answer->place = ANSWER_AT_CHUNK_LINE;
@@ -222,9 +204,8 @@ void answer_init(struct answer *answer, enum answer_to to)
 
 void answer_done(struct answer *answer)
 {
-    if (answer->text != answer->near) {
+    if (answer->text != answer->near)
         free(answer->text);
-    }
     answer->text = answer->near;
 }
 
@@ -234,13 +215,11 @@ void answer_take(struct answer *answer, struct bytes *in, size_t len)
     in->at += len;
     in->len -= len;
     answer->piece = (struct bytes){NULL, 0};
-    if (answer->place == ANSWER_AT_CLOSE) {
+    if (answer->place == ANSWER_AT_CLOSE)
         return;
-    }
     answer->left -= (int64_t)len;
-    if (answer->left == 0) {
+    if (answer->left == 0)
         answer->place = answer->place == ANSWER_AT_CHUNK ? ANSWER_AT_CHUNK_END : ANSWER_AT_END;
-    }
 }
 
 static enum answer_event fault(struct answer *answer, const char *why)
@@ -312,9 +291,8 @@ static bool text_add(struct answer *answer, const char *at, size_t len)
     if (answer->text == answer->near && answer->len + len > sizeof(answer->near)) {
         char *text = malloc(ANSWER_HEAD_MAX);
 
-        if (text == NULL) {
+        if (text == NULL)
             return false;
-        }
         memcpy(text, answer->near, answer->len);
         answer->text = text;
     }
@@ -334,12 +312,10 @@ static enum line line_gather(struct answer *answer, struct bytes *in)
     size_t room = text_limit(answer) - answer->len, len = 0;
     bool end = answer->after_cr;
 
-    if (in->len == 0) {
+    if (in->len == 0)
         return LINE_OPEN;
-    }
-    while (!end && len < in->len && len < room && ascii_is_field_char(in->at[len])) {
+    while (!end && len < in->len && len < room && ascii_is_field_char(in->at[len]))
         len++;
-    }
     if (!end && len < in->len && len < room && in->at[len] == '\r') {
         answer->after_cr = end = true;
         len++;
@@ -348,17 +324,14 @@ static enum line line_gather(struct answer *answer, struct bytes *in)
         answer->after_cr = false;
         len++;
     }
-    if (!text_add(answer, in->at, len)) {
+    if (!text_add(answer, in->at, len))
         return line_bad(answer, "there is no memory for the head of its answer");
-    }
     in->at += len;
     in->len -= len;
-    if (end && !answer->after_cr) {
+    if (end && !answer->after_cr)
         return LINE_WHOLE;
-    }
-    if (in->len == 0) {
+    if (in->len == 0)
         return LINE_OPEN;
-    }
     return line_bad(answer, len == room ? too_long(answer)
                             : end       ? "its answer has a carriage return that ends no line"
                                         : "its answer has a control character in it");
@@ -368,9 +341,8 @@ static enum answer_event head_end(struct answer *answer)
 {
     const char *why = answer_frame(answer);
 
-    if (why != NULL) {
+    if (why != NULL)
         return fault(answer, why);
-    }
     if (answer->place == ANSWER_AT_STATUS) {
         answer->field_count = 0;
         text_clear(answer);
@@ -390,19 +362,17 @@ static enum answer_event line_understand(struct answer *answer)
     switch (place) {
     case ANSWER_AT_STATUS: why = read_status_line(answer, line); break;
     case ANSWER_AT_FIELD:
-        if (line.len == 0) {
+        if (line.len == 0)
             return head_end(answer);
-        }
         why = read_field_line(answer, line);
         break;
     case ANSWER_AT_CHUNK_LINE: why = read_chunk_line(answer, line); break;
     case ANSWER_AT_CHUNK_END: answer->place = ANSWER_AT_CHUNK_LINE; break;
     case ANSWER_AT_TRAILER:
-        if (line.len == 0) {
+        if (line.len == 0)
             answer->place = ANSWER_AT_END;
-        } else {
+        else
             why = read_field_line(answer, line);
-        }
         break;
     case ANSWER_AT_LENGTH:
     case ANSWER_AT_CLOSE:
@@ -410,9 +380,8 @@ static enum answer_event line_understand(struct answer *answer)
     case ANSWER_AT_END:
     case ANSWER_AT_FAULT: why = "its answer is not at a line"; break; /* it is, by answer_next() */
     }
-    if (place == ANSWER_AT_CHUNK_LINE || place == ANSWER_AT_CHUNK_END) {
+    if (place == ANSWER_AT_CHUNK_LINE || place == ANSWER_AT_CHUNK_END)
         text_clear(answer);
-    }
     return why != NULL ? fault(answer, why) : ANSWER_MORE;
 }
 
@@ -438,17 +407,15 @@ enum answer_event answer_next(struct answer *answer, struct bytes *in)
             case LINE_BAD: return ANSWER_MALFORMED;
             case LINE_WHOLE: event = line_understand(answer);
             }
-            if (event != ANSWER_MORE) {
+            if (event != ANSWER_MORE)
                 return event;
-            }
             break;
         case ANSWER_AT_LENGTH:
         case ANSWER_AT_CHUNK:
         case ANSWER_AT_CLOSE:
             answer->piece = *in;
-            if (answer->place != ANSWER_AT_CLOSE && (int64_t)in->len > answer->left) {
+            if (answer->place != ANSWER_AT_CLOSE && (int64_t)in->len > answer->left)
                 answer->piece.len = (size_t)answer->left;
-            }
             return in->len > 0 ? ANSWER_PIECE : ANSWER_MORE;
         case ANSWER_AT_END: return ANSWER_WHOLE;
         case ANSWER_AT_FAULT: return ANSWER_MALFORMED;

@@ -47,9 +47,8 @@ static void rest_set(struct http_request *req, enum http_rest_state rest)
 static void rest_break(struct http_request *req)
 {
     rest_set(req, REST_BROKEN);
-    if (req->rest.reader != NULL) {
+    if (req->rest.reader != NULL)
         http_deferred_add(req->server, &req->rest.deferred);
-    }
 }
 
 bool http_body_is_broken(const struct http_request *req)
@@ -114,9 +113,8 @@ static enum MHD_Result body_reader_show(struct http_request *req, struct bytes p
         taken = req->rest.reader->piece(req->rest.reader, piece);
         req->in_handler = false;
     }
-    if (req->state == STATE_ANSWERED) {
+    if (req->state == STATE_ANSWERED)
         return http_reply_queue(req);
-    }
     assert(taken <= piece.len);
     if (taken == piece.len) {
         body_reader_time(req);
@@ -124,9 +122,8 @@ static enum MHD_Result body_reader_show(struct http_request *req, struct bytes p
     }
     rest_set(req, REST_FULL);
     body_reader_keep(req, (struct bytes){piece.at + taken, piece.len - taken});
-    if (req->rest.again) {
+    if (req->rest.again)
         http_deferred_add(req->server, &req->rest.deferred);
-    }
     return MHD_YES;
 }
 
@@ -138,9 +135,8 @@ static void body_reader_show_kept(struct http_request *req)
 
     req->rest.again = false;
     taken = req->rest.reader->piece(req->rest.reader, (struct bytes){unshown->at, unshown->len});
-    if (req->state != STATE_RUNNING) {
+    if (req->state != STATE_RUNNING)
         return;
-    }
     assert(taken <= unshown->len);
     if (taken < unshown->len) {
         memmove(unshown->at, unshown->at + taken, unshown->len - taken);
@@ -176,9 +172,8 @@ enum MHD_Result http_body_reader_begin(struct http_request *req, struct bytes pi
 
 enum MHD_Result http_body_reader_held(struct http_request *req, struct bytes piece)
 {
-    if (req->rest.state == REST_READING) {
+    if (req->rest.state == REST_READING)
         return body_reader_show(req, piece);
-    }
     body_reader_keep(req, piece);
     return MHD_YES;
 }
@@ -188,9 +183,8 @@ static enum MHD_Result body_reader_end(struct http_request *req)
     struct http_conn *conn = req->conn;
     struct http_body_reader *body_reader = req->rest.reader;
 
-    if (req->rest.state != REST_READING) {
+    if (req->rest.state != REST_READING)
         return MHD_NO; /* broken, just before it would have been whole */
-    }
     rest_set(req, REST_NONE);
     http_clock_set(req->server, &conn->deadline, PHASE_NONE);
     http_body_reader_leave(req);
@@ -203,12 +197,10 @@ static enum MHD_Result body_reader_end(struct http_request *req)
 enum MHD_Result http_body_reader_enter(struct http_request *req, struct bytes piece)
 {
     req->server->runs.moved++;
-    if (piece.len == 0) {
+    if (piece.len == 0)
         return body_reader_end(req);
-    }
-    if (req->rest.state == REST_BROKEN || req->rest.state == REST_SILENT) {
+    if (req->rest.state == REST_BROKEN || req->rest.state == REST_SILENT)
         return MHD_YES;
-    }
     req->rest.received += piece.len;
     return http_body_reader_held(req, piece);
 }
@@ -221,18 +213,16 @@ static bool body_reader_is_lost(const struct http_request *req)
     struct pollfd end = {.fd = req->conn->fd};
     int waiting = 0;
 
-    if (poll(&end, 1, 0) > 0) {
+    if (poll(&end, 1, 0) > 0)
         return true; /* reset, or both sides are closed */
-    }
     return req->head.length == LENGTH_ANNOUNCED && ioctl(req->conn->fd, FIONREAD, &waiting) == 0 &&
            (uint64_t)waiting + req->conn->unread.len < req->head.announced - req->rest.received;
 }
 
 void http_body_reader_disconnected(struct http_request *req)
 {
-    if (req->suspended && req->rest.state != REST_BROKEN && body_reader_is_lost(req)) {
+    if (req->suspended && req->rest.state != REST_BROKEN && body_reader_is_lost(req))
         rest_break(req);
-    }
 }
 
 void http_body_reader_silent(struct http_request *req)
@@ -244,9 +234,8 @@ void http_body_reader_silent(struct http_request *req)
 
 void http_body_reader_closed(struct http_request *req)
 {
-    if (req->rest.state != REST_NONE && req->rest.state != REST_BROKEN) {
+    if (req->rest.state != REST_NONE && req->rest.state != REST_BROKEN)
         rest_break(req);
-    }
 }
 
 /* -- what the owner does */
@@ -275,7 +264,6 @@ void http_body_reader_more(struct http_body_reader *body_reader)
     struct http_request *req = body_reader->req;
 
     req->rest.again = true;
-    if (req->rest.state == REST_FULL) {
+    if (req->rest.state == REST_FULL)
         http_deferred_add(req->server, &req->rest.deferred);
-    }
 }

@@ -39,9 +39,8 @@ static socklen_t address_read(const char *text, union socket_address *address)
     int64_t port = colon != NULL ? bytes_number(bytes_of(colon + 1), PORT_DIGITS_MAX) : -1;
 
     memset(address, 0, sizeof(*address));
-    if (port < 0 || port > PORT_MAX || len == 0 || len > HOST_MAX) {
+    if (port < 0 || port > PORT_MAX || len == 0 || len > HOST_MAX)
         return 0;
-    }
     if (text[0] == '[' && text[len - 1] == ']') {
         memcpy(host, text + 1, len - 2);
         address->v6.sin6_family = AF_INET6;
@@ -58,12 +57,10 @@ bool http_address_is_loopback(const char *text)
 {
     union socket_address address;
 
-    if (address_read(text, &address) == 0) {
+    if (address_read(text, &address) == 0)
         return false;
-    }
-    if (address.any.sa_family == AF_INET) {
+    if (address.any.sa_family == AF_INET)
         return ntohl(address.v4.sin_addr.s_addr) >> 24 == 127;
-    }
     return IN6_IS_ADDR_LOOPBACK(&address.v6.sin6_addr) ||
            (IN6_IS_ADDR_V4MAPPED(&address.v6.sin6_addr) && address.v6.sin6_addr.s6_addr[12] == 127);
 }
@@ -179,9 +176,8 @@ bool http_address_is_free(const char *text, const char **why)
     unsigned port = 0;
     int fd = listen_on(text, 0, &port, why);
 
-    if (fd >= 0) {
+    if (fd >= 0)
         close(fd);
-    }
     return fd >= 0;
 }
 
@@ -229,19 +225,17 @@ struct in6_addr http_peer_address(const struct sockaddr *address)
 {
     struct in6_addr found = IN6ADDR_ANY_INIT;
 
-    if (address->sa_family == AF_INET6) {
+    if (address->sa_family == AF_INET6)
         found = ((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
-    } else if (address->sa_family == AF_INET) {
+    else if (address->sa_family == AF_INET)
         found = address_mapped(&((const struct sockaddr_in *)(const void *)address)->sin_addr);
-    }
     return found;
 }
 
 const char *http_peer_text(const struct in6_addr *address, char text[HTTP_ADDRESS_SIZE])
 {
-    if (IN6_IS_ADDR_UNSPECIFIED(address)) {
+    if (IN6_IS_ADDR_UNSPECIFIED(address))
         return "";
-    }
     return IN6_IS_ADDR_V4MAPPED(address) /* one that came to [::] by IPv4 is shown as such, too */
                ? inet_ntop(AF_INET, &address->s6_addr[12], text, HTTP_ADDRESS_SIZE)
                : inet_ntop(AF_INET6, address, text, HTTP_ADDRESS_SIZE);
@@ -265,18 +259,14 @@ static bool client_read(struct bytes text, struct in6_addr *address)
     const char *end = memchr(text.at, text.len > 0 && text.at[0] == '[' ? ']' : ':', text.len);
 
     if (end != NULL && text.at[0] != '[' &&
-        memchr(end + 1, ':', text.len - (size_t)(end + 1 - text.at)) != NULL) {
+        memchr(end + 1, ':', text.len - (size_t)(end + 1 - text.at)) != NULL)
         end = NULL; /* an address of IPv6 */
-    }
-    if (end != NULL) {
+    if (end != NULL)
         text.len = (size_t)(end - text.at);
-    }
-    if (text.len > 0 && text.at[0] == '[') {
+    if (text.len > 0 && text.at[0] == '[')
         text = (struct bytes){text.at + 1, text.len - 1};
-    }
-    if (text.len >= sizeof(host)) {
+    if (text.len >= sizeof(host))
         return false;
-    }
     memcpy(host, text.at, text.len);
     host[text.len] = '\0';
     return address_parse(host, address);
@@ -288,9 +278,8 @@ static bool network_read(struct bytes text, struct network *network)
     bool is_v4 = memchr(host.at, ':', host.len) == NULL;
     int64_t most = is_v4 ? 32 : 128, bits = text.at != NULL ? bytes_number(text, 3) : most;
 
-    if (bits < 0 || bits > most) {
+    if (bits < 0 || bits > most)
         return false;
-    }
     network->bits = (unsigned)bits + (is_v4 ? MAPPED_BITS : 0);
     return client_read(host, &network->address);
 }
@@ -305,11 +294,9 @@ static bool network_has(const struct network *network, const struct in6_addr *ad
 
 bool http_peers_trust(const struct http_peers *peers, const struct in6_addr *address)
 {
-    for (unsigned i = 0; i < peers->trusted_count; i++) {
-        if (network_has(&peers->trusted[i], address)) {
+    for (unsigned i = 0; i < peers->trusted_count; i++)
+        if (network_has(&peers->trusted[i], address))
             return true;
-        }
-    }
     return false;
 }
 
@@ -319,9 +306,8 @@ struct http_peers *http_peers_new(unsigned per_address, const char *trusted, con
 
     memset(peers, 0, sizeof(*peers));
     peers->per_address = per_address;
-    if (getentropy(peers->secret, sizeof(peers->secret)) != 0) {
+    if (getentropy(peers->secret, sizeof(peers->secret)) != 0)
         abort();
-    }
     for (struct bytes left = bytes_of(trusted); left.len > 0;) {
         struct bytes one = bytes_cut(&left, ',');
 
@@ -353,15 +339,13 @@ static struct http_peer **peer_place(struct http_peers *peers, struct in6_addr *
     uint64_t halves[2];
     struct http_peer **at;
 
-    if (!IN6_IS_ADDR_V4MAPPED(key)) {
+    if (!IN6_IS_ADDR_V4MAPPED(key))
         memset(&key->s6_addr[8], 0, 8);
-    }
     memcpy(halves, key, sizeof(halves));
     at = &peers->buckets[(halves[0] * (peers->secret[0] | 1) + halves[1] * (peers->secret[1] | 1)) >>
                          (64 - BUCKET_BITS)];
-    while (*at != NULL && memcmp(&(*at)->key, key, sizeof(*key)) != 0) {
+    while (*at != NULL && memcmp(&(*at)->key, key, sizeof(*key)) != 0)
         at = &(*at)->next;
-    }
     return at;
 }
 
@@ -417,13 +401,11 @@ static bool forwarded_last(const struct http_request *req, struct in6_addr *addr
 
     for (unsigned i = 0; i < http_field_count(req); i++) {
         http_field_at(req, i, &name, &value);
-        if (bytes_equal_nocase(name, BYTES("X-Forwarded-For"))) {
+        if (bytes_equal_nocase(name, BYTES("X-Forwarded-For")))
             last = value;
-        }
     }
-    for (struct bytes left = last; left.at != NULL;) {
+    for (struct bytes left = last; left.at != NULL;)
         last = bytes_cut(&left, ',');
-    }
     last = bytes_trim(last);
     return last.len > 0 && client_read(last, address);
 }
@@ -433,16 +415,14 @@ bool http_peer_forwarded(struct http_request *req)
     struct http_conn *conn = req->conn;
     struct http_peers *peers = req->server->options.peers;
 
-    if (conn->client == NULL) {
+    if (conn->client == NULL)
         return true;
-    }
     if (!forwarded_last(req, conn->client)) {
         *conn->client = in6addr_any; /* the proxy itself asks */
         return true;
     }
-    if (http_peers_full(peers, conn->client)) {
+    if (http_peers_full(peers, conn->client))
         return false;
-    }
     conn->peer = http_peer_enter(peers, conn->client);
     return true;
 }

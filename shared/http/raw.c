@@ -48,9 +48,8 @@ static void linger_ready(struct loop_watch *watch, int events)
     ssize_t got = recv(linger->fd, dropped, sizeof(dropped), MSG_DONTWAIT);
 
     (void)events;
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return; /* libmicrohttpd has read it in this very turn */
-    }
     if (got <= 0 || (size_t)got >= linger->left) {
         http_linger_end(&linger->deadline);
         return;
@@ -64,9 +63,8 @@ void http_linger_begin(struct http_conn *conn)
     struct http_linger *linger;
     int fd = server->lingering < LINGER_CONNECTIONS ? fcntl(conn->fd, F_DUPFD_CLOEXEC, 0) : -1;
 
-    if (fd < 0) {
+    if (fd < 0)
         return;
-    }
     linger = must_have(malloc(sizeof(*linger)));
     *linger = (struct http_linger){.server = server, .fd = fd, .left = LINGER_BYTES};
     server->lingering++;
@@ -107,11 +105,9 @@ void http_raw_head(const struct http_request *req, unsigned status, int64_t leng
     const char *name, *value;
 
     head_line(out, status);
-    for (unsigned i = 0; http_reply_at(req, i, &name, &value); i++) {
-        if (name != NULL) {
+    for (unsigned i = 0; http_reply_at(req, i, &name, &value); i++)
+        if (name != NULL)
             head_field(out, name, value);
-        }
-    }
     if (length >= 0 && status != MHD_HTTP_NO_CONTENT) {
         json_out_append(out, BYTES("Content-Length: "));
         json_out_append_int(out, length);
@@ -145,9 +141,8 @@ static void raw_write(struct http_request *req, enum problem problem, const char
     http_problem_write(req, problem, detail);
     raw_send(req, req->reply.status, req->conn->fd);
     http_state_set(req, STATE_ABORTED);
-    if (owner != NULL && owner->ended != NULL) {
+    if (owner != NULL && owner->ended != NULL)
         owner->ended(owner, req, req->reply.status, 0);
-    }
 }
 
 void http_raw_say(const struct http_request *req, enum problem problem)
@@ -184,9 +179,8 @@ void http_raw_timeout(struct http_conn *conn)
      * its next request. */
     struct http_request *req = http_recv_cut(conn);
 
-    if (req != NULL && req->state <= STATE_BODY) {
+    if (req != NULL && req->state <= STATE_BODY)
         raw_write(req, PROBLEM_REQUEST_TIMEOUT, NULL);
-    }
     shutdown(conn->fd, SHUT_RDWR);
 }
 

@@ -38,9 +38,8 @@ static void unread_append(struct http_conn *conn, struct bytes more)
 
 static bool unread_add(struct http_conn *conn, struct bytes more)
 {
-    if (conn->server->body_memory + more.len > conn->server->options.body_memory_max) {
+    if (conn->server->body_memory + more.len > conn->server->options.body_memory_max)
         return false;
-    }
     unread_append(conn, more);
     return true;
 }
@@ -83,9 +82,8 @@ static size_t head_end(struct http_scan *scan, struct bytes text)
         bool is_crlf = len >= 2 && feed[-1] == '\r';
 
         scan->at = (uint32_t)end;
-        if (!is_crlf || (len == 2 && scan->line > 0)) {
+        if (!is_crlf || (len == 2 && scan->line > 0))
             return end;
-        }
         scan->line = (uint32_t)end;
     }
     scan->at = (uint32_t)text.len;
@@ -97,9 +95,8 @@ static size_t head_end(struct http_scan *scan, struct bytes text)
 /* With a NUL behind it, which is neither a token's nor a value's: who reads ends there. */
 static void head_copy(struct http_request *req, struct bytes text)
 {
-    if (text.len >= sizeof(req->inline_bytes)) {
+    if (text.len >= sizeof(req->inline_bytes))
         req->head.text = must_have(malloc(text.len + 1));
-    }
     memcpy(req->head.text, text.at, text.len);
     req->head.text[text.len] = '\0';
     req->head.len = text.len;
@@ -124,24 +121,19 @@ static bool is_visible(struct bytes text)
     char byte;
 
     for (size_t i = 0; i < text.len; i++) {
-        if (text.at[i] <= 0x20 || text.at[i] >= 0x7f || text.at[i] == '#') {
+        if (text.at[i] <= 0x20 || text.at[i] >= 0x7f || text.at[i] == '#')
             return false;
-        }
-        if (text.at[i] == '%' &&
-            ascii_percent_decode((struct bytes){text.at + i, text.len - i}, &byte) == 0) {
+        if (text.at[i] == '%' && ascii_percent_decode((struct bytes){text.at + i, text.len - i}, &byte) == 0)
             return false;
-        }
     }
     return true;
 }
 
 static bool is_host(struct bytes text)
 {
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.at[i] <= 0x20 || text.at[i] >= 0x7f || strchr("/?#@\\\"<>^`{|}", text.at[i]) != NULL) {
+    for (size_t i = 0; i < text.len; i++)
+        if (text.at[i] <= 0x20 || text.at[i] >= 0x7f || strchr("/?#@\\\"<>^`{|}", text.at[i]) != NULL)
             return false;
-        }
-    }
     return true;
 }
 
@@ -175,12 +167,10 @@ const struct http_field *http_field_find(const struct http_request *req, const c
 /* Whether one of its lists has it. */
 static bool connection_has(const struct http_request *req, struct bytes option)
 {
-    for (unsigned i = 0; i < req->head.field_count; i++) {
+    for (unsigned i = 0; i < req->head.field_count; i++)
         if (field_is(req, &req->fields[i], BYTES("Connection")) &&
-            bytes_list_has(http_field_value(req, &req->fields[i]), option)) {
+            bytes_list_has(http_field_value(req, &req->fields[i]), option))
             return true;
-        }
-    }
     return false;
 }
 
@@ -189,29 +179,22 @@ static const char *field_read(struct http_request *req, const char **line)
     struct http_field *field = &req->fields[req->head.field_count++];
     const char *name = *line, *at = name, *value;
 
-    while (ascii_is_token_char(*at)) {
+    while (ascii_is_token_char(*at))
         at++;
-    }
-    if (is_space(*name)) {
+    if (is_space(*name))
         return "A header line is folded.";
-    }
-    if (at == name || *at != ':') {
+    if (at == name || *at != ':')
         return "The name of a header must be a token, directly followed by the colon.";
-    }
     field->name = (struct http_span){(uint16_t)(name - req->head.text), (uint16_t)(at - name)};
-    for (at++; is_space(*at);) {
+    for (at++; is_space(*at);)
         at++;
-    }
-    for (value = at; ascii_is_field_char(*at);) {
+    for (value = at; ascii_is_field_char(*at);)
         at++;
-    }
-    if (at[0] != '\r' || at[1] != '\n') {
+    if (at[0] != '\r' || at[1] != '\n')
         return "A header line has a control character in it, or ends without CR LF.";
-    }
     *line = at + 2;
-    while (at > value && is_space(at[-1])) {
+    while (at > value && is_space(at[-1]))
         at--;
-    }
     field->value = (struct http_span){(uint16_t)(value - req->head.text), (uint16_t)(at - value)};
     return NULL;
 }
@@ -226,21 +209,17 @@ static const struct {
 
 static enum http_method method_of(struct bytes text)
 {
-    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
-        if (bytes_are(text, methods[i].text)) {
+    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
+        if (bytes_are(text, methods[i].text))
             return methods[i].method;
-        }
-    }
     return HTTP_OTHER;
 }
 
 struct bytes http_method_text(const struct http_request *req)
 {
-    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
-        if (methods[i].method == req->method) {
+    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
+        if (methods[i].method == req->method)
             return bytes_of(methods[i].text);
-        }
-    }
     return (struct bytes){req->method_text, req->head.method_len};
 }
 
@@ -251,12 +230,10 @@ static void absolute_form_split(struct http_request *req)
     struct bytes target = req->head.path;
     size_t at = scheme.len;
 
-    if (target.len <= scheme.len || strncasecmp(target.at, scheme.at, scheme.len) != 0) {
+    if (target.len <= scheme.len || strncasecmp(target.at, scheme.at, scheme.len) != 0)
         return;
-    }
-    while (at < target.len && target.at[at] != '/' && target.at[at] != '?') {
+    while (at < target.len && target.at[at] != '/' && target.at[at] != '?')
         at++;
-    }
     req->head.authority = (struct bytes){target.at + scheme.len, at - scheme.len};
     req->head.path = (struct bytes){target.at + at, target.len - at};
     if (at == target.len || target.at[at] == '?') { /* an empty path is "/", and one stands in front */
@@ -273,18 +250,16 @@ static const char *line_read(struct http_request *req, struct bytes line)
     const char *query;
 
     req->head.path = target; /* for the log, if it is wrong */
-    if (method.len == 0 || method.len > METHOD_MAX || !ascii_is_word(method, BYTES("!#$%&'*+-.^_`|~"))) {
+    if (method.len == 0 || method.len > METHOD_MAX || !ascii_is_word(method, BYTES("!#$%&'*+-.^_`|~")))
         return "The method must be a token of at most 32 characters.";
-    }
     req->method = method_of(method);
     req->head.is_1_0 = bytes_are(line, "HTTP/1.0\r");
     if (!req->head.is_1_0 && !bytes_are(line, "HTTP/1.1\r")) {
         return "The request line is a method, a target and HTTP/1.1 or HTTP/1.0, with one space between "
                "them, and CR LF.";
     }
-    if (bytes_are(method, "CONNECT")) {
+    if (bytes_are(method, "CONNECT"))
         return "This is not a proxy: CONNECT is not taken.";
-    }
     absolute_form_split(req);
     if (req->head.path.len == 0 || req->head.path.at[0] != '/' || !is_visible(req->head.path) ||
         !is_visible(req->head.query)) {
@@ -314,28 +289,23 @@ static const char *length_check(struct http_request *req)
     struct bytes text = {NULL, 0};
     int64_t announced;
 
-    if (lengths > 1 || codings > 1 || (lengths > 0 && codings > 0)) {
+    if (lengths > 1 || codings > 1 || (lengths > 0 && codings > 0))
         return "A request has one Content-Length or one Transfer-Encoding, not more.";
-    }
-    if (lengths + codings > 0) {
+    if (lengths + codings > 0)
         text = http_field_value(req, length != NULL ? length : coding);
-    }
-    if (text.at != NULL && is_space(text.at[text.len])) {
+    if (text.at != NULL && is_space(text.at[text.len]))
         return "White space behind a length or a coding: not everybody sees the same one then.";
-    }
     if (codings > 0) {
         req->head.length = LENGTH_CHUNKED;
         return bytes_equal_nocase(text, BYTES("chunked")) && !req->head.is_1_0
                    ? NULL
                    : "The only Transfer-Encoding that is understood is chunked, in HTTP/1.1.";
     }
-    if (lengths > 0 && (text.len == 0 || text.len > LENGTH_DIGITS_MAX)) {
+    if (lengths > 0 && (text.len == 0 || text.len > LENGTH_DIGITS_MAX))
         return "The Content-Length must be a decimal number of at most 18 digits.";
-    }
     announced = lengths > 0 ? bytes_number(text, LENGTH_DIGITS_MAX) : 0;
-    if (announced < 0) {
+    if (announced < 0)
         return "The Content-Length must be a decimal number.";
-    }
     req->head.announced = (uint64_t)announced;
     req->head.chunks.left = req->head.announced;
     req->head.length = req->head.announced > 0 ? LENGTH_ANNOUNCED : LENGTH_NONE;
@@ -347,15 +317,12 @@ static const char *host_check(struct http_request *req)
     unsigned hosts = 0;
     const struct http_field *host = http_field_find(req, "Host", &hosts);
 
-    if (hosts > 1 || (hosts == 0 && !req->head.is_1_0)) {
+    if (hosts > 1 || (hosts == 0 && !req->head.is_1_0))
         return "A request has exactly one Host header.";
-    }
-    if (host != NULL && !is_host(http_field_value(req, host))) {
+    if (host != NULL && !is_host(http_field_value(req, host)))
         return "The Host header is not a host.";
-    }
-    if (req->head.authority.at == NULL) {
+    if (req->head.authority.at == NULL)
         return NULL;
-    }
     struct bytes named = host != NULL ? http_field_value(req, host) : (struct bytes){NULL, 0};
     return named.len > 0 && bytes_equal_nocase(named, req->head.authority)
                ? NULL
@@ -372,9 +339,8 @@ static enum problem fields_read(struct http_request *req, const char *line, cons
             return PROBLEM_HEADER_TOO_LARGE;
         }
         *detail = field_read(req, &line);
-        if (*detail != NULL) {
+        if (*detail != NULL)
             return PROBLEM_INVALID_REQUEST;
-        }
     }
     return PROBLEM_NONE;
 }
@@ -389,17 +355,15 @@ static enum problem head_read(struct http_request *req, struct bytes text, const
 
     head_copy(req, (struct bytes){text.at + blank, text.len - blank});
     line = (struct bytes){req->head.text, req->head.len};
-    if (memchr(line.at, '\n', line.len) != NULL) {
+    if (memchr(line.at, '\n', line.len) != NULL)
         line.len = (size_t)((const char *)memchr(line.at, '\n', line.len) - line.at);
-    }
     *detail = line_read(req, line);
     if (req->head.len > req->server->options.head_max) {
         *detail = req->server->head_max_detail;
         return PROBLEM_HEADER_TOO_LARGE;
     }
-    if (*detail != NULL) {
+    if (*detail != NULL)
         return PROBLEM_INVALID_REQUEST;
-    }
     problem = fields_read(req, line.at + line.len + 1, detail);
     if (problem == PROBLEM_NONE) {
         *detail = length_check(req);
@@ -434,14 +398,12 @@ static size_t head_short(const struct http_request *req, char text[HEAD_SHORT_MA
         len = put(text, len, http_header(req, "Content-Length", NULL));
         len = put(text, len, BYTES("\r\n"));
     }
-    if (req->head.length != LENGTH_NONE && http_waits_for_continue(req)) {
+    if (req->head.length != LENGTH_NONE && http_waits_for_continue(req))
         len = put(text, len, BYTES("Expect:100-continue\r\n"));
-    }
-    if (connection_has(req, BYTES("close"))) {
+    if (connection_has(req, BYTES("close")))
         len = put(text, len, BYTES("Connection:close\r\n"));
-    } else if (req->head.is_1_0 && connection_has(req, BYTES("keep-alive"))) {
+    else if (req->head.is_1_0 && connection_has(req, BYTES("keep-alive")))
         len = put(text, len, BYTES("Connection:keep-alive\r\n"));
-    }
     return put(text, len, BYTES("\r\n"));
 }
 
@@ -463,9 +425,8 @@ static enum http_chunk_place size_next(struct http_chunks *chunks, char c)
         chunks->left = chunks->left * 16 + (uint64_t)digit;
         return ++chunks->digits <= CHUNK_DIGITS_MAX ? CHUNK_SIZE : CHUNK_WRONG;
     }
-    if (chunks->digits == 0) {
+    if (chunks->digits == 0)
         return CHUNK_WRONG;
-    }
     return c == '\r' ? CHUNK_SIZE_LF : c == ';' ? CHUNK_EXTENSION : CHUNK_WRONG;
 }
 
@@ -534,9 +495,8 @@ static ssize_t refuse(struct http_request *req, enum problem problem, const char
     if (req->state <= STATE_BODY) {
         (void)http_raw_refuse(req, problem, detail);
     } else {
-        if (req->rest.reader != NULL && req->rest.reader->keeps) {
+        if (req->rest.reader != NULL && req->rest.reader->keeps)
             http_raw_say(req, problem);
-        }
         http_linger_begin(req->conn);
     }
     errno = ECONNRESET;
@@ -557,28 +517,24 @@ static ssize_t body_read(struct http_conn *conn, char *block, size_t size)
     ssize_t got = (ssize_t)(conn->unread.len < size ? conn->unread.len : size);
     size_t len;
 
-    if (is_kept) {
+    if (is_kept)
         memcpy(block, conn->unread.at, (size_t)got);
-    } else {
+    else
         got = source_read(conn, block, size);
-    }
-    if (got <= 0) {
+    if (got <= 0)
         return got;
-    }
     if (req->head.length == LENGTH_CHUNKED) {
         len = chunks_feed(&req->head.chunks, (struct bytes){block, (size_t)got});
     } else {
         len = (size_t)got < req->head.chunks.left ? (size_t)got : (size_t)req->head.chunks.left;
         req->head.chunks.left -= len;
     }
-    if (req->head.chunks.place == CHUNK_WRONG) {
+    if (req->head.chunks.place == CHUNK_WRONG)
         return refuse(req, PROBLEM_INVALID_REQUEST, chunks_detail);
-    }
-    if (is_kept) {
+    if (is_kept)
         unread_drop(conn, len);
-    } else if (len < (size_t)got && !unread_add(conn, (struct bytes){block + len, (size_t)got - len})) {
+    else if (len < (size_t)got && !unread_add(conn, (struct bytes){block + len, (size_t)got - len}))
         return refuse(req, PROBLEM_OVERLOADED, NULL);
-    }
     return (ssize_t)len;
 }
 
@@ -589,9 +545,8 @@ static ssize_t body_receive(struct http_conn *conn, char *block, size_t size, si
 
     while (at < size && body_is_open(conn->req) && (at == 0 || conn->more || conn->unread.len > 0)) {
         got = body_read(conn, block + at, size - at);
-        if (got <= 0) {
+        if (got <= 0)
             break;
-        }
         at += (size_t)got;
     }
     return at > 0 && (got >= 0 || errno == EAGAIN) ? (ssize_t)at : got;
@@ -606,14 +561,12 @@ static ssize_t head_take(struct http_conn *conn, struct bytes text, size_t head_
     enum problem problem = head_read(req, (struct bytes){text.at, head_len}, &detail);
 
     conn->scan = (struct http_scan){0, 0};
-    if (problem != PROBLEM_NONE) {
+    if (problem != PROBLEM_NONE)
         return refuse(req, problem, detail);
-    }
-    if (conn->unread.len > 0) {
+    if (conn->unread.len > 0)
         unread_drop(conn, head_len);
-    } else if (rest.len > 0 && !unread_add(conn, rest)) {
+    else if (rest.len > 0 && !unread_add(conn, rest))
         return refuse(req, PROBLEM_OVERLOADED, NULL);
-    }
     assert(size >= HEAD_SHORT_MAX);
     return body_receive(conn, block, size, head_short(req, block));
 }
@@ -629,20 +582,16 @@ static ssize_t head_receive(struct http_conn *conn, char *block, size_t size)
         ssize_t got = source_read(conn, block, size);
         struct bytes came = {block, (size_t)got};
 
-        if (got <= 0) {
+        if (got <= 0)
             return got;
-        }
         len = unread->len == 0 ? head_end(&conn->scan, came) : 0;
-        if (len > 0) {
+        if (len > 0)
             return head_take(conn, came, len, block, size);
-        }
-        if (!unread_add(conn, came)) {
+        if (!unread_add(conn, came))
             return refuse(http_request_new(conn), PROBLEM_OVERLOADED, NULL);
-        }
         len = head_end(&conn->scan, (struct bytes){unread->at, unread->len});
-        if (len == 0 && unread->len > most) {
+        if (len == 0 && unread->len > most)
             len = unread->len;
-        }
         if (len == 0 && !conn->more) {
             errno = EAGAIN;
             return -1;
@@ -656,18 +605,14 @@ ssize_t http_recv(int fd, void *block, size_t len, int flags)
 {
     struct http_conn *conn = reading != NULL && fd < reading->fd_count ? reading->by_fd[fd] : NULL;
 
-    if (conn == NULL || conn->over) {
+    if (conn == NULL || conn->over)
         return recvfrom(fd, block, len, flags, NULL, NULL);
-    }
-    if (conn->req == NULL && conn->kept == NULL) {
+    if (conn->req == NULL && conn->kept == NULL)
         return head_receive(conn, block, len);
-    }
-    if (conn->req != NULL && conn->req->state == STATE_ABORTED) {
+    if (conn->req != NULL && conn->req->state == STATE_ABORTED)
         return 0;
-    }
-    if (conn->req != NULL && body_is_open(conn->req)) {
+    if (conn->req != NULL && body_is_open(conn->req))
         return body_receive(conn, block, len, 0);
-    }
     errno = EAGAIN; /* a resumed connection is read from in any state, and this is the next request's */
     return -1;
 }
@@ -697,9 +642,8 @@ struct http_request *http_recv_cut(struct http_conn *conn)
 {
     const char *detail;
 
-    if (conn->req == NULL && conn->scan.line > 2) {
+    if (conn->req == NULL && conn->scan.line > 2)
         (void)head_read(http_request_new(conn), (struct bytes){conn->unread.at, conn->unread.len}, &detail);
-    }
     return conn->req;
 }
 
@@ -713,9 +657,8 @@ void http_recv_watch(struct http_conn *conn)
         struct http_conn **more = must_have(malloc(size));
 
         memset(more, 0, size);
-        if (before > 0) {
+        if (before > 0)
             memcpy(more, server->by_fd, before);
-        }
         free(server->by_fd);
         server->by_fd = more;
         server->fd_count = count;

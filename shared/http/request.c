@@ -51,9 +51,8 @@ enum problem http_body_reserve(struct http_request *req, size_t size)
     struct http_server *server = req->server;
     size_t others = server->body_memory - req->body.reserved;
 
-    if (others > server->options.body_memory_max || size > server->options.body_memory_max - others) {
+    if (others > server->options.body_memory_max || size > server->options.body_memory_max - others)
         return PROBLEM_OVERLOADED;
-    }
     server->body_memory = others + size;
     req->body.reserved = size;
     return PROBLEM_NONE;
@@ -75,23 +74,19 @@ static enum problem body_room(struct http_request *req, size_t len)
         req->body.at = req->inline_bytes + req->head.len; /* body_size stays 0 */
         return PROBLEM_NONE;
     }
-    if (len <= req->body.size) {
+    if (len <= req->body.size)
         return PROBLEM_NONE;
-    }
-    while (size < len) {
+    while (size < len)
         size *= 2;
-    }
     if (req->head.length == LENGTH_ANNOUNCED || size > max) {
         size = req->head.length == LENGTH_ANNOUNCED && req->head.announced < max ? (size_t)req->head.announced
                                                                                  : max;
     }
-    if (http_body_reserve(req, size) != PROBLEM_NONE) {
+    if (http_body_reserve(req, size) != PROBLEM_NONE)
         return PROBLEM_OVERLOADED;
-    }
     body = realloc(req->body.at, size);
-    if (body == NULL) {
+    if (body == NULL)
         return PROBLEM_OVERLOADED;
-    }
     req->body.at = body;
     req->body.size = size;
     return PROBLEM_NONE;
@@ -114,12 +109,10 @@ static enum MHD_Result enter_body(struct http_request *req, struct bytes piece)
     } else if (req->route->body != HTTP_BODY_DROPPED) {
         problem = body_room(req, len);
     }
-    if (problem != PROBLEM_NONE) {
+    if (problem != PROBLEM_NONE)
         return http_raw_refuse(req, problem, detail);
-    }
-    if (req->route->body != HTTP_BODY_DROPPED) {
+    if (req->route->body != HTTP_BODY_DROPPED)
         memcpy(req->body.at + req->body.len, piece.at, piece.len);
-    }
     req->body.len = len;
     return MHD_YES;
 }
@@ -132,12 +125,10 @@ static enum MHD_Result enter_streamed(struct http_request *req, struct bytes pie
     struct bytes rest = {piece.at + held.len, piece.len - held.len};
 
     req->rest.received += piece.len;
-    if (held.len > 0 && enter_body(req, held) == MHD_NO) {
+    if (held.len > 0 && enter_body(req, held) == MHD_NO)
         return MHD_NO;
-    }
-    if (rest.len > 0 || (req->body.len == HTTP_BODY_HELD_BYTES && req->head.announced > req->rest.received)) {
+    if (rest.len > 0 || (req->body.len == HTTP_BODY_HELD_BYTES && req->head.announced > req->rest.received))
         return http_body_reader_begin(req, rest);
-    }
     return MHD_YES;
 }
 
@@ -154,12 +145,10 @@ static bool is_refused_by_head(struct http_request *req)
 
 static enum step request_start(struct http_request *req)
 {
-    if (req->refusal.problem == PROBLEM_METHOD_NOT_ALLOWED && req->head.asks_options) {
+    if (req->refusal.problem == PROBLEM_METHOD_NOT_ALLOWED && req->head.asks_options)
         return http_answer(req, MHD_HTTP_NO_CONTENT);
-    }
-    if (req->refusal.problem != PROBLEM_NONE) {
+    if (req->refusal.problem != PROBLEM_NONE)
         return http_refuse_detail(req, req->refusal.problem, req->refusal.detail);
-    }
     req->server->runs.started++;
     return req->route->handle(req);
 }
@@ -189,16 +178,13 @@ static enum MHD_Result enter_refusal(struct http_request *req)
 static enum MHD_Result enter_head(struct http_request *req)
 {
     http_route_find(req);
-    if (req->refusal.problem != PROBLEM_NONE && (req->head.length != LENGTH_NONE || req->conn->reserved)) {
+    if (req->refusal.problem != PROBLEM_NONE && (req->head.length != LENGTH_NONE || req->conn->reserved))
         return http_raw_refuse(req, req->refusal.problem, req->refusal.detail); /* without reading the body */
-    }
     http_state_set(req, STATE_BODY);
-    if (req->refusal.problem == PROBLEM_NONE && is_refused_by_head(req)) {
+    if (req->refusal.problem == PROBLEM_NONE && is_refused_by_head(req))
         return enter_refusal(req);
-    }
-    if (req->head.length != LENGTH_NONE) {
+    if (req->head.length != LENGTH_NONE)
         http_clock_set(req->server, &req->conn->deadline, PHASE_BODY);
-    }
     return MHD_YES;
 }
 
@@ -227,13 +213,11 @@ enum MHD_Result http_enter_leave(struct http_conn *conn, struct http_request *re
 {
     struct http_server *server = conn->server;
 
-    if (conn->req == NULL) { /* suspended: the request's memory is not ours any more */
+    if (conn->req == NULL) /* suspended: the request's memory is not ours any more */
         return MHD_YES;
-    }
     req->in_handler = false;
-    if (req->state == STATE_ANSWERED) {
+    if (req->state == STATE_ANSWERED)
         return http_reply_queue(req);
-    }
     if (server->options.suspend_always || server->polled >= POLLED_MAX) {
         http_connection_suspend(req);
         return MHD_YES;
@@ -271,9 +255,8 @@ static enum MHD_Result request_enter(struct http_conn *conn, const char *upload,
     struct http_request *req = conn->req;
     struct bytes piece = {upload, *upload_len};
 
-    if (conn->over) {
+    if (conn->over)
         return http_early_over(conn);
-    }
     *upload_len = 0;
     if (req == NULL) { /* its early answer is being sent */
         assert(conn->kept != NULL && piece.len > 0);
@@ -282,9 +265,8 @@ static enum MHD_Result request_enter(struct http_conn *conn, const char *upload,
     switch (req->state) {
     case STATE_HEAD: return enter_head(req);
     case STATE_BODY:
-        if (piece.len == 0) {
+        if (piece.len == 0)
             return http_enter_run(req, piece);
-        }
         req->server->runs.moved++;
         return req->route->body == HTTP_BODY_STREAMED ? enter_streamed(req, piece) : enter_body(req, piece);
     case STATE_RUNNING: return http_body_is_whole(req) ? enter_wait(req) : http_body_reader_enter(req, piece);
@@ -341,9 +323,8 @@ void http_run(struct http_server *server)
         server->runs.is_on = true;
         http_recv_run(server);
         server->runs.is_on = false;
-        if (server->runs.unsent == 0 && server->runs.shown == 0) {
+        if (server->runs.unsent == 0 && server->runs.shown == 0)
             break;
-        }
     }
     server->runs.ended_us = loop_now_us();
     http_free_dead(server);
@@ -378,9 +359,8 @@ void http_turn_end(struct loop_hook *hook)
     if (server->runs.is_due || (server->polled > 0 && loop_now_us() - server->runs.ended_us >= TICK_US)) {
         server->runs.started = 0;
         http_run(server);
-        if (server->runs.started > 0) {
+        if (server->runs.started > 0)
             loop_again(server->loop); /* their calls to the store are to go out in this turn */
-        }
     }
     http_disconnect_look(server);
     runs_plan(server);
@@ -394,9 +374,8 @@ enum MHD_Result http_on_request(void *cls, struct MHD_Connection *mhd, const cha
     (void)url;
     (void)method;
     (void)version;
-    if (*context == NULL) {
+    if (*context == NULL)
         *context = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
-    }
     return request_enter(*context, upload, upload_len);
 }
 
@@ -407,26 +386,21 @@ enum MHD_Result http_on_request(void *cls, struct MHD_Connection *mhd, const cha
 /* A field whose name is NULL is left out. */
 static void reply_header_forget(struct http_request *req, const char *name)
 {
-    for (unsigned i = 0; i < req->reply.field_count; i++) {
-        if (req->reply.fields[i].name != NULL && strcasecmp(req->reply.fields[i].name, name) == 0) {
+    for (unsigned i = 0; i < req->reply.field_count; i++)
+        if (req->reply.fields[i].name != NULL && strcasecmp(req->reply.fields[i].name, name) == 0)
             req->reply.fields[i].name = NULL;
-        }
-    }
 }
 
 void http_reply_header(struct http_request *req, const char *name, struct bytes value)
 {
     size_t bytes = strlen(name) + value.len + 4;
 
-    for (size_t i = 0; i < value.len; i++) {
+    for (size_t i = 0; i < value.len; i++)
         assert(value.at[i] != '\0' && value.at[i] != '\r' && value.at[i] != '\n');
-    }
-    if (value.len == 0) {
+    if (value.len == 0)
         return; /* libmicrohttpd has no empty values (response.c, add_response_entry) */
-    }
-    if (strcasecmp(name, "Content-Type") == 0) {
+    if (strcasecmp(name, "Content-Type") == 0)
         reply_header_forget(req, name);
-    }
     if (req->reply.values_len + value.len + 1 > REPLY_VALUES_BYTES ||
         req->reply.bytes + bytes > req->server->reply_bytes_max ||
         req->reply.field_count == REPLY_FIELDS_MAX) {
@@ -446,21 +420,15 @@ static bool is_field(struct bytes name, struct bytes value)
 {
     static const char *const ours[] = {"Content-Length", "Transfer-Encoding", "Connection", "Date"};
 
-    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
-        if (bytes_equal_nocase(name, bytes_of(ours[i]))) {
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+        if (bytes_equal_nocase(name, bytes_of(ours[i])))
             return false;
-        }
-    }
-    for (size_t i = 0; i < name.len; i++) {
-        if (name.at[i] <= ' ' || name.at[i] >= 0x7f || name.at[i] == ':') {
+    for (size_t i = 0; i < name.len; i++)
+        if (name.at[i] <= ' ' || name.at[i] >= 0x7f || name.at[i] == ':')
             return false;
-        }
-    }
-    for (size_t i = 0; i < value.len; i++) {
-        if (value.at[i] == '\0' || value.at[i] == '\r' || value.at[i] == '\n') {
+    for (size_t i = 0; i < value.len; i++)
+        if (value.at[i] == '\0' || value.at[i] == '\r' || value.at[i] == '\n')
             return false;
-        }
-    }
     return name.len > 0;
 }
 
@@ -495,12 +463,10 @@ bool http_reply_field(struct http_request *req, struct bytes name, struct bytes 
 
     http_reply_foreign(req);
     copies = req->reply.copies;
-    if (!is_field(name, value) || bytes > max - req->reply.bytes || copies->count == REPLY_COPIES_MAX) {
+    if (!is_field(name, value) || bytes > max - req->reply.bytes || copies->count == REPLY_COPIES_MAX)
         return false;
-    }
-    if (value.len == 0) {
+    if (value.len == 0)
         return true; /* as in http_reply_header() */
-    }
     copies->name_at[copies->count] = copies_add(copies, name);
     copies->value_at[copies->count++] = copies_add(copies, value);
     req->reply.bytes += bytes;
@@ -523,11 +489,10 @@ struct json_out *http_json(struct http_request *req)
 {
     struct http_server *server = req->server;
 
-    if (req->reply.out.at == NULL && server->pool.out_count > 0) {
+    if (req->reply.out.at == NULL && server->pool.out_count > 0)
         req->reply.out = server->pool.outs[--server->pool.out_count];
-    } else if (req->reply.out.at == NULL) {
+    else if (req->reply.out.at == NULL)
         json_out_reserve(&req->reply.out, OUT_FIRST_BYTES);
-    }
     return &req->reply.out;
 }
 
@@ -563,9 +528,8 @@ void http_reply_body(struct http_request *req, const char *type, struct bytes bo
         json_out_append(&req->reply.out, body);
         req->reply.body = json_out_bytes(&req->reply.out);
     }
-    if (type != NULL) {
+    if (type != NULL)
         http_reply_header(req, "Content-Type", bytes_of(type));
-    }
 }
 
 /* -- problems */
@@ -587,9 +551,8 @@ static struct json_out *problem_open(struct http_request *req, const struct prob
     json_text(out, "code", bytes_of(info->code));
     json_bool(out, "retryable", info->retryable);
     json_text(out, "instance", bytes_of(http_request_id(req, id)));
-    if (req->refusal.problem == PROBLEM_FOREIGN_ORIGIN) {
+    if (req->refusal.problem == PROBLEM_FOREIGN_ORIGIN)
         json_text(out, "why", bytes_of(req->refusal.foreign));
-    }
     return out;
 }
 
@@ -651,9 +614,8 @@ static void reply_report(struct http_request *req)
 {
     const struct http_owner *owner = req->server->options.owner;
 
-    if (owner != NULL && owner->ended != NULL) {
+    if (owner != NULL && owner->ended != NULL)
         owner->ended(owner, req, req->reply.status, loop_now_us() - req->started_us);
-    }
 }
 
 enum step http_answer(struct http_request *req, unsigned status)
@@ -666,27 +628,23 @@ enum step http_answer(struct http_request *req, unsigned status)
         return http_refuse_detail(req, PROBLEM_INTERNAL,
                                   "The headers of the answer are longer than this service sends.");
     }
-    if (status == MHD_HTTP_NO_CONTENT) {
+    if (status == MHD_HTTP_NO_CONTENT)
         req->reply.body = (struct bytes){NULL, 0};
-    }
-    if (status == MHD_HTTP_NO_CONTENT || status == MHD_HTTP_NOT_MODIFIED) {
+    if (status == MHD_HTTP_NO_CONTENT || status == MHD_HTTP_NOT_MODIFIED)
         reply_header_forget(req, "Content-Type");
-    }
     http_body_reader_leave(req);
     http_state_set(req, STATE_ANSWERED);
     req->reply.status = status;
     server->running--;
     reply_report(req);
-    if (req->mhd == NULL) { /* the client has left */
+    if (req->mhd == NULL) /* the client has left */
         http_request_bury(req);
-    } else if (http_reply_is_early(req)) {
+    else if (http_reply_is_early(req))
         http_early_answer(req);
-    } else if (req->suspended) {
+    else if (req->suspended)
         http_reply_queue(req);
-    }
-    if (!req->in_handler) {
+    if (!req->in_handler)
         http_run_soon(server);
-    }
     return ANSWERED;
 }
 
@@ -717,17 +675,13 @@ void http_reply_fields(const struct http_request *req, struct MHD_Response *resp
     enum MHD_Result good = response != NULL;
     const char *name, *value;
 
-    if (good != MHD_NO && req->server->draining) {
+    if (good != MHD_NO && req->server->draining)
         good = MHD_add_response_header(response, "Connection", "close");
-    }
-    for (unsigned i = 0; good != MHD_NO && http_reply_at(req, i, &name, &value); i++) {
-        if (name != NULL) {
+    for (unsigned i = 0; good != MHD_NO && http_reply_at(req, i, &name, &value); i++)
+        if (name != NULL)
             good = MHD_add_response_header(response, name, value);
-        }
-    }
-    if (good == MHD_NO) {
+    if (good == MHD_NO)
         abort(); /* out of memory, or a header name that is none */
-    }
 }
 
 enum MHD_Result http_reply_queue(struct http_request *req)
@@ -738,9 +692,8 @@ enum MHD_Result http_reply_queue(struct http_request *req)
     struct MHD_Response *response;
     enum MHD_Result good;
 
-    if (req->reply.response != NULL) {
+    if (req->reply.response != NULL)
         return http_response_queue(req);
-    }
     response = MHD_create_response_from_buffer(req->reply.body.len, body, MHD_RESPMEM_PERSISTENT);
     http_reply_fields(req, response);
     http_state_set(req, STATE_SENDING);
@@ -749,8 +702,7 @@ enum MHD_Result http_reply_queue(struct http_request *req)
     (*(server->runs.is_on ? &server->runs.unsent : &server->runs.unsent_next))++;
     good = MHD_queue_response(req->mhd, req->reply.status, response);
     MHD_destroy_response(response);
-    if (req->suspended) {
+    if (req->suspended)
         MHD_resume_connection(req->mhd);
-    }
     return good;
 }

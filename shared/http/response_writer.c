@@ -46,9 +46,8 @@ static size_t response_left(const struct http_response *response)
 
 static void response_release(struct http_response *response)
 {
-    if (--response->holds > 0) {
+    if (--response->holds > 0)
         return;
-    }
     http_deferred_remove(&response->room);
     response->kept->server->open--;
     http_kept_free(response->kept);
@@ -103,14 +102,12 @@ static ssize_t response_read(void *cls, uint64_t position, char *buf, size_t siz
 
     (void)position;
     if (response->end == RESPONSE_CUT) {
-        if (response->until_close) {
+        if (response->until_close)
             http_raw_reset(kept->conn->fd);
-        }
         return MHD_CONTENT_READER_END_WITH_ERROR;
     }
-    if (response->end == RESPONSE_OPEN && response_left(response) == 0) {
+    if (response->end == RESPONSE_OPEN && response_left(response) == 0)
         return response_wait(response);
-    }
     kept->server->runs.moved++; /* only the next run sends it */
     kept->server->runs.unsent++;
     return response_left(response) > 0 ? response_take(response, buf, size)
@@ -180,20 +177,16 @@ static enum step response_start(struct http_request *req, struct http_response_w
     response->until_close = response->length < 0 && req->head.is_1_0;
     req->reply.status = response->status;
     http_state_set(req, STATE_ANSWERED);
-    if (response->is_stream || http_reply_is_early(req)) {
+    if (response->is_stream || http_reply_is_early(req))
         early_begin(req);
-    }
-    if (req->conn == NULL || req->conn->left.at != NULL || (response->is_stream && response->no_body)) {
+    if (req->conn == NULL || req->conn->left.at != NULL || (response->is_stream && response->no_body))
         http_disconnect_report(response->kept);
-    }
-    if (!req->in_handler) {
+    if (!req->in_handler)
         http_run_soon(req->server);
-    }
-    if (req->conn == NULL) {
+    if (req->conn == NULL)
         http_request_free(req);
-    } else if (req->suspended || (response->early && !req->in_handler)) {
+    else if (req->suspended || (response->early && !req->in_handler))
         http_response_queue(req);
-    }
     return ANSWERED;
 }
 
@@ -225,9 +218,8 @@ static struct MHD_Response *response_for_mhd(struct http_response *response)
     size_t block = BLOCK_BYTES;
     struct MHD_Response *mhd;
 
-    if (length < block) {
+    if (length < block)
         block = length > 0 ? (size_t)length : 1;
-    }
     mhd = MHD_create_response_from_callback(length, block, response_read, response, response_freed);
     if (response->no_body && response->length < 0) {
         /* Else it ends the body that is not there with a last chunk (0.9.75, connection.c,
@@ -246,9 +238,8 @@ enum MHD_Result http_response_queue(struct http_request *req)
     struct MHD_Response *mhd;
     enum MHD_Result good;
 
-    if (response->early) {
+    if (response->early)
         return early_queue(req);
-    }
     mhd = response_for_mhd(response);
     http_reply_fields(req, mhd);
     http_state_set(req, STATE_SENDING);
@@ -259,9 +250,8 @@ enum MHD_Result http_response_queue(struct http_request *req)
     (*(server->runs.is_on ? &server->runs.unsent : &server->runs.unsent_next))++;
     good = MHD_queue_response(conn->mhd, response->status, mhd);
     MHD_destroy_response(mhd);
-    if (suspended) {
+    if (suspended)
         MHD_resume_connection(conn->mhd);
-    }
     return good;
 }
 
@@ -278,14 +268,12 @@ void http_response_closed(struct http_kept *kept, enum MHD_RequestTerminationCod
 {
     struct http_response *response = kept->response;
 
-    if (kept->conn->left.at != NULL) {
+    if (kept->conn->left.at != NULL)
         kept->server->disconnect.look = true;
-    }
     kept->conn->kept = NULL;
     kept->conn = NULL;
-    if (code != MHD_REQUEST_TERMINATED_COMPLETED_OK || !response_is_done(response)) {
+    if (code != MHD_REQUEST_TERMINATED_COMPLETED_OK || !response_is_done(response))
         http_disconnect_report(kept);
-    }
     response_release(response);
 }
 
@@ -294,9 +282,8 @@ static void response_report(const struct http_response *response)
     const struct http_owner *owner = response->kept->server->options.owner;
     struct http_request *req;
 
-    if (owner == NULL || owner->ended == NULL) {
+    if (owner == NULL || owner->ended == NULL)
         return;
-    }
     req = http_kept_request(response->kept, NULL);
     req->reply.status = response->status;
     owner->ended(owner, req, response->status, loop_now_us() - req->started_us);
@@ -313,9 +300,8 @@ void http_response_writer_end(struct http_response_writer *writer, enum http_res
     writer->response = NULL;
     response->end = end == HTTP_RESPONSE_WRITER_CUT || (is_short && !response->no_body) ? RESPONSE_CUT
                                                                                         : RESPONSE_WHOLE;
-    if (response->is_stream && conn != NULL && conn->req == NULL) {
+    if (response->is_stream && conn != NULL && conn->req == NULL)
         http_clock_set(conn->server, &conn->deadline, PHASE_SEND);
-    }
     response_wake(response);
     response->writer = NULL;
     response->wants_room = false;
@@ -350,9 +336,8 @@ static void response_wake(struct http_response *response)
         early_wake(response);
         return;
     }
-    if (!response->waits || conn == NULL) {
+    if (!response->waits || conn == NULL)
         return;
-    }
     response->waits = false;
     http_clock_set(conn->server, &conn->deadline, PHASE_TAKE);
     MHD_resume_connection(conn->mhd);
@@ -368,9 +353,8 @@ static void response_put(struct http_response *response, struct bytes piece)
 {
     char head[CHUNK_HEAD_BYTES];
 
-    if (piece.len == 0) {
+    if (piece.len == 0)
         return;
-    }
     if (is_chunked(response)) {
         size_t len = (size_t)snprintf(head, sizeof(head), "%zx\r\n", piece.len);
 
@@ -389,18 +373,15 @@ size_t http_response_writer_write(struct http_response_writer *writer, struct by
     size_t left = response_left(response);
     size_t room = left < HTTP_RESPONSE_WRITER_UNSENT_MAX ? HTTP_RESPONSE_WRITER_UNSENT_MAX - left : 0;
 
-    if (response->kept->is_gone && response->kept->deferred.at == NULL) {
+    if (response->kept->is_gone && response->kept->deferred.at == NULL)
         return 0; /* its client has gone, and its owner knows */
-    }
-    if (response->no_body || response->kept->conn == NULL) {
+    if (response->no_body || response->kept->conn == NULL)
         return piece.len; /* nobody to send it to: an owner that does not know yet will */
-    }
     assert(response->left < 0 || piece.len <= (uint64_t)response->left);
     response->wants_room = response->wants_room || piece.len > room;
     piece.len = piece.len < room ? piece.len : room;
-    if (response->left >= 0) {
+    if (response->left >= 0)
         response->left -= (int64_t)piece.len;
-    }
     response_put(response, piece);
     return piece.len;
 }
@@ -409,9 +390,8 @@ bool http_stream_write(struct http_response_writer *writer, struct bytes piece)
 {
     struct http_response *response = writer->response;
 
-    if (response->kept->is_gone || piece.len + response_left(response) > HTTP_STREAM_UNSENT_MAX) {
+    if (response->kept->is_gone || piece.len + response_left(response) > HTTP_STREAM_UNSENT_MAX)
         return false;
-    }
     response_put(response, piece);
     return true;
 }
@@ -428,13 +408,12 @@ void http_response_look(struct http_conn *conn)
     response->idle_looks = response->moved || queued != response->queued ? 0 : response->idle_looks + 1;
     response->moved = false;
     response->queued = queued;
-    if (response->idle_looks < HTTP_RESPONSE_LOOKS) {
+    if (response->idle_looks < HTTP_RESPONSE_LOOKS)
         http_clock_set(conn->server, &conn->deadline, PHASE_TAKE);
-    } else if (response->begun) {
+    else if (response->begun)
         http_early_drop(response);
-    } else {
+    else
         shutdown(conn->fd, SHUT_RDWR); /* libmicrohttpd notices, and closes */
-    }
 }
 
 /* -- past libmicrohttpd */
@@ -447,12 +426,10 @@ void http_early_answer(struct http_request *req)
     response->left = 0;
     response->end = RESPONSE_WHOLE;
     early_begin(req);
-    if (!response->no_body) {
+    if (!response->no_body)
         response_append(response, req->reply.body);
-    }
-    if (!req->in_handler) {
+    if (!req->in_handler)
         early_queue(req);
-    }
 }
 
 /* libmicrohttpd has the connection again. */
@@ -461,9 +438,8 @@ static void early_leave(struct http_response *response)
     struct http_server *server = response->kept->server;
     struct http_conn *conn = response->kept->conn;
 
-    if (response->watched) {
+    if (response->watched)
         loop_watch_done(&response->watch);
-    }
     response->begun = false;
     conn->over = true;
     conn->kept = NULL;
@@ -486,11 +462,10 @@ static void early_done(struct http_response *response)
 {
     int fd = response->kept->conn->fd;
 
-    if (response->end == RESPONSE_CUT && response->until_close) {
+    if (response->end == RESPONSE_CUT && response->until_close)
         http_raw_reset(fd);
-    } else {
+    else
         shutdown(fd, response->end == RESPONSE_CUT ? SHUT_RDWR : SHUT_WR);
-    }
     early_leave(response);
 }
 
@@ -498,18 +473,16 @@ static void early_wait(struct http_response *response, int events)
 {
     struct http_conn *conn = response->kept->conn;
 
-    if (events == 0) {
+    if (events == 0)
         response_drop_buffer(response);
-    }
     if (!response->watched && events != 0) {
         response->watched = true;
         loop_watch_init(conn->server->loop, &response->watch, conn->fd, early_ready, events);
     } else if (response->watched) {
         loop_watch_set(&response->watch, events);
     }
-    if (!response->is_stream) {
+    if (!response->is_stream)
         http_clock_set(conn->server, &conn->deadline, events != 0 ? PHASE_TAKE : PHASE_NONE);
-    }
 }
 
 static void early_send(struct http_response *response)
@@ -524,17 +497,15 @@ static void early_send(struct http_response *response)
             http_early_drop(response);
             return;
         }
-        if (now < 0) {
+        if (now < 0)
             break;
-        }
         response->sent += (size_t)now;
         response_moved(response);
     }
-    if (left == 0 && response->end != RESPONSE_OPEN) {
+    if (left == 0 && response->end != RESPONSE_OPEN)
         early_done(response);
-    } else {
+    else
         early_wait(response, left > 0 ? LOOP_WRITE : 0);
-    }
 }
 
 static void early_ready(struct loop_watch *watch, int events)
@@ -549,9 +520,8 @@ static void early_wake(struct http_response *response)
         early_done(response);
         return;
     }
-    if (response->end == RESPONSE_WHOLE && is_chunked(response)) {
+    if (response->end == RESPONSE_WHOLE && is_chunked(response))
         response_append(response, BYTES("0\r\n\r\n"));
-    }
     early_send(response);
 }
 
@@ -566,20 +536,18 @@ static enum MHD_Result early_queue(struct http_request *req)
     http_request_unpoll(req);
     http_request_bury(req);
     http_recv_forget(conn); /* no request is looked for behind it */
-    if (!suspended) {
+    if (!suspended)
         MHD_suspend_connection(conn->mhd);
-    }
     response->begun = true;
     if (response->is_stream) {
         http_socket_hurry(conn->fd);
         http_clock_set(conn->server, &conn->deadline,
                        response->end == RESPONSE_OPEN ? PHASE_NONE : PHASE_SEND);
     }
-    if (broken) {
+    if (broken)
         http_early_drop(response);
-    } else {
+    else
         early_wake(response);
-    }
     return MHD_YES;
 }
 
@@ -596,9 +564,8 @@ static void early_stop(struct http_deadline *deadline)
         struct http_kept *kept = container_of(deadline, struct http_conn, deadline)->kept;
 
         next = deadline->next;
-        if (kept != NULL && kept->response->begun) {
+        if (kept != NULL && kept->response->begun)
             http_early_drop(kept->response);
-        }
     }
 }
 

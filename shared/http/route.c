@@ -34,12 +34,10 @@ static struct bytes host_name(struct bytes host)
 {
     size_t at = host.len;
 
-    while (at > 0 && ascii_is_digit(host.at[at - 1])) {
+    while (at > 0 && ascii_is_digit(host.at[at - 1]))
         at--;
-    }
-    if (at > 0 && host.at[at - 1] == ':') {
+    if (at > 0 && host.at[at - 1] == ':')
         host.len = at - 1;
-    }
     return host.len > 0 && (host.at[0] == '[' || memchr(host.at, ':', host.len) == NULL)
                ? host
                : (struct bytes){NULL, 0};
@@ -55,12 +53,10 @@ static bool is_loopback_name(struct bytes name)
     if (bytes_are(name, "127.0.0.1") || /* nearly always */
         bytes_equal_nocase(name, BYTES("localhost")) ||
         (name.len > below.len &&
-         bytes_equal_nocase((struct bytes){name.at + name.len - below.len, below.len}, below))) {
+         bytes_equal_nocase((struct bytes){name.at + name.len - below.len, below.len}, below)))
         return true;
-    }
-    if (name.len > HTTP_ADDRESS_SIZE) {
+    if (name.len > HTTP_ADDRESS_SIZE)
         return false;
-    }
     memcpy(text, name.at, name.len);
     memcpy(text + name.len, ":0", 3);
     return http_address_is_loopback(text);
@@ -71,9 +67,8 @@ static bool is_foreign_host(const struct http_request *req)
     const struct http_options *options = &req->server->options;
     struct bytes host = http_header(req, "Host", NULL), name = host_name(host);
 
-    if (host.at == NULL || (!options->on_loopback && options->allow_hosts == NULL)) {
+    if (host.at == NULL || (!options->on_loopback && options->allow_hosts == NULL))
         return false; /* HTTP/1.0, which no browser speaks; or its names are not known */
-    }
     return name.at == NULL ||
            !(is_loopback_name(name) || bytes_list_has(bytes_of(options->allow_hosts), name));
 }
@@ -105,18 +100,14 @@ static const char *browser_why(const struct http_request *req)
     bool reads = (req->method == HTTP_GET || req->method == HTTP_HEAD || req->head.asks_options) &&
                  !(marks & HTTP_STREAMS);
 
-    if (marks & HTTP_ANY_SITE) {
+    if (marks & HTTP_ANY_SITE)
         return NULL;
-    }
-    if (is_foreign_host(req)) {
+    if (is_foreign_host(req))
         return "host";
-    }
-    if (reads || is_listed) {
+    if (reads || is_listed)
         return NULL;
-    }
-    if (origins > 1 || (origins == 1 && !is_own_origin(req, origin))) {
+    if (origins > 1 || (origins == 1 && !is_own_origin(req, origin)))
         return "origin";
-    }
     return sites == 0 || (sites == 1 && (bytes_are(site, "same-origin") || bytes_are(site, "none"))) ? NULL
                                                                                                      : "site";
 }
@@ -128,17 +119,15 @@ const char *http_browser_lists_check(const char *hosts, const char *origins)
     for (struct bytes left = bytes_of(hosts); left.len > 0;) {
         struct bytes one = bytes_cut(&left, ','), name = host_name(one);
 
-        if (one.len == 0 || name.len != one.len || memchr(one.at, '/', one.len) != NULL) {
+        if (one.len == 0 || name.len != one.len || memchr(one.at, '/', one.len) != NULL)
             return "--allow-host takes a name or an address as it stands in Host, without a port";
-        }
     }
     for (struct bytes left = bytes_of(origins); left.len > 0;) {
         struct bytes one = bytes_cut(&left, ',');
         size_t scheme = strncmp(one.at, "https://", 8) == 0 ? 8 : strncmp(one.at, "http://", 7) == 0 ? 7 : 0;
 
-        if (scheme == 0 || one.len == scheme || memchr(one.at + scheme, '/', one.len - scheme) != NULL) {
+        if (scheme == 0 || one.len == scheme || memchr(one.at + scheme, '/', one.len - scheme) != NULL)
             return "--allow-origin takes https://NAME, as a browser says it in Origin";
-        }
     }
     return NULL;
 }
@@ -181,17 +170,15 @@ static bool path_matches(struct http_request *req, const char *pattern_text)
     struct bytes pattern = bytes_of(pattern_text), path = req->head.path;
     unsigned part = 0;
 
-    if (is_the_rest(pattern_text)) {
+    if (is_the_rest(pattern_text))
         return true;
-    }
     while (pattern.len > 0 && path.len > 0) {
         struct bytes wanted = segment_take(&pattern), rest = {path.at + 1, path.len - 1};
         struct bytes segment = segment_take(&path);
 
         if (!is_capture(wanted)) {
-            if (!bytes_equal(wanted, segment)) {
+            if (!bytes_equal(wanted, segment))
                 return false;
-            }
             continue;
         }
         assert(part < PARTS_MAX);
@@ -199,9 +186,8 @@ static bool path_matches(struct http_request *req, const char *pattern_text)
             req->head.parts[part] = rest;
             return rest.len > 0;
         }
-        if (segment.len == 0) {
+        if (segment.len == 0)
             return false;
-        }
         req->head.parts[part++] = segment;
     }
     return pattern.len == 0 && path.len == 0;
@@ -240,9 +226,8 @@ bool http_has_json_type(const struct http_request *req)
     unsigned count = 0;
     struct bytes type = http_header(req, "Content-Type", &count);
 
-    if (count != 1 || type.len < json.len || strncasecmp(type.at, json.at, json.len) != 0) {
+    if (count != 1 || type.len < json.len || strncasecmp(type.at, json.at, json.len) != 0)
         return false;
-    }
     return type.len == json.len || strchr("; \t", type.at[json.len]) != NULL;
 }
 
@@ -269,18 +254,16 @@ static void body_rules(struct http_request *req)
         refuse_later(req, PROBLEM_UNSUPPORTED_MEDIA_TYPE, NULL);
         return;
     }
-    if (req->head.length != LENGTH_ANNOUNCED) {
+    if (req->head.length != LENGTH_ANNOUNCED)
         return;
-    }
-    if (route->body == HTTP_BODY_NONE) {
+    if (route->body == HTTP_BODY_NONE)
         refuse_later(req, PROBLEM_INVALID_REQUEST, http_no_body_detail);
-    } else if (req->head.announced > max && !streamed) {
+    else if (req->head.announced > max && !streamed)
         refuse_later(req, PROBLEM_TOO_LARGE, http_body_max_detail(req));
-    } else if (route->body == HTTP_BODY_JSON && !http_has_json_type(req)) {
+    else if (route->body == HTTP_BODY_JSON && !http_has_json_type(req))
         refuse_later(req, PROBLEM_UNSUPPORTED_MEDIA_TYPE, NULL);
-    } else if (route->body != HTTP_BODY_DROPPED && http_body_reserve(req, held) != PROBLEM_NONE) {
+    else if (route->body != HTTP_BODY_DROPPED && http_body_reserve(req, held) != PROBLEM_NONE)
         refuse_later(req, PROBLEM_OVERLOADED, NULL);
-    }
 }
 
 void http_route_parts(struct http_request *req)
@@ -296,12 +279,10 @@ void http_route_find(struct http_request *req)
     const struct http_route *route = req->server->options.routes;
 
     for (; route->path != NULL && req->route == NULL; route++) {
-        if (!path_matches(req, route->path) || (req->refusal.allow != 0 && is_the_rest(route->path))) {
+        if (!path_matches(req, route->path) || (req->refusal.allow != 0 && is_the_rest(route->path)))
             continue; /* an address that is listed is not the rest's with another method */
-        }
-        if (methods_of(route) & req->method) {
+        if (methods_of(route) & req->method)
             req->route = route;
-        }
         req->refusal.allow |= methods_of(route);
     }
     req->refusal.foreign = browser_why(req);
@@ -363,9 +344,8 @@ struct bytes http_header(const struct http_request *req, const char *name, unsig
     unsigned found = 0;
     const struct http_field *field = http_field_find(req, name, &found);
 
-    if (count != NULL) {
+    if (count != NULL)
         *count = found;
-    }
     return field != NULL ? http_field_value(req, field) : (struct bytes){NULL, 0};
 }
 
@@ -456,9 +436,8 @@ static int query_decode(struct bytes value, char *buf, size_t size)
         char c;
         size_t taken = ascii_percent_decode(value, &c);
 
-        if (len == size || taken == 0) {
+        if (len == size || taken == 0)
             return -2;
-        }
         buf[len++] = c;
         value = (struct bytes){value.at + taken, value.len - taken};
     }
@@ -467,11 +446,9 @@ static int query_decode(struct bytes value, char *buf, size_t size)
 
 static bool is_known(const char *const *names, struct bytes name)
 {
-    for (; *names != NULL; names++) {
-        if (bytes_are(name, *names)) {
+    for (; *names != NULL; names++)
+        if (bytes_are(name, *names))
             return true;
-        }
-    }
     return false;
 }
 
@@ -484,18 +461,15 @@ int http_query_get(const struct http_request *req, const char *const *names_know
     while (left.len > 0) {
         struct bytes value = bytes_cut(&left, '&'), key = bytes_cut(&value, '=');
 
-        if (!is_known(names_known, key) || (bytes_are(key, name) && found != -1)) {
+        if (!is_known(names_known, key) || (bytes_are(key, name) && found != -1))
             return -2;
-        }
         if (bytes_are(key, name)) {
             found = query_decode(value, buf, size);
-            if (found == -2) {
+            if (found == -2)
                 return -2;
-            }
         }
-        if (left.at != NULL && left.len == 0) {
+        if (left.at != NULL && left.len == 0)
             return -2; /* a '&' with nothing behind it */
-        }
     }
     return found;
 }

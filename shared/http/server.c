@@ -28,9 +28,8 @@ static void clock_remove(struct http_clock *clock, struct http_deadline *deadlin
 {
     enum http_phase phase = deadline->phase;
 
-    if (phase == PHASE_NONE) {
+    if (phase == PHASE_NONE)
         return;
-    }
     *(deadline->prev != NULL ? &deadline->prev->next : &clock->first[phase]) = deadline->next;
     *(deadline->next != NULL ? &deadline->next->prev : &clock->last[phase]) = deadline->prev;
     deadline->phase = PHASE_NONE;
@@ -41,21 +40,18 @@ void http_clock_set(struct http_server *server, struct http_deadline *deadline, 
     struct http_clock *clock = &server->clock;
 
     clock_remove(clock, deadline);
-    if (phase == PHASE_NONE) {
+    if (phase == PHASE_NONE)
         return;
-    }
-    if (!server->runs.is_on) { /* which may have been long ago */
+    if (!server->runs.is_on) /* which may have been long ago */
         clock->now_ms = loop_now_ms();
-    }
     deadline->phase = phase;
     deadline->since_ms = clock->now_ms;
     deadline->next = NULL;
     deadline->prev = clock->last[phase];
     *(deadline->prev != NULL ? &deadline->prev->next : &clock->first[phase]) = deadline;
     clock->last[phase] = deadline;
-    if (clock->armed_ms > deadline->since_ms + clock->timeout_ms[phase]) {
+    if (clock->armed_ms > deadline->since_ms + clock->timeout_ms[phase])
         clock_arm(clock, deadline->since_ms + clock->timeout_ms[phase]);
-    }
 }
 
 static void clock_expire(struct http_server *server, struct http_deadline *deadline)
@@ -67,11 +63,10 @@ static void clock_expire(struct http_server *server, struct http_deadline *deadl
     switch (phase) {
     case PHASE_HEAD: http_raw_timeout(conn); return;
     case PHASE_BODY:
-        if (http_body_is_whole(conn->req)) {
+        if (http_body_is_whole(conn->req))
             http_raw_timeout(conn);
-        } else {
+        else
             http_body_reader_silent(conn->req);
-        }
         return;
     case PHASE_TAKE: http_response_look(conn); return;
     case PHASE_SEND:
@@ -99,16 +94,13 @@ static void clock_fired(struct loop_timer *timer)
         struct http_deadline *first;
 
         while ((first = clock->first[phase]) != NULL &&
-               first->since_ms + clock->timeout_ms[phase] <= clock->now_ms) {
+               first->since_ms + clock->timeout_ms[phase] <= clock->now_ms)
             clock_expire(server, first);
-        }
-        if (first != NULL && first->since_ms + clock->timeout_ms[phase] < next_ms) {
+        if (first != NULL && first->since_ms + clock->timeout_ms[phase] < next_ms)
             next_ms = first->since_ms + clock->timeout_ms[phase];
-        }
     }
-    if (next_ms < clock->armed_ms) {
+    if (next_ms < clock->armed_ms)
         clock_arm(clock, next_ms);
-    }
 }
 
 static void clock_init(struct http_server *server)
@@ -133,14 +125,12 @@ static void clock_init(struct http_server *server)
 
 static void deferred_link(struct http_deferred **first, struct http_deferred *deferred)
 {
-    if (deferred->at != NULL) {
+    if (deferred->at != NULL)
         return;
-    }
     deferred->next = *first;
     deferred->at = first;
-    if (deferred->next != NULL) {
+    if (deferred->next != NULL)
         deferred->next->at = &deferred->next;
-    }
     *first = deferred;
 }
 
@@ -153,13 +143,11 @@ void http_deferred_add(struct http_server *server, struct http_deferred *deferre
 
 void http_deferred_remove(struct http_deferred *deferred)
 {
-    if (deferred->at == NULL) {
+    if (deferred->at == NULL)
         return;
-    }
     *deferred->at = deferred->next;
-    if (deferred->next != NULL) {
+    if (deferred->next != NULL)
         deferred->next->at = deferred->at;
-    }
     deferred->at = NULL;
 }
 
@@ -225,9 +213,8 @@ static void disconnect_ready(struct loop_watch *watch, int events)
             struct http_conn *conn = ended[i].data.ptr;
 
             deferred_link(&disconnect->left, &conn->left);
-            if (conn->kept != NULL) {
+            if (conn->kept != NULL)
                 http_disconnect_report(conn->kept);
-            }
         }
     }
     disconnect->look = true;
@@ -254,17 +241,15 @@ static void disconnect_poke(struct http_disconnect *disconnect)
     for (struct http_deferred *left = disconnect->left; left != NULL; left = left->next) {
         struct http_conn *conn = container_of(left, struct http_conn, left);
 
-        if (conn->req != NULL && conn->req->rest.state != REST_NONE) {
+        if (conn->req != NULL && conn->req->rest.state != REST_NONE)
             http_body_reader_disconnected(conn->req);
-        }
         if (conn->kept == NULL) { /* else it is not looked at; a resumed one is, with or without an edge */
             shutdown(conn->fd, SHUT_RD);
             again = true;
         }
     }
-    if (again) {
+    if (again)
         loop_timer_arm(&disconnect->timer, AGAIN_MS, 0);
-    }
 }
 
 void http_disconnect_report(struct http_kept *kept)
@@ -304,12 +289,10 @@ static void request_completed(struct http_request *req)
         http_body_reader_closed(req);
         return; /* the client has left; the continuation will come */
     }
-    if (req->state == STATE_SENDING && req->queued_run == server->runs.count && server->runs.is_on) {
+    if (req->state == STATE_SENDING && req->queued_run == server->runs.count && server->runs.is_on)
         server->runs.unsent--;
-    }
-    if ((req->state == STATE_ANSWERED || req->state == STATE_SENDING) && req->reply.response == NULL) {
+    if ((req->state == STATE_ANSWERED || req->state == STATE_SENDING) && req->reply.response == NULL)
         server->open--;
-    }
     http_request_free(req);
 }
 
@@ -321,23 +304,19 @@ static void on_completed(void *cls, struct MHD_Connection *mhd, void **context,
 
     (void)mhd;
     *context = NULL;
-    if (conn == NULL) {
+    if (conn == NULL)
         return;
-    }
     server->runs.moved++;
-    if (conn->client != NULL) {
+    if (conn->client != NULL)
         http_peer_over(conn);
-    }
     http_clock_set(server, &conn->deadline,
                    conn->over || (conn->req != NULL && conn->req->state == STATE_ABORTED) ? PHASE_NONE
                                                                                           : PHASE_HEAD);
-    if (conn->kept != NULL) { /* a response: a suspended request is not completed before it is resumed */
+    if (conn->kept != NULL) /* a response: a suspended request is not completed before it is resumed */
         http_response_closed(conn->kept, code);
-    }
     conn->more = conn->more || conn->unread.len > 0;
-    if (conn->req != NULL) {
+    if (conn->req != NULL)
         request_completed(conn->req);
-    }
 }
 
 /* Whose it is, and whether it is one of the last. */
@@ -351,9 +330,8 @@ static void conn_know(struct http_conn *conn)
 
     conn->reserved = server->connections + server->options.connections_reserved >
                      server->options.connections_max;
-    if (peers == NULL || info == NULL) {
+    if (peers == NULL || info == NULL)
         return;
-    }
     address = http_peer_address(info->client_addr);
     if (http_peers_trust(peers, &address)) {
         conn->client = must_have(malloc(sizeof(*conn->client)));
@@ -385,9 +363,8 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
     }
     http_clock_set(server, &conn->deadline, PHASE_NONE);
     server->connections--;
-    if (conn->req != NULL) { /* refused before libmicrohttpd knew of it */
+    if (conn->req != NULL) /* refused before libmicrohttpd knew of it */
         request_completed(conn->req);
-    }
     http_recv_forget(conn);
     http_peer_over(conn);
     disconnect_forget(conn);
@@ -406,12 +383,10 @@ static enum MHD_Result on_accept(void *cls, const struct sockaddr *address, sock
     char text[HTTP_ADDRESS_SIZE];
 
     (void)address_len;
-    if (!is_full && (peers == NULL || http_peers_trust(peers, &peer) || !http_peers_full(peers, &peer))) {
+    if (!is_full && (peers == NULL || http_peers_trust(peers, &peer) || !http_peers_full(peers, &peer)))
         return MHD_YES;
-    }
-    if (owner != NULL && owner->closed != NULL) {
+    if (owner != NULL && owner->closed != NULL)
         owner->closed(owner, is_full ? HTTP_LIMIT_ALL : HTTP_LIMIT_ADDRESS, http_peer_text(&peer, text));
-    }
     return MHD_NO;
 }
 
@@ -448,9 +423,8 @@ static void id_prefix_make(char prefix[HTTP_ID_SIZE - ID_DIGITS])
 {
     uint8_t r[10];
 
-    if (getentropy(r, sizeof(r)) != 0) {
+    if (getentropy(r, sizeof(r)) != 0)
         abort();
-    }
     snprintf(prefix, HTTP_ID_SIZE - ID_DIGITS, "urn:uuid:%02x%02x%02x%02x-%02x%02x-8%x%02x-%02x%02x-", r[0],
              r[1], r[2], r[3], r[4], r[5], r[6] & 15, r[7], (r[8] & 0x3f) | 0x80, r[9]);
 }
@@ -468,18 +442,16 @@ struct http_server *http_server_new(struct loop *loop, const struct http_options
     assert(server->reply_bytes_max <= UINT16_MAX);
     server->reply_pool_bytes = server->reply_bytes_max;
     server->pool_bytes = POOL_BYTES + server->reply_pool_bytes - REPLY_VALUES_BYTES;
-    if (server->options.head_max == 0) {
+    if (server->options.head_max == 0)
         server->options.head_max = HTTP_HEAD_MAX;
-    }
     assert(server->options.head_max <= UINT16_MAX);
     snprintf(
         server->head_max_detail, sizeof(server->head_max_detail),
         "Request line and headers together may have %u bytes (--header-max). Send a shorter path or query, "
         "or fewer or shorter headers.",
         server->options.head_max);
-    if (options->reply_head_max > 0) {
+    if (options->reply_head_max > 0)
         server->reply_bytes_max = HTTP_REPLY_LONG;
-    }
     id_prefix_make(server->id_prefix);
     clock_init(server);
     disconnect_init(server);
@@ -504,18 +476,16 @@ unsigned http_server_connections(const struct http_server *server)
 
 void http_server_drain(struct http_server *server)
 {
-    if (server->draining) {
+    if (server->draining)
         return;
-    }
     http_run(server); /* takes what the kernel has already accepted for us */
     server->draining = true;
     close(MHD_quiesce_daemon(server->daemon));
     for (struct http_deadline *idle = server->clock.first[PHASE_HEAD]; idle != NULL; idle = idle->next) {
         struct http_conn *conn = container_of(idle, struct http_conn, deadline);
 
-        if (conn->req == NULL && conn->unread.len <= 2) { /* which may be an empty line */
+        if (conn->req == NULL && conn->unread.len <= 2) /* which may be an empty line */
             shutdown(conn->fd, SHUT_RDWR);
-        }
     }
     http_run_soon(server);
 }
@@ -530,9 +500,8 @@ void http_server_free(struct http_server *server)
     loop_watch_done(&server->watch);
     MHD_stop_daemon(server->daemon);
     http_free_dead(server);
-    while (server->clock.first[PHASE_LINGER] != NULL) {
+    while (server->clock.first[PHASE_LINGER] != NULL)
         http_linger_end(server->clock.first[PHASE_LINGER]);
-    }
     loop_timer_done(&server->clock.timer);
     loop_timer_done(&server->disconnect.timer);
     loop_watch_done(&server->disconnect.watch);

@@ -16,9 +16,8 @@ static void suspended_gone(struct http_deferred *deferred)
 {
     struct http_suspended *suspended = container_of(deferred, struct http_kept, deferred)->suspended;
 
-    if (suspended->gone != NULL) {
+    if (suspended->gone != NULL)
         suspended->gone(suspended);
-    }
 }
 
 struct http_kept *http_kept_new(const struct http_request *req)
@@ -74,9 +73,8 @@ static void suspend_connection(struct http_request *req, struct http_kept *kept)
     }
     conn->req = NULL;
     conn->kept = kept;
-    if (conn->left.at != NULL) {
+    if (conn->left.at != NULL)
         http_disconnect_report(kept);
-    }
 }
 
 void http_suspend(struct http_request *req, struct http_suspended *suspended)
@@ -87,11 +85,10 @@ void http_suspend(struct http_request *req, struct http_suspended *suspended)
     http_state_set(req, STATE_SUSPENDED);
     kept->suspended = suspended;
     suspended->kept = kept;
-    if (req->conn != NULL) {
+    if (req->conn != NULL)
         suspend_connection(req, kept);
-    } else {
+    else
         http_disconnect_report(kept); /* it has left while it was polled */
-    }
     http_request_free(req);
 }
 
@@ -158,14 +155,12 @@ static struct http_request *pool_pop(struct http_server *server)
 {
     struct http_request *req = server->pool.free;
 
-    if (req == NULL) {
+    if (req == NULL)
         return NULL;
-    }
     server->pool.free = req->next;
     server->pool.free_count--;
-    if (server->pool.free_low > server->pool.free_count) {
+    if (server->pool.free_low > server->pool.free_count)
         server->pool.free_low = server->pool.free_count;
-    }
     return req;
 }
 
@@ -198,9 +193,8 @@ static void pool_trim(struct loop_timer *timer)
     }
     server->pool.free_low = given == TRIM_ONCE ? server->pool.free_low - given : server->pool.free_count;
     server->pool.trims = server->pool.free_count > POOL_MIN;
-    if (server->pool.trims) {
+    if (server->pool.trims)
         loop_timer_arm(timer, given == TRIM_ONCE ? TRIM_AGAIN_MS : TRIM_AFTER_MS, 0);
-    }
 }
 
 void http_request_pool_init(struct http_server *server)
@@ -213,12 +207,10 @@ void http_request_pool_done(struct http_server *server)
     struct http_request *req;
 
     loop_timer_done(&server->pool.trim);
-    while ((req = pool_pop(server)) != NULL) {
+    while ((req = pool_pop(server)) != NULL)
         request_unmap(req);
-    }
-    while (server->pool.out_count > 0) {
+    while (server->pool.out_count > 0)
         json_out_done(&server->pool.outs[--server->pool.out_count]);
-    }
 }
 
 /* -- requests */
@@ -227,9 +219,8 @@ struct http_request *http_request_take(struct http_server *server, struct http_c
 {
     struct http_request *req = pool_pop(server);
 
-    if (req == NULL) {
+    if (req == NULL)
         req = request_map(server);
-    }
     memset(req, 0, offsetof(struct http_request, reply_values));
     memset(req->scratch, 0, sizeof(req->scratch));
     req->server = server;
@@ -255,22 +246,19 @@ void http_request_free(struct http_request *req)
     struct http_server *server = req->server;
 
     http_body_reader_leave(req);
-    if (req->head.text != req->inline_bytes) {
+    if (req->head.text != req->inline_bytes)
         free(req->head.text);
-    }
     free(req->reply.copies);
     json_out_done(&req->rest.unshown);
-    if (req->body.size > 0) { /* else it lies behind the head */
+    if (req->body.size > 0) /* else it lies behind the head */
         free(req->body.at);
-    }
     server->body_memory -= req->body.reserved;
     json_out_reset(&req->reply.out);
     if (req->reply.out.at != NULL && req->reply.out.size <= OUT_BYTES_MAX &&
-        server->pool.out_count < POOL_OUTS) {
+        server->pool.out_count < POOL_OUTS)
         server->pool.outs[server->pool.out_count++] = req->reply.out;
-    } else {
+    else
         json_out_done(&req->reply.out);
-    }
     pool_push(req);
 }
 

@@ -37,9 +37,8 @@ struct alarm_clock *alarm_clock_new(struct loop *loop)
 void alarm_clock_free(struct alarm_clock *clock)
 {
     assert(!clock->ringing);
-    for (unsigned i = 1; i <= clock->count; i++) {
+    for (unsigned i = 1; i <= clock->count; i++)
         clock->heap[i].alarm->place = 0;
-    }
     loop_timer_done(&clock->timer);
     free(clock->heap);
     free(clock);
@@ -63,14 +62,12 @@ static void settle(struct alarm_clock *clock, unsigned place, struct slot slot)
 {
     struct slot *heap = clock->heap;
 
-    for (; place > 1 && slot.at_ms < heap[place / 2].at_ms; place /= 2) {
+    for (; place > 1 && slot.at_ms < heap[place / 2].at_ms; place /= 2)
         put(clock, place, heap[place / 2]);
-    }
     for (unsigned child; (child = 2 * place) <= clock->count; place = child) {
         child += child < clock->count && heap[child + 1].at_ms < heap[child].at_ms;
-        if (heap[child].at_ms >= slot.at_ms) {
+        if (heap[child].at_ms >= slot.at_ms)
             break;
-        }
         put(clock, place, heap[child]);
     }
     put(clock, place, slot);
@@ -82,9 +79,8 @@ static void take_out(struct alarm_clock *clock, struct alarm *alarm)
     struct slot last = clock->heap[clock->count--];
 
     assert(clock->heap[place].alarm == alarm);
-    if (place <= clock->count) {
+    if (place <= clock->count)
         settle(clock, place, last);
-    }
     alarm->place = 0;
 }
 
@@ -104,9 +100,8 @@ static void arm(struct alarm_clock *clock)
 {
     uint64_t now_ms, at_ms;
 
-    if (clock->ringing || clock->count == 0 || clock->heap[1].at_ms >= clock->armed_ms) {
+    if (clock->ringing || clock->count == 0 || clock->heap[1].at_ms >= clock->armed_ms)
         return;
-    }
     now_ms = loop_now_ms();
     at_ms = clock->heap[1].at_ms;
     clock->armed_ms = at_ms;
@@ -125,9 +120,8 @@ static void clock_fired(struct loop_timer *timer)
     for (unsigned left = clock->count; left > 0 && clock->count > 0; left--) {
         struct slot first = clock->heap[1];
 
-        if (first.at_ms > now_ms) {
+        if (first.at_ms > now_ms)
             break;
-        }
         take_out(clock, first.alarm);
         first.alarm->rings(first.alarm);
     }
@@ -153,9 +147,8 @@ void alarm_set(struct alarm_clock *clock, struct alarm *alarm, uint64_t at_ms)
 
 void alarm_clear(struct alarm_clock *clock, struct alarm *alarm)
 {
-    if (alarm->place == 0) {
+    if (alarm->place == 0)
         return;
-    }
     take_out(clock, alarm);
     if (clock->count == 0 && !clock->ringing) {
         loop_timer_disarm(&clock->timer);

@@ -100,9 +100,8 @@ void loop_free(struct loop *loop)
 
 void loop_run(struct loop *loop)
 {
-    while (!loop->stopping) {
+    while (!loop->stopping)
         uv_run(&loop->uv, UV_RUN_ONCE);
-    }
     loop->stopping = false;
 }
 
@@ -114,9 +113,8 @@ void loop_turn(struct loop *loop, unsigned wait_ms)
 
 void loop_wait_at_most(struct loop *loop, unsigned wait_ms)
 {
-    if (wait_ms < loop->wait_cap_ms) {
+    if (wait_ms < loop->wait_cap_ms)
         loop->wait_cap_ms = wait_ms;
-    }
 }
 
 void loop_stop(struct loop *loop)
@@ -143,9 +141,8 @@ void loop_hook_add(struct loop *loop, struct loop_hook *hook, void (*run)(struct
 {
     struct loop_hook **last = &loop->hooks;
 
-    while (*last != NULL) {
+    while (*last != NULL)
         last = &(*last)->next;
-    }
     hook->run = run;
     hook->next = NULL;
     *last = hook;
@@ -248,11 +245,10 @@ void loop_watch_set(struct loop_watch *watch, int events)
     wanted |= events & LOOP_READ ? UV_READABLE : 0;
     wanted |= events & LOOP_WRITE ? UV_WRITABLE : 0;
     wanted |= events & LOOP_HANGUP ? UV_DISCONNECT : 0;
-    if (wanted == 0) {
+    if (wanted == 0)
         uv_poll_stop(uv);
-    } else {
+    else
         must(uv_poll_start(uv, wanted, watch_ready), "uv_poll_start");
-    }
 }
 
 void loop_watch_done(struct loop_watch *watch)
@@ -302,9 +298,8 @@ void loop_job_run(struct loop *loop, struct loop_job *job)
 
 void loop_jobs_wait(struct loop *loop)
 {
-    while (loop->jobs > 0) {
+    while (loop->jobs > 0)
         uv_run(&loop->uv, UV_RUN_ONCE);
-    }
 }
 
 /* -- signals */

@@ -39,9 +39,8 @@ enum problem member_store_problem(struct member_line *line, struct bytes store)
 {
     const char *own = epoch_store(line->store_epoch);
 
-    if (own[0] == '\0') {
+    if (own[0] == '\0')
         return member_unknown_problem(line);
-    }
     return bytes_are(store, own) ? PROBLEM_NONE : PROBLEM_WRONG_STORE;
 }
 
@@ -56,9 +55,8 @@ struct bytes member_may_grant(const struct member_line *line)
 {
     bool may = store_unsafe(line->store) == NULL && !epoch_has_lost_its_floor(line->store_epoch);
 
-    if (epoch_is_full(line->store_epoch)) {
+    if (epoch_is_full(line->store_epoch))
         return BYTES("full");
-    }
     return may ? BYTES("grant") : BYTES("hold-off");
 }
 
@@ -68,9 +66,8 @@ enum problem member_run(struct member_line *line, struct member_call *call, unsi
     enum problem problem = member_line_problem(line);
     struct bytes *own = argv + args;
 
-    if (problem != PROBLEM_NONE) {
+    if (problem != PROBLEM_NONE)
         return problem;
-    }
     call->store_epoch = line->store_epoch;
     call->stripe = stripe;
     call->epoch = line->epoch;
@@ -98,25 +95,20 @@ enum problem member_problem(struct member_call *call, enum store_outcome outcome
     switch (outcome) {
     case STORE_DONE: break;
     case STORE_NOT_SENT:
-        if (call->store.refusal != NULL) {
+        if (call->store.refusal != NULL)
             epoch_want_heartbeat(call->store_epoch); /* which then says it to all workers */
-        }
         return store_call_was_too_much(&call->store) ? PROBLEM_STORE_FULL : PROBLEM_STORE_UNAVAILABLE;
     case STORE_UNKNOWN: return PROBLEM_OUTCOME_UNKNOWN;
     }
-    if (store_reply_is(reply, "not-ours")) {
+    if (store_reply_is(reply, "not-ours"))
         return call_refused(call, PROBLEM_STORE_NOT_OURS);
-    }
-    if (store_reply_is(reply, "clock")) {
+    if (store_reply_is(reply, "clock"))
         return call_refused(call, PROBLEM_STORE_UNAVAILABLE);
-    }
-    if (store_reply_is(reply, "not-admitted")) {
+    if (store_reply_is(reply, "not-admitted"))
         return call_refused(call, PROBLEM_STORE_NOT_ADMITTED);
-    }
     seq = store_reply_integer(reply, 1);
-    if (seq < 0) {
+    if (seq < 0)
         return PROBLEM_INTERNAL;
-    }
     epoch_saw(call->store_epoch, call->stripe, call->epoch, (uint64_t)seq);
     return PROBLEM_NONE;
 }
@@ -124,8 +116,7 @@ enum problem member_problem(struct member_call *call, enum store_outcome outcome
 const struct script_answer *script_answer_of(const struct script_answer *answers,
                                              const struct store_reply *reply)
 {
-    while (answers->word != NULL && !store_reply_is(reply, answers->word)) {
+    while (answers->word != NULL && !store_reply_is(reply, answers->word))
         answers++;
-    }
     return answers;
 }

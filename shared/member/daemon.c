@@ -152,9 +152,8 @@ void member_worker_begin(struct worker *worker, struct member_worker *own)
 
     worker->extra = own;
     member_line_init(&own->line, daemon->store_epoch, worker->store);
-    if (worker->index == 0) {
+    if (worker->index == 0)
         member_open(worker, daemon, &own->line);
-    }
 }
 
 void member_worker_close(struct worker *worker)
@@ -236,12 +235,10 @@ bool member_daemon_settled(const struct service *service)
 {
     const struct member_daemon *daemon = service->extra;
 
-    for (unsigned i = 1; i < service->settings.threads; i++) {
+    for (unsigned i = 1; i < service->settings.threads; i++)
         member_worker_tick(&service->workers[i]); /* their own ticks begin when they serve */
-    }
-    if (daemon->member.state == MEMBER_IN) {
+    if (daemon->member.state == MEMBER_IN)
         return lines_are_allowed(service, daemon->store_epoch);
-    }
     return member_is_settled(&daemon->member);
 }
 
@@ -265,9 +262,8 @@ const char *member_worker_ready(struct worker *worker, enum problem *problem, ch
         snprintf(detail, READY_DETAIL_SIZE, "%s. %s", refusal->what, refusal->todo);
         return refusal->check;
     }
-    if (check != NULL) {
+    if (check != NULL)
         return check;
-    }
     *problem = member_line_problem(&own->line);
     if (*problem != PROBLEM_NONE) {
         snprintf(detail, READY_DETAIL_SIZE,

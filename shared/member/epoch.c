@@ -125,9 +125,8 @@ void epoch_admit(struct epoch *store_epoch, const char *identity, const char *ru
                  int64_t epoch, const uint64_t seqs[STRIPES], uint64_t confirmed_us)
 {
     pthread_mutex_lock(&store_epoch->lock);
-    if (store_epoch->identity[0] == '\0') {
+    if (store_epoch->identity[0] == '\0')
         snprintf(store_epoch->identity, sizeof(store_epoch->identity), "%s", identity);
-    }
     snprintf(store_epoch->run, sizeof(store_epoch->run), "%s", run);
     snprintf(store_epoch->stream, sizeof(store_epoch->stream), "master_replid:%.*s", (int)stream.len,
              stream.at);
@@ -147,9 +146,8 @@ void epoch_confirm(struct epoch *store_epoch, const uint64_t seqs[STRIPES], uint
 {
     int64_t epoch = atomic_load(&store_epoch->epoch);
 
-    for (unsigned i = 0; i < STRIPES; i++) {
+    for (unsigned i = 0; i < STRIPES; i++)
         epoch_saw(store_epoch, i, epoch, seqs[i]);
-    }
     pthread_mutex_lock(&store_epoch->lock);
     store_epoch->confirmed_us = confirmed_us;
     store_epoch->problem = PROBLEM_NONE;
@@ -160,11 +158,9 @@ void epoch_confirm(struct epoch *store_epoch, const uint64_t seqs[STRIPES], uint
 void epoch_suspend(struct epoch *store_epoch, enum problem problem, const char *check, const char *detail)
 {
     pthread_mutex_lock(&store_epoch->lock);
-    if (store_epoch->problem == PROBLEM_NONE) {
-        for (unsigned i = 0; i < EPOCH_WORKERS_MAX; i++) {
+    if (store_epoch->problem == PROBLEM_NONE)
+        for (unsigned i = 0; i < EPOCH_WORKERS_MAX; i++)
             store_epoch->lines[i].idle = false;
-        }
-    }
     store_epoch->problem = problem;
     store_epoch->check = check;
     snprintf(store_epoch->detail, sizeof(store_epoch->detail), "%s", detail);
@@ -174,9 +170,8 @@ void epoch_suspend(struct epoch *store_epoch, enum problem problem, const char *
 
 void epoch_clock_sample(struct epoch *store_epoch, int64_t store_ms)
 {
-    if (store_ms > 0 && store_ms <= STORE_MS_MAX) {
+    if (store_ms > 0 && store_ms <= STORE_MS_MAX)
         raise_to(&store_epoch->behind_us, store_ms * 1000 - (int64_t)loop_now_us());
-    }
 }
 
 /* -- for calls */
@@ -187,12 +182,11 @@ enum problem epoch_allows(struct epoch *store_epoch, const char *run, uint64_t s
 
     pthread_mutex_lock(&store_epoch->lock);
     problem = store_epoch->problem;
-    if (problem == PROBLEM_NONE && run[0] == '\0') {
+    if (problem == PROBLEM_NONE && run[0] == '\0')
         problem = PROBLEM_STORE_UNAVAILABLE;
-    } else if (problem == PROBLEM_NONE &&
-               (strcmp(run, store_epoch->run) != 0 || stood_us > store_epoch->confirmed_us)) {
+    else if (problem == PROBLEM_NONE &&
+             (strcmp(run, store_epoch->run) != 0 || stood_us > store_epoch->confirmed_us))
         problem = PROBLEM_STORE_NOT_ADMITTED;
-    }
     pthread_mutex_unlock(&store_epoch->lock);
     return problem;
 }
@@ -296,9 +290,8 @@ bool epoch_is_settled(struct epoch *store_epoch, unsigned workers, const char *r
     pthread_mutex_lock(&store_epoch->lock);
     settled = store_epoch->problem !=
               PROBLEM_NONE; /* what was reported when calls were last forbidden is over */
-    for (unsigned i = 0; i < workers; i++) {
+    for (unsigned i = 0; i < workers; i++)
         settled = settled && store_epoch->lines[i].idle && strcmp(store_epoch->lines[i].run, run) == 0;
-    }
     pthread_mutex_unlock(&store_epoch->lock);
     return settled;
 }

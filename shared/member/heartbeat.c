@@ -54,16 +54,14 @@ bool member_list_read(const struct store_reply *list, struct state_record *recor
     for (size_t i = 0; i < count; i++) {
         struct state_member one;
 
-        if (!state_member_parse(store_reply_text(list, i), &one)) {
+        if (!state_member_parse(store_reply_text(list, i), &one))
             return false;
-        }
-        if (one.role == MEMBER_DOUBT && record->doubt_count < STATE_DOUBTS_MAX) {
+        if (one.role == MEMBER_DOUBT && record->doubt_count < STATE_DOUBTS_MAX)
             record->doubts[record->doubt_count++] = one;
-        } else if (one.role != MEMBER_DOUBT && record->member_count < STATE_MEMBERS_MAX) {
+        else if (one.role != MEMBER_DOUBT && record->member_count < STATE_MEMBERS_MAX)
             record->members[record->member_count++] = one;
-        } else {
+        else
             return false;
-        }
     }
     return list != NULL && state_record_is_sound(record);
 }
@@ -95,9 +93,8 @@ struct bytes member_identity(struct member *member)
 {
     const char *known = epoch_identity(member->options.line->store_epoch);
 
-    if (known[0] != '\0' || member->options.state_file->recorded.store[0] == '\0') {
+    if (known[0] != '\0' || member->options.state_file->recorded.store[0] == '\0')
         return bytes_of(known);
-    }
     snprintf(member->identity, sizeof(member->identity), KEYS_SCHEMA ":%s",
              member->options.state_file->recorded.store);
     return bytes_of(member->identity);
@@ -111,14 +108,12 @@ static void refusal_take(struct member *member, const struct store_refusal *refu
     struct log_field fields[] = {LOG_T("check", bytes_of(refusal != NULL ? refusal->check : "")),
                                  LOG_T("detail", bytes_of(what)), LOG_END};
 
-    if (!epoch_set_refusal(member->options.line->store_epoch, refusal)) {
+    if (!epoch_set_refusal(member->options.line->store_epoch, refusal))
         return;
-    }
-    if (refusal != NULL) {
+    if (refusal != NULL)
         member_log(member, LOG_WARNING, "store-refuses", fields);
-    } else {
+    else
         member_log(member, LOG_INFO, "store-refuses-no-more", (struct log_field[]){LOG_END});
-    }
 }
 
 static void memory_take(struct member *member, const struct store_reply *reply)
@@ -128,9 +123,8 @@ static void memory_take(struct member *member, const struct store_reply *reply)
             max = store_reply_integer(reply, REPLY_MEMORY + 1);
     uint64_t allowed, in_use;
 
-    if (used < 0 || max < 0 || !epoch_set_memory(store_epoch, (uint64_t)used, (uint64_t)max)) {
+    if (used < 0 || max < 0 || !epoch_set_memory(store_epoch, (uint64_t)used, (uint64_t)max))
         return;
-    }
     epoch_memory(store_epoch, &in_use, &allowed);
     struct log_field fields[] = {LOG_I("used_bytes", used), LOG_I("allowed_bytes", (int64_t)allowed),
                                  LOG_END};
@@ -177,18 +171,16 @@ static void record(struct member *member, const struct store_reply *reply)
 
 static void seqs_take(const struct store_reply *list, uint64_t seqs[STRIPES])
 {
-    for (unsigned i = 0; i < STRIPES; i++) {
+    for (unsigned i = 0; i < STRIPES; i++)
         seqs[i] = list != NULL ? (uint64_t)store_reply_integer(list, i) : 0;
-    }
 }
 
 static void log_clock(struct member *member, int64_t corrected_ms)
 {
     struct log_field fields[] = {LOG_I("corrected_ms", corrected_ms), LOG_END};
 
-    if (corrected_ms > 0) {
+    if (corrected_ms > 0)
         member_log(member, LOG_WARNING, "store-clock-corrected", fields);
-    }
 }
 
 static void log_in(struct member *member, int64_t epoch)
@@ -227,9 +219,8 @@ static void heartbeat_in(struct member *member, const struct store_reply *reply)
     memory_take(member, reply);
     record(member, reply);
     log_clock(member, store_reply_integer(reply, 9));
-    if (news) {
+    if (news)
         log_in(member, epoch);
-    }
 }
 
 static void heartbeat_pending(struct member *member, const struct store_reply *reply)
@@ -290,9 +281,8 @@ static void heartbeat_gated(struct member *member, const struct store_reply *rep
     }
     mend(member);
     member->reported = member->reported || member->settled_asked;
-    if (member_may_admit(member)) {
+    if (member_may_admit(member))
         member_admit(member);
-    }
 }
 
 /* -- not ours, or not us */
@@ -334,19 +324,18 @@ static enum step heartbeat_answered(struct store_call *call, enum store_outcome 
     member->in_flight = false;
     member->unsettled = false;
     refusal_take(member, call->refusal);
-    if (outcome != STORE_DONE) {
+    if (outcome != STORE_DONE)
         member->asked_link = 0; /* the next tick asks again, when the link stands */
-    } else if (store_reply_is(reply, "in")) {
+    else if (store_reply_is(reply, "in"))
         heartbeat_in(member, reply);
-    } else if (store_reply_is(reply, "pending")) {
+    else if (store_reply_is(reply, "pending"))
         heartbeat_pending(member, reply);
-    } else if (store_reply_is(reply, "gated")) {
+    else if (store_reply_is(reply, "gated"))
         heartbeat_gated(member, reply);
-    } else if (store_reply_is(reply, "unsettled")) {
+    else if (store_reply_is(reply, "unsettled"))
         heartbeat_unsettled(member);
-    } else {
+    else
         heartbeat_refused(member, reply);
-    }
     return ANSWERED;
 }
 
@@ -480,9 +469,8 @@ static enum step admit_answered(struct store_call *call, enum store_outcome outc
     const char *whom = is_known ? missing.at : "a lease service that knows all the others";
 
     member->in_flight = false;
-    if (outcome != STORE_DONE) {
+    if (outcome != STORE_DONE)
         return ANSWERED;
-    }
     if (store_reply_is(reply, "floors-missing")) {
         member_forbid(
             member, PROBLEM_STORE_NOT_ADMITTED, "store-not-admitted",

@@ -72,9 +72,8 @@ bool member_allows(enum member_state from, enum member_state to)
 
 void member_enter(struct member *member, enum member_state next)
 {
-    if (member->state == next) {
+    if (member->state == next)
         return;
-    }
     assert(member_allows(member->state, next));
     member->walked[member->state] |= (unsigned char)(1u << next);
     member->state = next;
@@ -124,12 +123,10 @@ static bool link_is_away(struct member *member)
     const char *detail, *check = store_not_ready(member->options.line->store, &detail);
     bool stood = member->state != MEMBER_AWAY && member->state != MEMBER_LEFT;
 
-    if (stood) {
+    if (stood)
         member_enter(member, MEMBER_AWAY);
-    }
-    if (check != NULL && (stood || store_misled(member->options.line->store) != NULL)) {
+    if (check != NULL && (stood || store_misled(member->options.line->store) != NULL))
         member_forbid(member, PROBLEM_STORE_UNAVAILABLE, check, "%s", detail);
-    }
     return true;
 }
 
@@ -155,9 +152,8 @@ static void member_tick(struct loop_timer *timer)
     struct member *member = container_of(timer, struct member, timer);
 
     tick_arm(member);
-    if (member->in_flight || member->state == MEMBER_LEFT) {
+    if (member->in_flight || member->state == MEMBER_LEFT)
         return;
-    }
     if (link_is_away(member)) {
         member->left = member->leave_wanted;
         return;
@@ -181,9 +177,8 @@ static void member_tick(struct loop_timer *timer)
 
 static void member_alarm(struct member *member, int64_t in_ms)
 {
-    if (member->options.alarm != NULL) {
+    if (member->options.alarm != NULL)
         member->options.alarm(member, in_ms);
-    }
 }
 
 static void look_send(struct member *member, struct store_call *call, store_done_fn *done, unsigned first,
@@ -202,20 +197,17 @@ static void member_watch(struct member *member)
         "0",    "0",           "WITHSCORES", "HMGET",     "pawl:{store}", "epoch",  "roll",
         "gate", "ceiling",     "given-up"};
 
-    for (unsigned i = 0; i < END; i++) {
+    for (unsigned i = 0; i < END; i++)
         member->argv[i] = bytes_of(words[i]);
-    }
     member->in_flight = true;
     member->look.is_same = member->look.is_in = false;
     member->look.alarm_ms = -1;
-    if (member->state == MEMBER_IN) {
+    if (member->state == MEMBER_IN)
         look_send(member, &member->aside[0], look_took_stream, STREAM, STATE);
-    } else if (member->state == MEMBER_PENDING) {
+    else if (member->state == MEMBER_PENDING)
         look_send(member, &member->aside[0], look_took_state, STATE, ALARM);
-    }
-    if (member->options.alarm != NULL) {
+    if (member->options.alarm != NULL)
         look_send(member, &member->aside[1], look_took_alarm, ALARM, RECORD);
-    }
     look_send(member, &member->call, member_watched, RECORD, END);
 }
 
@@ -292,9 +284,8 @@ static enum step member_watched(struct store_call *call, enum store_outcome outc
     struct member *member = container_of(call, struct member, call);
 
     member->in_flight = false;
-    if (outcome != STORE_DONE) {
+    if (outcome != STORE_DONE)
         return ANSWERED;
-    }
     if (is_another_redis(member)) { /* the heartbeat takes its time, and as a replica it answers none */
         member_forbid(member, PROBLEM_STORE_NOT_ADMITTED, "store-not-admitted",
                       "Redis is another one than before, or has begun a new replication stream; the lease "
@@ -306,9 +297,8 @@ static enum step member_watched(struct store_call *call, enum store_outcome outc
 
         member->options.given_up(member, number < 0 ? 0 : number);
     }
-    if (something_changed(member, reply)) {
+    if (something_changed(member, reply))
         member_heartbeat(member);
-    }
     return ANSWERED;
 }
 
@@ -331,9 +321,8 @@ static void member_depart(struct member *member)
         return;
     }
     member_forbid(member, PROBLEM_DRAINING, "draining", "The service is stopping.");
-    if (store_counts(member->options.line->store).in_flight > 0) {
+    if (store_counts(member->options.line->store).in_flight > 0)
         return; /* the next tick asks again: what is acknowledged after leaving would not be asked for */
-    }
     snprintf(member->number[0], MEMBER_TEXT_SIZE, "%lld", (long long)member->listed_epoch);
     member->argv[0] = BYTES("pawl:{store}");
     member->argv[1] = member_identity(member);
@@ -356,9 +345,8 @@ static void leave_record(struct member *member, const struct store_reply *reply)
     wanted.members_version = store_reply_integer(reply, 1);
     wanted.floor = floor > wanted.floor ? floor : wanted.floor;
     if (member->options.role == MEMBER_LEASE && wanted.members_version > 0 &&
-        member_list_read(store_reply_list(reply, 3), &wanted)) {
+        member_list_read(store_reply_list(reply, 3), &wanted))
         state_file_want(member->options.state_file, &wanted);
-    }
 }
 
 static enum step member_parted(struct store_call *call, enum store_outcome outcome,
@@ -367,9 +355,8 @@ static enum step member_parted(struct store_call *call, enum store_outcome outco
     struct member *member = container_of(call, struct member, call);
 
     /* If it did not get there, the store takes us for one that has crashed: that is safe. */
-    if (outcome == STORE_DONE) {
+    if (outcome == STORE_DONE)
         leave_record(member, reply);
-    }
     member->in_flight = false;
     member->left = true;
     member_enter(member, MEMBER_LEFT);

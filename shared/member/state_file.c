@@ -51,26 +51,22 @@ static bool is_id(const char *at, size_t chars)
 /* A member is listed once, whatever its incarnation; a doubt once for each incarnation. */
 static bool is_listed_before(const struct state_member *list, unsigned i)
 {
-    for (unsigned k = 0; k < i; k++) {
+    for (unsigned k = 0; k < i; k++)
         if (memcmp(list[k].id, list[i].id, MEMBER_ID_CHARS) == 0 &&
             (list[i].role != MEMBER_DOUBT ||
-             memcmp(list[k].incarnation, list[i].incarnation, MEMBER_ID_CHARS) == 0)) {
+             memcmp(list[k].incarnation, list[i].incarnation, MEMBER_ID_CHARS) == 0))
             return true;
-        }
-    }
     return false;
 }
 
 static bool is_sound_list(const struct state_member *list, unsigned count, enum member_role first,
                           enum member_role last, int64_t epoch_max)
 {
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = 0; i < count; i++)
         if (list[i].role < first || list[i].role > last || list[i].store_epoch < 0 ||
             list[i].store_epoch > epoch_max || !is_id(list[i].id, MEMBER_ID_CHARS) ||
-            !is_id(list[i].incarnation, MEMBER_ID_CHARS) || is_listed_before(list, i)) {
+            !is_id(list[i].incarnation, MEMBER_ID_CHARS) || is_listed_before(list, i))
             return false;
-        }
-    }
     return true;
 }
 
@@ -86,12 +82,10 @@ bool state_record_is_sound(const struct state_record *record)
 
 static bool is_same_list(const struct state_member *a, const struct state_member *b, unsigned count)
 {
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = 0; i < count; i++)
         if (a[i].role != b[i].role || strcmp(a[i].id, b[i].id) != 0 ||
-            strcmp(a[i].incarnation, b[i].incarnation) != 0 || a[i].store_epoch != b[i].store_epoch) {
+            strcmp(a[i].incarnation, b[i].incarnation) != 0 || a[i].store_epoch != b[i].store_epoch)
             return false;
-        }
-    }
     return true;
 }
 
@@ -111,9 +105,8 @@ size_t state_member_print(const struct state_member *one, char text[STATE_LINE_M
 {
     int len = snprintf(text, STATE_LINE_MAX, "%s %s %s", role_names[one->role], one->id, one->incarnation);
 
-    if (one->role == MEMBER_DOUBT) {
+    if (one->role == MEMBER_DOUBT)
         len += snprintf(text + len, STATE_LINE_MAX - (size_t)len, " %" PRId64, one->store_epoch);
-    }
     return (size_t)len;
 }
 
@@ -129,16 +122,14 @@ bool state_member_parse(struct bytes text, struct state_member *one)
     char line[STATE_LINE_MAX], again[STATE_LINE_MAX], *rest = line;
     const char *role;
 
-    if (text.len == 0 || text.len >= sizeof(line)) {
+    if (text.len == 0 || text.len >= sizeof(line))
         return false;
-    }
     memset(one, 0, sizeof(*one));
     memcpy(line, text.at, text.len);
     line[text.len] = '\0';
     role = word_next(&rest);
-    while (one->role < MEMBER_DOUBT && strcmp(role, role_names[one->role]) != 0) {
+    while (one->role < MEMBER_DOUBT && strcmp(role, role_names[one->role]) != 0)
         one->role++;
-    }
     snprintf(one->id, sizeof(one->id), "%s", word_next(&rest));
     snprintf(one->incarnation, sizeof(one->incarnation), "%s", word_next(&rest));
     one->store_epoch = one->role == MEMBER_DOUBT ? strtoll(word_next(&rest), NULL, 10) : 0;
@@ -152,9 +143,8 @@ size_t state_record_print(const struct state_record *record, char text[STATE_TEX
     char line[STATE_LINE_MAX], sum[DIGEST_TEXT + 1];
     struct bytes body = {text, 0};
 
-    if (!state_record_is_sound(record)) {
+    if (!state_record_is_sound(record))
         return 0;
-    }
     body.len = (size_t)snprintf(text, STATE_TEXT_MAX,
                                 "pawl high-water %d\nid %s\nstore %s\nfloor %" PRId64 "\nepoch %" PRId64
                                 "\nroll %" PRId64 "\n",
@@ -192,13 +182,12 @@ static void line_read(char *line, struct state_record *record)
                           : strcmp(key, "roll") == 0  ? &record->members_version
                                                       : NULL;
 
-        if (number != NULL) {
+        if (number != NULL)
             *number = strtoll(word, NULL, 10);
-        } else if (strcmp(key, "id") == 0) {
+        else if (strcmp(key, "id") == 0)
             snprintf(record->member, sizeof(record->member), "%s", word);
-        } else if (strcmp(key, "store") == 0 && strcmp(word, "none") != 0) { /* too short for an id */
+        else if (strcmp(key, "store") == 0 && strcmp(word, "none") != 0) /* too short for an id */
             snprintf(record->store, sizeof(record->store), "%s", word);
-        }
     }
 }
 
@@ -208,18 +197,15 @@ bool state_record_parse(const char *text, size_t len, struct state_record *recor
     char lines[STATE_TEXT_MAX + 1], again[STATE_TEXT_MAX], *rest = lines;
     struct state_record read;
 
-    if (len == 0 || len > STATE_TEXT_MAX) {
+    if (len == 0 || len > STATE_TEXT_MAX)
         return false;
-    }
     memset(&read, 0, sizeof(read)); /* nothing of the stack in what is copied around */
     memcpy(lines, text, len);
     lines[len] = '\0';
-    for (char *line; (line = strsep(&rest, "\n")) != NULL;) {
+    for (char *line; (line = strsep(&rest, "\n")) != NULL;)
         line_read(line, &read);
-    }
-    if (state_record_print(&read, again) != len || memcmp(again, text, len) != 0) {
+    if (state_record_print(&read, again) != len || memcmp(again, text, len) != 0)
         return false;
-    }
     memcpy(record, &read, sizeof(read));
     return true;
 }
@@ -299,15 +285,12 @@ const char *state_path(const char *given, char path[STATE_PATH_MAX])
     struct bytes dir = bytes_of(given);
     const char *below = "", *wrong = dir.len == 0 ? default_path(&dir, &below) : NULL;
 
-    if (wrong != NULL) {
+    if (wrong != NULL)
         return wrong;
-    }
-    while (dir.len > 1 && dir.at[dir.len - 1] == '/') {
+    while (dir.len > 1 && dir.at[dir.len - 1] == '/')
         dir.len--;
-    }
-    if (dir.len + strlen(below) >= STATE_PATH_MAX) {
+    if (dir.len + strlen(below) >= STATE_PATH_MAX)
         return "its path is longer than 1,023 bytes";
-    }
     snprintf(path, STATE_PATH_MAX, "%.*s%s", (int)dir.len, dir.at, below);
     return NULL;
 }
@@ -319,16 +302,14 @@ static bool dir_make(const char *path, mode_t mode)
     bool synced;
     int fd, error;
 
-    if (mkdir(path, mode) != 0) {
+    if (mkdir(path, mode) != 0)
         return errno == EEXIST;
-    }
     snprintf(parent, sizeof(parent), "%s/..", path); /* what is new is no link: its .. is its parent */
     fd = open(parent, DIR_FLAGS);
     synced = fd >= 0 && fsync(fd) == 0;
     error = errno;
-    if (fd >= 0) {
+    if (fd >= 0)
         close(fd);
-    }
     errno = error;
     return synced;
 }
@@ -339,13 +320,11 @@ static bool dir_make_all(const char *path)
 
     snprintf(part, sizeof(part), "%s", path);
     for (char *at = part + 1; *at != '\0'; at++) {
-        if (*at != '/') {
+        if (*at != '/')
             continue;
-        }
         *at = '\0';
-        if (!dir_make(part, 0755)) {
+        if (!dir_make(part, 0755))
             return false;
-        }
         *at = '/';
     }
     return dir_make(part, 0700);
@@ -355,9 +334,8 @@ static enum state_open dir_enter(struct state_dir *dir, char why[STATE_WHY_MAX])
 {
     dir->fd = open(dir->path, DIR_FLAGS);
     if (dir->fd < 0 && errno == ENOENT) {
-        if (!dir_make_all(dir->path)) {
+        if (!dir_make_all(dir->path))
             return dir_failed(dir, "made", why);
-        }
         dir->fd = open(dir->path, DIR_FLAGS);
     }
     return dir->fd >= 0 ? STATE_OPEN : dir_failed(dir, "opened", why);
@@ -365,12 +343,10 @@ static enum state_open dir_enter(struct state_dir *dir, char why[STATE_WHY_MAX])
 
 static void dir_leave(struct state_dir *dir)
 {
-    if (dir->lock_fd >= 0) {
+    if (dir->lock_fd >= 0)
         close(dir->lock_fd);
-    }
-    if (dir->fd >= 0) {
+    if (dir->fd >= 0)
         close(dir->fd);
-    }
     dir->fd = dir->lock_fd = -1;
 }
 
@@ -397,15 +373,13 @@ static enum state_open lock_refused(const struct state_dir *dir, char why[STATE_
     ssize_t len;
     long pid;
 
-    if (errno != EWOULDBLOCK) {
+    if (errno != EWOULDBLOCK)
         return file_failed(dir, lock_name, "locked", why);
-    }
     len = pread(dir->lock_fd, line, PID_LINE, 0);
     line[len > 0 ? len : 0] = '\0';
     pid = strtol(line, NULL, 10);
-    if (pid > 0) {
+    if (pid > 0)
         snprintf(who, sizeof(who), "process %ld", pid);
-    }
     snprintf(why, STATE_WHY_MAX, "The state directory %s is in use by %s; each process needs its own.",
              dir->path, who);
     return STATE_IN_USE;
@@ -422,12 +396,10 @@ static bool dir_is_in_use(const struct state_dir *dir)
 static enum state_open lock_take(struct state_dir *dir, char why[STATE_WHY_MAX])
 {
     dir->lock_fd = openat(dir->fd, lock_name, O_RDWR | O_CREAT | FILE_FLAGS, 0600);
-    if (dir->lock_fd < 0) {
+    if (dir->lock_fd < 0)
         return file_failed(dir, lock_name, "opened", why);
-    }
-    if (flock(dir->lock_fd, LOCK_EX | LOCK_NB) != 0 || dir_is_in_use(dir)) {
+    if (flock(dir->lock_fd, LOCK_EX | LOCK_NB) != 0 || dir_is_in_use(dir))
         return lock_refused(dir, why);
-    }
     if (!is_locked(dir)) {
         snprintf(why, STATE_WHY_MAX, "%s/%s is not a regular file, or was replaced just now.", dir->path,
                  lock_name);
@@ -458,12 +430,10 @@ static enum state_open record_understand(const struct state_dir *dir, struct byt
                  dir->path, record_name, version, STATE_VERSION);
         return STATE_DAMAGED;
     }
-    if (text.len == 0) {
+    if (text.len == 0)
         return record_damaged(dir, "it is empty", why);
-    }
-    if (text.len > STATE_TEXT_MAX) {
+    if (text.len > STATE_TEXT_MAX)
         return record_damaged(dir, "it is too long", why);
-    }
     return state_record_parse(text.at, text.len, record)
                ? STATE_OPEN
                : record_damaged(dir, "its text and its checksum do not agree", why);
@@ -483,19 +453,15 @@ static enum state_open record_take(struct state_dir *dir, int fd, struct state_r
     struct stat is;
     ssize_t len;
 
-    if (fstat(fd, &is) != 0) {
+    if (fstat(fd, &is) != 0)
         return file_failed(dir, record_name, "read", why);
-    }
-    if (!S_ISREG(is.st_mode)) {
+    if (!S_ISREG(is.st_mode))
         return record_damaged(dir, "it is not a regular file", why);
-    }
     len = read_all(fd, text, STATE_TEXT_MAX + 1);
-    if (len < 0) {
+    if (len < 0)
         return file_failed(dir, record_name, "read", why);
-    }
-    if (!is_durable(dir, fd)) {
+    if (!is_durable(dir, fd))
         return file_failed(dir, record_name, "synced to the disk", why);
-    }
     text[len] = '\0';
     dir->version = version_of(&is);
     return record_understand(dir, (struct bytes){text, (size_t)len}, record, why);
@@ -507,12 +473,10 @@ static enum state_open record_read(struct state_dir *dir, struct state_record *r
     int fd = openat(dir->fd, record_name, O_RDONLY | FILE_FLAGS);
     enum state_open end;
 
-    if (fd < 0 && errno == ELOOP) {
+    if (fd < 0 && errno == ELOOP)
         return record_damaged(dir, "it is a symbolic link", why);
-    }
-    if (fd < 0) {
+    if (fd < 0)
         return errno == ENOENT ? STATE_FRESH : file_failed(dir, record_name, "opened", why);
-    }
     end = record_take(dir, fd, record, why);
     close(fd);
     return end;
@@ -539,11 +503,10 @@ static bool new_write(const struct state_dir *dir, struct bytes text, struct sta
                          : fstat(fd, &is) != 0  ? "looked at"
                                                 : NULL;
 
-    if (failed != NULL) {
+    if (failed != NULL)
         file_failed(dir, new_name, failed, why);
-    } else {
+    else
         *made = version_of(&is);
-    }
     if (fd >= 0 && !file_close(fd) && failed == NULL) {
         failed = "closed";
         file_failed(dir, new_name, failed, why);
@@ -598,9 +561,8 @@ bool state_file_is_there(const struct state_file *file)
     struct stat is;
 
     if (!dir_is_ours(dir) || fstatat(dir->fd, record_name, &is, AT_SYMLINK_NOFOLLOW) != 0 ||
-        !S_ISREG(is.st_mode)) {
+        !S_ISREG(is.st_mode))
         return false;
-    }
     there = version_of(&is);
     return there.inode == dir->version.inode && there.bytes == dir->version.bytes &&
            there.modified_ns == dir->version.modified_ns;
@@ -630,18 +592,14 @@ enum state_open state_file_open(struct state_file *file, const char *path, char 
     snprintf(file->dir.path, sizeof(file->dir.path), "%s", path);
     why[0] = '\0';
     end = dir_enter(&file->dir, why);
-    if (end == STATE_OPEN) {
+    if (end == STATE_OPEN)
         end = lock_take(&file->dir, why);
-    }
-    if (end == STATE_OPEN) {
+    if (end == STATE_OPEN)
         end = record_read(&file->dir, &file->recorded, why);
-    }
-    if (end == STATE_FRESH) {
+    if (end == STATE_FRESH)
         end = fresh_write(file, why);
-    }
-    if (end != STATE_OPEN && end != STATE_FRESH) {
+    if (end != STATE_OPEN && end != STATE_FRESH)
         dir_leave(&file->dir);
-    }
     return end;
 }
 
@@ -654,9 +612,8 @@ enum state_open state_file_peek(const char *path, struct state_record *record, c
     why[0] = '\0';
     snprintf(dir.path, sizeof(dir.path), "%s", path);
     dir.fd = open(path, DIR_FLAGS);
-    if (dir.fd < 0) {
+    if (dir.fd < 0)
         return errno == ENOENT ? STATE_FRESH : dir_failed(&dir, "opened", why);
-    }
     end = record_read(&dir, record, why);
     dir_leave(&dir);
     return end;
@@ -691,9 +648,8 @@ static void job_wrote(struct loop_job *job)
         return;
     }
     file->trouble[0] = '\0';
-    if (state_file_trouble(file) != NULL) {
+    if (state_file_trouble(file) != NULL)
         return; /* durable it may be, but in a directory that was taken away meanwhile */
-    }
     file->recorded = file->writing;
     file->wrote(file);
 }
@@ -708,9 +664,8 @@ void state_file_start(struct state_file *file, struct loop *loop, void (*wrote)(
 
 void state_file_want(struct state_file *file, const struct state_record *record)
 {
-    if (file->is_busy || file->is_lost || state_record_equal(record, &file->recorded)) {
+    if (file->is_busy || file->is_lost || state_record_equal(record, &file->recorded))
         return;
-    }
     if (file->dir.fd < 0) {
         file->recorded = *record;
         return;
@@ -727,9 +682,8 @@ bool state_file_is_settled(const struct state_file *file)
 
 void state_file_mend(struct state_file *file)
 {
-    if (file->is_unsure) {
+    if (file->is_unsure)
         state_file_want(file, &file->writing);
-    }
 }
 
 const char *state_file_trouble(struct state_file *file)

@@ -53,9 +53,8 @@ static void sweep_tick(struct loop_timer *timer)
     struct sweep *sweep = container_of(timer, struct sweep, timer);
 
     sweep->late = true;
-    if (!sweep->running) {
+    if (!sweep->running)
         sweep_look(sweep);
-    }
 }
 
 /* -- which stripes */
@@ -82,9 +81,8 @@ static enum step sweep_looked(struct store_call *call, enum store_outcome outcom
     if (member_problem(&sweep->call, outcome, reply) == PROBLEM_NONE) {
         const struct store_reply *found = store_reply_list(reply, 2);
 
-        for (size_t i = 0; found != NULL && i < store_reply_count(found); i++) {
+        for (size_t i = 0; found != NULL && i < store_reply_count(found); i++)
             sweep->due |= UINT64_C(1) << ((uint64_t)store_reply_integer(found, i) % SWEEP_LOOK);
-        }
     }
     sweep_go_on(sweep);
     return sweep->running ? SUSPENDED : ANSWERED;
@@ -96,9 +94,8 @@ static enum step sweep_looked(struct store_call *call, enum store_outcome outcom
 static void sweep_go_on(struct sweep *sweep)
 {
     sweep->running = false;
-    if (sweep->stopped) {
+    if (sweep->stopped)
         return;
-    }
     if (sweep->due != 0) {
         unsigned bit = (unsigned)__builtin_ctzll(sweep->due);
 
@@ -119,9 +116,8 @@ static void sweep_ask(struct sweep *sweep)
     sweep->argv[1] = bytes_of(sweep->keys[1]);
     sweep->argv[SWEEP_KEYS] = bytes_of(sweep->step);
     sweep->argv[SWEEP_KEYS + 1] = bytes_of(sweep->remember);
-    if (sweep->plan->sweep_may_grant) {
+    if (sweep->plan->sweep_may_grant)
         sweep->argv[args++] = member_may_grant(sweep->line);
-    }
     sweep->call.store.done = sweep_answer;
     sweep->running = member_run(sweep->line, &sweep->call, sweep->stripe, sweep->plan->sweep, SWEEP_KEYS,
                                 args, sweep->argv) == PROBLEM_NONE;
@@ -135,15 +131,13 @@ static enum step sweep_answer(struct store_call *call, enum store_outcome outcom
     bool has_more = false;
 
     if (member_problem(&sweep->call, outcome, reply) == PROBLEM_NONE) {
-        if (sweep->swept != NULL && store_reply_count(reply) > 3) {
+        if (sweep->swept != NULL && store_reply_count(reply) > 3)
             sweep->swept(sweep, store_reply_integer(reply, 3));
-        }
         has_more = store_reply_integer(reply, 2) >= SWEEP_STEP;
     }
-    if (has_more && !sweep->stopped) {
+    if (has_more && !sweep->stopped)
         sweep_ask(sweep);
-    } else {
+    else
         sweep_go_on(sweep);
-    }
     return sweep->running ? SUSPENDED : ANSWERED;
 }

@@ -10,9 +10,8 @@ enum problem walk_begin(struct walk *walk)
     walk->call.store.done = walk_answer;
     walk->argv[0] = keys_stripe(walk->key, walk->stripe);
     walk->argv[plan->from_at] = (struct bytes){walk->from, walk->from_len};
-    if (plan->ask != NULL) {
+    if (plan->ask != NULL)
         plan->ask(walk);
-    }
     return member_run(walk->line, &walk->call, walk->stripe, plan->script, plan->keys,
                       plan->keys + walk->args, walk->argv);
 }
@@ -20,12 +19,10 @@ enum problem walk_begin(struct walk *walk)
 /* Where the stripe goes on, or the next one. False: it is longer than anything that we know. */
 static bool walk_go_on(struct walk *walk, struct bytes next)
 {
-    if (next.len > walk->from_size) {
+    if (next.len > walk->from_size)
         return false;
-    }
-    if (next.len > 0) {
+    if (next.len > 0)
         memcpy(walk->from, next.at, next.len);
-    }
     walk->from_len = next.len;
     walk->stripe += next.len == 0;
     return true;
@@ -38,9 +35,8 @@ static enum step walk_answer(struct store_call *call, enum store_outcome outcome
     enum problem bad = member_problem(&walk->call, outcome, reply);
     bool wants_more = false;
 
-    if (bad == PROBLEM_NONE && !store_reply_is(reply, walk->plan->word)) {
+    if (bad == PROBLEM_NONE && !store_reply_is(reply, walk->plan->word))
         bad = PROBLEM_INTERNAL;
-    }
     if (bad == PROBLEM_NONE) {
         wants_more = walk->plan->page(walk, reply);
         bad = walk_go_on(walk, store_reply_text(reply, walk->plan->next_at)) ? PROBLEM_NONE
@@ -48,9 +44,8 @@ static enum step walk_answer(struct store_call *call, enum store_outcome outcome
     }
     if (bad == PROBLEM_NONE && wants_more && walk->stripe < walk->end) {
         bad = walk_begin(walk);
-        if (bad == PROBLEM_NONE) {
+        if (bad == PROBLEM_NONE)
             return SUSPENDED;
-        }
     }
     return walk->plan->ended(walk, bad);
 }

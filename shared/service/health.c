@@ -19,9 +19,8 @@ static void put_text(struct json_out *out, const char *text)
 
         json_out_append(out, (struct bytes){text, plain});
         text += plain;
-        if (*text != '\0') {
+        if (*text != '\0')
             json_out_append(out, bytes_of(entities[strchr(special, *text++) - special]));
-        }
     }
 }
 
@@ -73,9 +72,8 @@ void problem_page_write_info(const struct problem_info *info, struct json_out *o
 
         json_out_append(out, (struct bytes){at, plain});
         at += plain;
-        if (*at != '\0') {
+        if (*at != '\0')
             put_text(out, texts[*at++ - 1]);
-        }
     }
 }
 
@@ -147,32 +145,26 @@ static enum step ready_tell(struct http_request *req, struct worker *worker)
     const char *lacking = plan->lacking != NULL ? plan->lacking(worker, &member, own) : NULL;
     const char *unloaded = store_not_loaded(worker->store);
 
-    if (plan->memory != NULL) {
+    if (plan->memory != NULL)
         plan->memory(worker, &memory);
-    }
-    if (memory.is_full) {
+    if (memory.is_full)
         snprintf(own, sizeof(own), "%s", problem_info(PROBLEM_STORE_FULL)->detail);
-    }
     json_text(json, "status", BYTES("ready"));
     json_object(json, "checks");
     json_text(json, "store", memory.is_full ? BYTES("store-full") : BYTES("ok"));
-    if (lacking != NULL) {
+    if (lacking != NULL)
         json_text(json, member, bytes_of(lacking));
-    }
-    if (unloaded != NULL) {
+    if (unloaded != NULL)
         json_text(json, "functions", BYTES("not-loaded"));
-    }
     json_object_end(json);
-    if (memory.is_full || lacking != NULL || unloaded != NULL) {
+    if (memory.is_full || lacking != NULL || unloaded != NULL)
         json_text(json, "detail", bytes_of(memory.is_full || lacking != NULL ? own : unloaded));
-    }
     json_object(json, "store_memory");
     json_int(json, "used_bytes", (int64_t)memory.used);
-    if (memory.allowed > 0) {
+    if (memory.allowed > 0)
         json_int(json, "allowed_bytes", (int64_t)memory.allowed);
-    } else {
+    else
         json_null(json, "allowed_bytes");
-    }
     json_object_end(json);
     return http_json_end(req, 200);
 }
@@ -187,9 +179,8 @@ static const char *not_ready(struct worker *worker, enum problem *problem, char 
 
     if (check == NULL || store_unsafe(worker->store) != NULL) {
         own = plan->ready != NULL ? plan->ready(worker, problem, detail) : NULL;
-        if (own != NULL || check == NULL) {
+        if (own != NULL || check == NULL)
             return own;
-        }
         *problem = PROBLEM_STORE_UNSAFE;
         snprintf(detail, READY_DETAIL_SIZE, "%s", why);
         return check;
@@ -249,9 +240,8 @@ static enum step problem_text(struct http_request *req)
     enum problem problem = problem_find(http_path_part(req, 0));
     struct json_out *out = http_json(req);
 
-    if (problem == PROBLEM_NONE) {
+    if (problem == PROBLEM_NONE)
         return http_refuse_detail(req, PROBLEM_NOT_FOUND, "There is no problem with this code.");
-    }
     problem_page_write(problem, out);
     http_reply_body(req, "text/html; charset=utf-8", json_out_bytes(out));
     return http_answer(req, 200);
@@ -275,12 +265,10 @@ static void paths_write(const struct http_route *routes, struct json_out *json)
     for (const struct http_route *route = routes; route->path != NULL; route++) {
         const struct http_route *first = routes;
 
-        while (strcmp(first->path, route->path) != 0) {
+        while (strcmp(first->path, route->path) != 0)
             first++;
-        }
-        if (first == route) {
+        if (first == route)
             json_text(json, NULL, bytes_of(route->path));
-        }
     }
 }
 
@@ -302,15 +290,13 @@ struct http_route *service_routes(const struct service_plan *plan)
 {
     size_t own = 0, skipped = plan->rest != NULL; /* which may take "/", and shows the index if it does not */
 
-    while (plan->routes[own].path != NULL) {
+    while (plan->routes[own].path != NULL)
         own++;
-    }
     size_t health = sizeof(health_routes) / sizeof(health_routes[0]) - skipped;
     struct http_route *all = must_have(calloc(own + health + 1, sizeof(*all)));
     memcpy(all, plan->routes, own * sizeof(*all));
     memcpy(all + own, health_routes + skipped, health * sizeof(*all));
-    if (plan->rest != NULL) {
+    if (plan->rest != NULL)
         all[own + health - 1] = *plan->rest; /* in place of the end; another follows */
-    }
     return all;
 }

@@ -34,10 +34,9 @@ static bool key_is_secret(const char *key)
                                           "session_secret", "password", "key",       "fencing_token",
                                           "authorization"};
 
-    for (size_t i = 0; i < sizeof(secrets) / sizeof(secrets[0]); i++) {
+    for (size_t i = 0; i < sizeof(secrets) / sizeof(secrets[0]); i++)
         if (strcmp(key, secrets[i]) == 0)
             return true;
-    }
     return false;
 }
 
@@ -206,10 +205,9 @@ static void put_fields(const struct log *log, struct json_out *out, const struct
 
     if (fields && log->format == LOG_TEXT)
         json_out_append(out, BYTES(" ")); /* sets the event off from its fields */
-    for (; fields && fields->kind != LOG_FIELD_END; fields++) {
+    for (; fields && fields->kind != LOG_FIELD_END; fields++)
         if (!fit_field(log, out, *fields))
             whole = false;
-    }
     if (whole)
         return;
     if (log->format == LOG_JSON)

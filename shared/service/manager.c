@@ -24,9 +24,8 @@ static int given_count(void)
 {
     const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
 
-    if (pid == NULL || count == NULL || bytes_number(bytes_of(pid), NUMBER_DIGITS_MAX) != (int64_t)getpid()) {
+    if (pid == NULL || count == NULL || bytes_number(bytes_of(pid), NUMBER_DIGITS_MAX) != (int64_t)getpid())
         return 0;
-    }
     int64_t number = bytes_number(bytes_of(count), NUMBER_DIGITS_MAX);
     return number < 0 || number > SERVICE_THREADS_MAX ? -1 : (int)number;
 }
@@ -36,16 +35,13 @@ static void given_name(unsigned i, char name[NAME_MAX_SHOWN])
 {
     struct bytes left = bytes_of(getenv("LISTEN_FDNAMES")), one = bytes_cut(&left, ':');
 
-    for (; i > 0; i--) {
+    for (; i > 0; i--)
         one = bytes_cut(&left, ':');
-    }
     snprintf(name, NAME_MAX_SHOWN, "%.*s", (int)(one.len < NAME_MAX_SHOWN ? one.len : NAME_MAX_SHOWN - 1),
              one.len > 0 ? one.at : "");
-    for (char *at = name; *at != '\0'; at++) {
-        if ((unsigned char)*at < 0x20 || (unsigned char)*at >= 0x7f) {
+    for (char *at = name; *at != '\0'; at++)
+        if ((unsigned char)*at < 0x20 || (unsigned char)*at >= 0x7f)
             *at = '?';
-        }
-    }
 }
 
 static int refuse(const struct service *service, unsigned i, const char *why)
@@ -67,9 +63,8 @@ static int sockets_check(struct service *service, unsigned count)
     for (unsigned i = 0; i < count; i++) {
         char address[HTTP_LISTEN_SIZE];
 
-        if (!http_listen_given((int)i + FIRST_FD, address, &service->listen_port, &why)) {
+        if (!http_listen_given((int)i + FIRST_FD, address, &service->listen_port, &why))
             return refuse(service, i, why);
-        }
         if (!service->settings.allow_anonymous && !http_address_is_loopback(address)) {
             return refuse(service, i,
                           "it is not on a loopback address, and callers cannot authenticate yet: "
@@ -85,21 +80,18 @@ int activation_take(struct service *service)
     int count = given_count();
     unsigned threads = service->settings.threads;
 
-    if (count <= 0) {
+    if (count <= 0)
         return count == 0 ? ACTIVATION_NONE : refuse(service, 0, "LISTEN_FDS is not a number of sockets");
-    }
-    if ((unsigned)count > threads) {
+    if ((unsigned)count > threads)
         return refuse(service, threads, "there are more sockets than --threads, and nobody would serve it");
-    }
     int status = sockets_check(service, (unsigned)count);
     for (unsigned i = 0; status < 0 && i < threads; i++) {
         int fd = FIRST_FD + (int)(i % (unsigned)count);
 
         /* Threads beyond the sockets share them: each closes its own descriptor in the end. */
         service->workers[i].listen_fd = i < (unsigned)count ? fd : fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FD);
-        if (service->workers[i].listen_fd < 0) {
+        if (service->workers[i].listen_fd < 0)
             return refuse(service, i % (unsigned)count, "too many open files");
-        }
     }
     return status;
 }
@@ -120,13 +112,11 @@ static bool state_send(const char *state, enum patience patience)
 
     bool sent = false;
 
-    if (len == 0 || len >= sizeof(address.sun_path) || (path[0] != '/' && path[0] != '@')) {
+    if (len == 0 || len >= sizeof(address.sun_path) || (path[0] != '/' && path[0] != '@'))
         return true;
-    }
     memcpy(address.sun_path, path, len);
-    if (path[0] == '@') {
+    if (path[0] == '@')
         address.sun_path[0] = '\0'; /* the abstract namespace */
-    }
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd >= 0) {
         socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len);
@@ -157,9 +147,8 @@ struct notify_watchdog notify_watchdog_read(void)
     const char *interval = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
     struct notify_watchdog watchdog = {.told_us = loop_now_us()};
 
-    if (interval != NULL && (pid == NULL || strtoll(pid, NULL, 10) == (long long)getpid())) {
+    if (interval != NULL && (pid == NULL || strtoll(pid, NULL, 10) == (long long)getpid()))
         watchdog.interval_us = strtoull(interval, NULL, 10);
-    }
     return watchdog;
 }
 
@@ -171,7 +160,6 @@ bool notify_watchdog_due(const struct notify_watchdog *watchdog)
 
 void notify_watchdog_tell(struct notify_watchdog *watchdog)
 {
-    if (state_send("WATCHDOG=1", IN_A_HURRY)) {
+    if (state_send("WATCHDOG=1", IN_A_HURRY))
         watchdog->told_us = loop_now_us();
-    }
 }

@@ -43,10 +43,9 @@ static bool rows_of_a_metric_stand_together(const struct metric *table, unsigned
 
         if (goes_on && table[i].kind != table[i - 1].kind)
             return false;
-        for (unsigned j = 0; j + 1 < i && !goes_on; j++) {
+        for (unsigned j = 0; j + 1 < i && !goes_on; j++)
             if (strcmp(table[i].name, table[j].name) == 0)
                 return false;
-        }
     }
     return true;
 }
@@ -169,14 +168,13 @@ static void put(struct json_out *out, const char *text)
 
 static void put_help(struct json_out *out, const char *help)
 {
-    for (; *help; help++) {
+    for (; *help; help++)
         if (*help == '\\')
             put(out, "\\\\");
         else if (*help == '\n')
             put(out, "\\n");
         else
             json_out_append(out, (struct bytes){help, 1});
-    }
 }
 
 static void write_head(const struct metric *metric, struct json_out *out)

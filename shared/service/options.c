@@ -128,11 +128,10 @@ static bool number_read(enum option_kind kind, const char *text, unsigned long l
 {
     const char *at = text;
 
-    for (*number = 0; *at >= '0' && *at <= '9'; at++) {
+    for (*number = 0; *at >= '0' && *at <= '9'; at++)
         if (__builtin_mul_overflow(*number, 10, number) ||
             __builtin_add_overflow(*number, (unsigned)(*at - '0'), number))
             return false;
-    }
     if (*at == '\0')
         return at > text && kind != OPTION_DURATION;
     for (const struct unit *unit = numbers[kind].units; unit->name != NULL && at > text; unit++) {
@@ -189,9 +188,8 @@ static struct bytes choice(const struct option *option, int number)
 {
     struct bytes left = bytes_of(option->value), one = bytes_cut(&left, '|');
 
-    for (; number > 0; number--) {
+    for (; number > 0; number--)
         one = bytes_cut(&left, '|');
-    }
     return one;
 }
 
@@ -487,10 +485,9 @@ static bool take_flags(const struct reading *reading, int argc, char **argv)
 {
     struct options_line line = {.table = reading->program->table, .argv = argv, .argc = argc, .at = 1};
 
-    while (line.at < argc) {
+    while (line.at < argc)
         if (!take_flag(reading, &line))
             return false;
-    }
     return true;
 }
 
@@ -613,10 +610,9 @@ static bool check_names(const struct reading *reading, const struct json *json, 
     const char *unknown, *program = reading->program->name;
     size_t count = 0;
 
-    for (const struct option *option = reading->program->table; option->name != NULL; option++) {
+    for (const struct option *option = reading->program->table; option->name != NULL; option++)
         if (!option->command_line_only && strcmp(option->name, "config") != 0)
             names[count++] = option->name;
-    }
     unknown = json_unknown(json, names);
     free(names);
     return unknown == NULL ||

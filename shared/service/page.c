@@ -29,19 +29,15 @@ static const char *limit_read(struct page *page, const struct http_request *req)
     unsigned long value;
 
     page->limit = PAGE_LIMIT_DEFAULT;
-    if (len == -1) {
+    if (len == -1)
         return NULL;
-    }
-    if (len == -2) {
+    if (len == -2)
         return page->kind->wrong_query;
-    }
-    if (len == 0 || text[0] < '0' || text[0] > '9') {
+    if (len == 0 || text[0] < '0' || text[0] > '9')
         return "The query member limit must be an integer.";
-    }
     value = strtoul(text, &end, 10);
-    if (*end != '\0') {
+    if (*end != '\0')
         return "The query member limit must be an integer.";
-    }
     page->limit = value <= PAGE_LIMIT_MAX ? (unsigned)value : 0;
     return NULL;
 }
@@ -58,12 +54,10 @@ static const char *cursor_read(struct page *page, const struct http_request *req
     char cursor[CURSOR_SIZE], text[TAGGED_SIZE];
     int len = page_query(req, page->kind, "cursor", cursor, sizeof(cursor));
 
-    if (len == -1) {
+    if (len == -1)
         return NULL;
-    }
-    if (len < AFTER_AT || cursor[2] != '.' || cursor[AFTER_AT - 1] != '.') {
+    if (len < AFTER_AT || cursor[2] != '.' || cursor[AFTER_AT - 1] != '.')
         return page->kind->wrong_cursor;
-    }
     page->stripe = (unsigned)strtoul((char[]){cursor[0], cursor[1], '\0'}, NULL, 16);
     snprintf(page->after, sizeof(page->after), "%s", cursor + AFTER_AT);
     struct bytes tagged = tagged_text(page, text);
@@ -76,9 +70,8 @@ enum problem page_read(struct page *page, const struct http_request *req, const 
 {
     *detail = limit_read(page, req);
     *detail = *detail != NULL ? *detail : cursor_read(page, req);
-    if (*detail != NULL) {
+    if (*detail != NULL)
         return PROBLEM_INVALID_REQUEST;
-    }
     if (page->limit == 0) {
         *detail = "The query member limit must be 1 to 1000.";
         return PROBLEM_OUT_OF_RANGE;

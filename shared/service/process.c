@@ -23,16 +23,13 @@ static unsigned long open_fds(void)
     unsigned long count = 0;
     DIR *folder;
 
-    if (stat("/proc/self/fd", &info) == 0 && info.st_size > 0) {
+    if (stat("/proc/self/fd", &info) == 0 && info.st_size > 0)
         return (unsigned long)info.st_size;
-    }
     folder = opendir("/proc/self/fd");
-    while (folder != NULL && readdir(folder) != NULL) {
+    while (folder != NULL && readdir(folder) != NULL)
         count++;
-    }
-    if (folder != NULL) {
+    if (folder != NULL)
         closedir(folder);
-    }
     return count > 3 ? count - 3 : 0; /* ".", "..", and the folder itself */
 }
 

@@ -122,14 +122,12 @@ static int settings_read_password(struct service *service)
     char why[256];
     size_t len = 0;
 
-    if (service->settings.redis_password_file == NULL) {
+    if (service->settings.redis_password_file == NULL)
         return -1;
-    }
     service->password = options_read_file(service->settings.redis_password_file, 4096, &len, why,
                                           sizeof(why));
-    if (service->password == NULL) {
+    if (service->password == NULL)
         return fail(service, SERVICE_CONFIG, why);
-    }
     service->password[strcspn(service->password, "\r\n")] = '\0';
     if (service->password[0] == '\0') { /* an optional credential of a unit: a store without passwords */
         free(service->password);
@@ -147,9 +145,8 @@ static int settings_read_keys(struct service *service)
                     "--keys is missing: make a file with \"pawl keygen --out FILE\" and name it");
     }
     struct token_keys *keys = token_keys_load(service->settings.keys, why, sizeof(why));
-    if (keys == NULL) {
+    if (keys == NULL)
         return fail(service, SERVICE_CONFIG, why);
-    }
     atomic_store(&service->keys, keys);
     return -1;
 }
@@ -160,31 +157,26 @@ static int settings_check(struct service *service)
     bool has_password = false;
     const char *bad = store_url_check(s->redis, &has_password);
 
-    if (bad != NULL) {
+    if (bad != NULL)
         return fail(service, SERVICE_CONFIG, bad);
-    }
     if (!s->init_store && !s->allow_anonymous && !http_address_is_loopback(s->listen)) {
         return fail(service, SERVICE_CONFIG,
                     "--listen is not a loopback address, and callers cannot authenticate yet: "
                     "listen on 127.0.0.1 or [::1], or say --allow-anonymous");
     }
     bad = http_browser_lists_check(s->allow_hosts, s->allow_origins);
-    if (bad != NULL) {
+    if (bad != NULL)
         return fail(service, SERVICE_CONFIG, bad);
-    }
     unsigned half = s->connections_max > 1 ? s->connections_max / 2 : 1;
     service->peers = http_peers_new(s->connections_per_address > 0 ? s->connections_per_address : half,
                                     s->trusted_proxies, &bad);
-    if (service->peers == NULL) {
+    if (service->peers == NULL)
         return fail(service, SERVICE_CONFIG, bad);
-    }
     int status = settings_read_password(service);
-    if (status < 0 && !s->init_store) {
+    if (status < 0 && !s->init_store)
         status = settings_read_keys(service);
-    }
-    if (status < 0 && service->plan->check != NULL) {
+    if (status < 0 && service->plan->check != NULL)
         status = service->plan->check(service);
-    }
     if (status < 0 && s->check_config) {
         printf("%s: the configuration is good\n", service->plan->name);
         return SERVICE_OK;
@@ -245,13 +237,11 @@ static int service_listen(struct service *service)
 
     snprintf(address, sizeof(address), "%s", service->settings.listen);
     service->workers = calloc(threads, sizeof(*service->workers));
-    if (service->workers == NULL) {
+    if (service->workers == NULL)
         return SERVICE_BUG;
-    }
     int given = activation_take(service);
-    if (given != ACTIVATION_NONE) {
+    if (given != ACTIVATION_NONE)
         return given;
-    }
     for (unsigned i = 0; i < threads; i++) {
         int fd = i == 0 && !http_address_is_free(address, &why)
                      ? -1
@@ -298,9 +288,8 @@ static void service_metrics_open(struct service *service)
 
     service->routes = service_routes(service->plan);
     service->operations = 1;
-    for (const struct http_route *route = service->routes; route->path != NULL; route++) {
+    for (const struct http_route *route = service->routes; route->path != NULL; route++)
         service->operations++;
-    }
     service->metric_requests = (unsigned)SERVICE_METRICS + own;
     service->metric_times = service->metric_requests + REQUEST_KINDS * service->operations;
     unsigned count = service->metric_times + service->operations;
@@ -316,17 +305,13 @@ static bool service_is_settled(const struct service *service)
 {
     const struct store *first = service->workers[0].store;
 
-    if (store_misled(first) != NULL) {
+    if (store_misled(first) != NULL)
         return true;
-    }
-    for (unsigned i = 0; i < service->settings.threads; i++) {
-        if (!store_checked(service->workers[i].store)) {
+    for (unsigned i = 0; i < service->settings.threads; i++)
+        if (!store_checked(service->workers[i].store))
             return false;
-        }
-    }
-    if (store_unsafe(first) != NULL) {
+    if (store_unsafe(first) != NULL)
         return !store_unsafe_may_pass(first);
-    }
     return service->plan->settled == NULL || service->plan->settled(service);
 }
 
@@ -341,14 +326,11 @@ static int service_look_at_store(struct service *service)
     const char *detail = NULL;
 
     service_metrics_open(service);
-    for (unsigned i = 0; i < threads; i++) {
+    for (unsigned i = 0; i < threads; i++)
         worker_open(&service->workers[i], service, i);
-    }
-    while (!service_is_settled(service) && loop_now_ms() < deadline_ms) {
-        for (unsigned i = 0; i < threads; i++) {
+    while (!service_is_settled(service) && loop_now_ms() < deadline_ms)
+        for (unsigned i = 0; i < threads; i++)
             loop_turn(service->workers[i].loop, START_LOOK_MS / threads);
-        }
-    }
     first = service->workers[0].store;
     if (store_unsafe(first) != NULL) {
         fprintf(stderr, "%s: this Redis can lose locks: %s (--allow-unsafe-redis accepts that)\n",
@@ -412,9 +394,8 @@ static void hangup_caught(struct loop_signal *signal)
 
     notify_reloading();
     service_reload_keys(start->service);
-    if (start->service->plan->reload != NULL) {
+    if (start->service->plan->reload != NULL)
         start->service->plan->reload(start->service);
-    }
     notify_send("READY=1");
 }
 
@@ -424,9 +405,8 @@ static void stop_deadline(struct loop_timer *timer)
 {
     struct start *start = container_of(timer, struct start, deadline);
 
-    for (unsigned i = 0; i < start->service->settings.threads; i++) {
+    for (unsigned i = 0; i < start->service->settings.threads; i++)
         loop_stop(start->service->workers[i].loop);
-    }
 }
 
 /* Who asks a second time, in the last moments, shall not make a failure of an orderly end: libuv gives each
@@ -454,15 +434,12 @@ static void service_serve(struct service *service)
     loop_signal_init(loop, &start.hangup, SIGHUP, hangup_caught);
     loop_timer_init(loop, &start.deadline, stop_deadline);
     service_say_ready(service); /* its reader may send a signal at once */
-    for (unsigned i = 1; i < threads; i++) {
-        if (pthread_create(&thread[i], NULL, worker_thread, &service->workers[i]) != 0) {
+    for (unsigned i = 1; i < threads; i++)
+        if (pthread_create(&thread[i], NULL, worker_thread, &service->workers[i]) != 0)
             abort();
-        }
-    }
     worker_serve(&service->workers[0]);
-    for (unsigned i = 1; i < threads; i++) {
+    for (unsigned i = 1; i < threads; i++)
         pthread_join(thread[i], NULL);
-    }
     loop_timer_done(&start.deadline);
     signals_heard_enough();
     loop_signal_done(&start.term);
@@ -478,20 +455,15 @@ static void service_end(struct service *service)
         struct worker *worker = &service->workers[i];
         all_answered = all_answered && (worker->http == NULL || http_server_open_requests(worker->http) == 0);
     }
-    if (!all_answered) {
+    if (!all_answered)
         return; /* the end of the process closes what is left */
-    }
-    for (unsigned i = 0; service->workers != NULL && i < service->settings.threads; i++) {
-        if (service->workers[i].loop != NULL) {
+    for (unsigned i = 0; service->workers != NULL && i < service->settings.threads; i++)
+        if (service->workers[i].loop != NULL)
             worker_close(&service->workers[i]);
-        }
-    }
-    if (service->plan->close != NULL) {
+    if (service->plan->close != NULL)
         service->plan->close(service);
-    }
-    if (service->metrics != NULL) {
+    if (service->metrics != NULL)
         metrics_free(service->metrics);
-    }
     token_keys_free(atomic_load(&service->keys));
     token_keys_free(service->keys_retired);
     free(service->metric_table);
@@ -509,9 +481,8 @@ int service_main(const struct service_plan *plan, int argc, char **argv)
     struct service *service = calloc(1, sizeof(*service));
     int status;
 
-    if (service == NULL) {
+    if (service == NULL)
         return SERVICE_BUG;
-    }
     service->plan = plan;
     service->began_s = time(NULL);
     process_prepare();
@@ -524,18 +495,14 @@ int service_main(const struct service_plan *plan, int argc, char **argv)
                                                     : LOG_JSON,
         .fd = STDERR_FILENO,
     };
-    if (status < 0 && plan->run_once != NULL && service->settings.init_store) {
+    if (status < 0 && plan->run_once != NULL && service->settings.init_store)
         status = plan->run_once(service);
-    }
-    if (status < 0 && plan->open != NULL) {
+    if (status < 0 && plan->open != NULL)
         status = plan->open(service);
-    }
-    if (status < 0) {
+    if (status < 0)
         status = service_listen(service);
-    }
-    if (status < 0) {
+    if (status < 0)
         status = service_look_at_store(service);
-    }
     if (status < 0) {
         service_serve(service);
         status = SERVICE_OK;

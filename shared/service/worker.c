@@ -62,9 +62,8 @@ void worker_open(struct worker *worker, struct service *service, unsigned index)
     worker->store_owner.answered = worker_store_answered;
     options.owner = &worker->store_owner;
     worker->store = store_open(worker->loop, &options);
-    if (service->plan->worker_open != NULL) {
+    if (service->plan->worker_open != NULL)
         service->plan->worker_open(worker);
-    }
 }
 
 /* The listening socket is there, the store has been looked at: serve until the loop is stopped. */
@@ -103,16 +102,13 @@ void worker_close(struct worker *worker)
 {
     const struct service_plan *plan = worker->service->plan;
 
-    if (plan->worker_close != NULL) {
+    if (plan->worker_close != NULL)
         plan->worker_close(worker);
-    }
     store_close(worker->store);
-    if (plan->worker_free != NULL) {
+    if (plan->worker_free != NULL)
         plan->worker_free(worker); /* a call that the store has just ended may have been in it */
-    }
-    if (worker->http != NULL) {
+    if (worker->http != NULL)
         http_server_free(worker->http);
-    }
     loop_free(worker->loop);
 }
 
@@ -134,9 +130,8 @@ static void worker_tell_store(struct worker *worker)
     metric_add(worker->metrics, METRIC_STORE_RECONNECTS, now.reconnects - worker->counted.reconnects);
     metric_set(worker->metrics, METRIC_STORE_IN_FLIGHT, now.in_flight);
     metric_set(worker->metrics, METRIC_CONNECTIONS, http_server_connections(worker->http));
-    if (worker->index == 0) {
+    if (worker->index == 0)
         metric_set(worker->metrics, METRIC_READY, service_is_ready(worker));
-    }
     if (worker->index == 0 && worker->service->plan->memory != NULL) { /* one store for all of them */
         struct service_memory memory;
 
@@ -154,9 +149,8 @@ static void worker_drain(struct worker *worker)
     bool (*drain)(struct worker *) = service->plan->drain;
 
     http_server_drain(worker->http); /* again is nothing new */
-    if ((drain != NULL && !drain(worker)) || http_server_open_requests(worker->http) > 0) {
+    if ((drain != NULL && !drain(worker)) || http_server_open_requests(worker->http) > 0)
         return;
-    }
     if (worker->index != 0) {
         atomic_fetch_add(&service->idle_workers, 1);
         loop_stop(worker->loop);
@@ -173,17 +167,13 @@ static void worker_tell_watchdog(struct worker *worker)
     struct service *service = worker->service;
 
     atomic_store(&worker->alive, true);
-    if (worker->index != 0 || !notify_watchdog_due(&service->watchdog)) {
+    if (worker->index != 0 || !notify_watchdog_due(&service->watchdog))
         return;
-    }
-    for (unsigned i = 0; i < service->settings.threads; i++) {
-        if (!atomic_load(&service->workers[i].alive) && !atomic_load(&service->draining)) {
+    for (unsigned i = 0; i < service->settings.threads; i++)
+        if (!atomic_load(&service->workers[i].alive) && !atomic_load(&service->draining))
             return;
-        }
-    }
-    for (unsigned i = 0; i < service->settings.threads; i++) {
+    for (unsigned i = 0; i < service->settings.threads; i++)
         atomic_store(&service->workers[i].alive, false);
-    }
     notify_watchdog_tell(&service->watchdog);
 }
 
@@ -194,26 +184,21 @@ static void worker_tick(struct loop_timer *timer)
     worker_take_keys(worker);
     worker_tell_store(worker);
     worker_tell_watchdog(worker);
-    if (worker->index == 0 && worker->service->reload_wanted) {
+    if (worker->index == 0 && worker->service->reload_wanted)
         service_reload_keys(worker->service);
-    }
-    if (worker->service->plan->worker_tick != NULL) {
+    if (worker->service->plan->worker_tick != NULL)
         worker->service->plan->worker_tick(worker);
-    }
-    if (atomic_load(&worker->service->draining)) {
+    if (atomic_load(&worker->service->draining))
         worker_drain(worker);
-    }
 }
 
 static bool keys_seen_by_all(const struct service *service)
 {
     unsigned generation = atomic_load(&service->keys_generation);
 
-    for (unsigned i = 0; i < service->settings.threads; i++) {
-        if (atomic_load(&service->workers[i].keys_seen) != generation) {
+    for (unsigned i = 0; i < service->settings.threads; i++)
+        if (atomic_load(&service->workers[i].keys_seen) != generation)
             return false;
-        }
-    }
     return true;
 }
 
@@ -225,9 +210,8 @@ void service_reload_keys(struct service *service)
     struct token_keys *keys;
 
     service->reload_wanted = !keys_seen_by_all(service);
-    if (service->reload_wanted) {
+    if (service->reload_wanted)
         return;
-    }
     keys = token_keys_load(service->settings.keys, why, sizeof(why));
     if (keys == NULL) {
         struct log_field fields[] = {LOG_T("why", bytes_of(why)), LOG_END};
@@ -280,12 +264,10 @@ static void worker_ended(const struct http_owner *owner, const struct http_reque
     char peer[HTTP_ADDRESS_SIZE], id[HTTP_ID_SIZE];
 
     worker_count_request(worker, http_route(req), status, took_us);
-    if (problem != PROBLEM_NONE) {
+    if (problem != PROBLEM_NONE)
         metric_add(worker->metrics, (unsigned)METRIC_PROBLEM_FIRST + (unsigned)problem - 1, 1);
-    }
-    if (!log_wants(log, level) || (level == LOG_WARNING && !worker_may_log(worker))) {
+    if (!log_wants(log, level) || (level == LOG_WARNING && !worker_may_log(worker)))
         return;
-    }
     struct log_field fields[] = {
         LOG_T("instance", bytes_of(http_request_id(req, id))),
         LOG_T("peer", bytes_of(http_client_address(req, peer))),

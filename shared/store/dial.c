@@ -55,9 +55,8 @@ static bool decode(struct bytes text, char *to, size_t max)
             c = high < 0 || low < 0 ? -1 : high * 16 + low;
             i += 2;
         }
-        if (c < 0x20 || c == 0x7f || len == max) {
+        if (c < 0x20 || c == 0x7f || len == max)
             return false;
-        }
         to[len++] = (char)c;
     }
     to[len] = '\0';
@@ -77,12 +76,10 @@ static const char *read_user(struct bytes text, struct store_url *url)
 {
     size_t colon = find(text, ':');
 
-    if (!decode((struct bytes){text.at, colon}, url->user, STORE_USER_MAX)) {
+    if (!decode((struct bytes){text.at, colon}, url->user, STORE_USER_MAX))
         return "the user in the store's url is too long or wrongly percent-encoded";
-    }
-    if (colon < text.len && !decode(from(text, colon + 1), url->password, STORE_PASSWORD_MAX)) {
+    if (colon < text.len && !decode(from(text, colon + 1), url->password, STORE_PASSWORD_MAX))
         return "the password in the store's url is too long or wrongly percent-encoded";
-    }
     return NULL;
 }
 
@@ -92,21 +89,18 @@ static bool read_host(struct bytes text, struct store_url *url)
     bool bracketed = text.len > 0 && text.at[0] == '[';
 
     if (bracketed) {
-        if (text.len < 4 || text.at[text.len - 1] != ']') {
+        if (text.len < 4 || text.at[text.len - 1] != ']')
             return false;
-        }
         text = (struct bytes){text.at + 1, text.len - 2};
     }
-    if (text.len == 0 || text.len > STORE_HOST_MAX) {
+    if (text.len == 0 || text.len > STORE_HOST_MAX)
         return false;
-    }
     for (size_t i = 0; i < text.len; i++) {
         char c = text.at[i];
         bool good = bracketed ? ascii_hex_value(c) >= 0 || c == ':' || c == '.'
                               : ascii_is_alnum(c) || c == '-' || c == '.' || c == '_';
-        if (!good) {
+        if (!good)
             return false;
-        }
     }
     memcpy(url->host, text.at, text.len);
     url->host[text.len] = '\0';
@@ -119,16 +113,12 @@ static const char *read_host_and_port(struct bytes text, struct store_url *url)
     size_t bracket = find(text, ']');
     size_t colon = bracket < text.len ? bracket + 1 : find(text, ':');
 
-    if (!read_host((struct bytes){text.at, colon}, url)) {
+    if (!read_host((struct bytes){text.at, colon}, url))
         return "the store's url needs a host: redis://host:port";
-    }
-    if (colon == text.len) {
+    if (colon == text.len)
         return NULL;
-    }
-    if (text.at[colon] != ':' || !read_number(from(text, colon + 1), PORT_MAX, &url->port) ||
-        url->port == 0) {
+    if (text.at[colon] != ':' || !read_number(from(text, colon + 1), PORT_MAX, &url->port) || url->port == 0)
         return "the port in the store's url must be 1 to 65535";
-    }
     return NULL;
 }
 
@@ -139,9 +129,8 @@ static const char *read_tcp(struct bytes text, struct store_url *url)
     size_t at = find_last(place, '@');
     const char *bad = NULL;
 
-    if (slash + 1 < text.len && !read_number(from(text, slash + 1), DB_MAX, &url->db)) {
+    if (slash + 1 < text.len && !read_number(from(text, slash + 1), DB_MAX, &url->db))
         return "the database in the store's url must be a number: redis://host:port/0";
-    }
     if (at < place.len) {
         bad = read_user((struct bytes){place.at, at}, url);
         place = from(place, at + 1);
@@ -153,20 +142,16 @@ static const char *read_unix(struct bytes text, struct store_url *url)
 {
     size_t question = find(text, '?');
 
-    if (text.len == 0 || text.at[0] != '/') {
+    if (text.len == 0 || text.at[0] != '/')
         return "the path in the store's url must be absolute: unix:///path";
-    }
     /* hiredis cuts a path that does not fit into sun_path, without a word (net.c of 0.14.1). */
-    if (!decode((struct bytes){text.at, question}, url->path, STORE_PATH_MAX)) {
+    if (!decode((struct bytes){text.at, question}, url->path, STORE_PATH_MAX))
         return "the path in the store's url is longer than 107 bytes or wrongly percent-encoded";
-    }
-    if (question == text.len) {
+    if (question == text.len)
         return NULL;
-    }
     text = from(text, question);
-    if (!bytes_take(&text, BYTES("?db=")) || !read_number(text, DB_MAX, &url->db)) {
+    if (!bytes_take(&text, BYTES("?db=")) || !read_number(text, DB_MAX, &url->db))
         return "after the path in the store's url only ?db=N may stand";
-    }
     return NULL;
 }
 
@@ -175,15 +160,12 @@ const char *store_url_read(const char *text, struct store_url *url)
     struct bytes rest = bytes_of(text);
 
     *url = (struct store_url){.port = PORT_DEFAULT};
-    if (bytes_take(&rest, TCP_SCHEME)) {
+    if (bytes_take(&rest, TCP_SCHEME))
         return read_tcp(rest, url);
-    }
-    if (bytes_take(&rest, UNIX_SCHEME)) {
+    if (bytes_take(&rest, UNIX_SCHEME))
         return read_unix(rest, url);
-    }
-    if (bytes_take(&rest, BYTES("rediss://"))) {
+    if (bytes_take(&rest, BYTES("rediss://")))
         return "rediss:// (TLS) is not supported: use redis:// or unix://";
-    }
     return "the store's url must begin with redis:// or unix://";
 }
 
@@ -193,9 +175,8 @@ static bool may_have_password(struct bytes text)
 {
     size_t at;
 
-    if (bytes_take(&text, UNIX_SCHEME)) {
+    if (bytes_take(&text, UNIX_SCHEME))
         return false;
-    }
     bytes_take(&text, TCP_SCHEME);
     at = find_last(text, '@');
     return at < text.len && find((struct bytes){text.at, at}, ':') < at;
@@ -240,9 +221,8 @@ void dial_forget_password(char *password)
  * does (net.c of 0.14.1 and 1.2.0). An address, or a name in /etc/hosts, does not. */
 static redisContext *dial_start(const struct store_url *url)
 {
-    if (url->path[0] != '\0') {
+    if (url->path[0] != '\0')
         return redisConnectUnixNonBlock(url->path);
-    }
     return redisConnectNonBlock(url->host, (int)url->port);
 }
 
@@ -252,9 +232,8 @@ struct redisContext *dial_begin(const struct store_url *url, char why[DIAL_WHY_M
 
     if (context == NULL || context->err != 0) {
         snprintf(why, DIAL_WHY_MAX, "%s", context != NULL ? context->errstr : "out of memory");
-        if (context != NULL) {
+        if (context != NULL)
             redisFree(context);
-        }
         return NULL;
     }
     /* hiredis opens sockets without SOCK_CLOEXEC; a child must not keep the connection alive. */
@@ -268,9 +247,8 @@ const char *dial_end(const struct redisContext *context)
     int error = 0;
     socklen_t len = sizeof(error);
 
-    if (getsockopt(context->fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0) {
+    if (getsockopt(context->fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0)
         error = errno;
-    }
     return error != 0 ? strerror(error) : NULL;
 }
 
@@ -284,11 +262,10 @@ void dial_put_auth(struct store_wire *wire, const struct store_url *url, const c
 {
     struct bytes secret = password != NULL ? bytes_of(password) : BYTES("");
 
-    if (url->user[0] != '\0') {
+    if (url->user[0] != '\0')
         wire_put_command(wire, (struct bytes[]){BYTES("AUTH"), bytes_of(url->user), secret}, 3);
-    } else {
+    else
         wire_put_command(wire, (struct bytes[]){BYTES("AUTH"), secret}, 2);
-    }
 }
 
 /* Half of it is jitter, so that services that lost the same Redis do not come back in step. */
@@ -296,9 +273,8 @@ uint64_t dial_pause_ms(unsigned *attempts)
 {
     uint64_t most = PAUSE_FIRST_MS;
 
-    for (unsigned i = 0; i < *attempts && most < PAUSE_MAX_MS; i++) {
+    for (unsigned i = 0; i < *attempts && most < PAUSE_MAX_MS; i++)
         most *= 2;
-    }
     most = most < PAUSE_MAX_MS ? most : PAUSE_MAX_MS;
     ++*attempts;
     return most / 2 + (loop_now_us() * UINT64_C(0x9E3779B97F4A7C15) >> 33) % (most / 2 + 1);

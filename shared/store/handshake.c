@@ -68,11 +68,9 @@ static const char *misled_by(struct bytes info, char text[MISLED_TEXT_MAX])
 /* While a link stands it has no check. */
 const char *store_misled(const struct store *store)
 {
-    for (unsigned i = 0; i < MISLED; i++) {
-        if (store->link.check == misled[i].check) {
+    for (unsigned i = 0; i < MISLED; i++)
+        if (store->link.check == misled[i].check)
             return misled[i].remedy;
-        }
-    }
     return NULL;
 }
 
@@ -100,9 +98,8 @@ static void safety_begin(struct store_safety *safety)
 static void safety_forget(struct store_safety *safety)
 {
     safety->left = 0;
-    if (safety->aof == AOF_SEEN_WHOLE) {
+    if (safety->aof == AOF_SEEN_WHOLE)
         safety->aof = AOF_NOT_SEEN;
-    }
 }
 
 /* Where the next thing found is written: behind the others. */
@@ -110,9 +107,8 @@ static char *found_next(struct store_safety *safety, size_t *room)
 {
     size_t len = strlen(safety->found);
 
-    if (len > 0) {
+    if (len > 0)
         len += (size_t)snprintf(safety->found + len, sizeof(safety->found) - len, "; ");
-    }
     len = len < sizeof(safety->found) ? len : sizeof(safety->found) - 1;
     *room = sizeof(safety->found) - len;
     return safety->found + len;
@@ -132,9 +128,8 @@ static void found_unreadable(struct store_safety *safety, unsigned i, struct byt
     struct bytes argv[3] = {0};
     size_t room;
 
-    if (strstr(safety->found, "cannot be read") != NULL) {
+    if (strstr(safety->found, "cannot be read") != NULL)
         return; /* as a rule for one reason */
-    }
     char *text = found_next(safety, &room);
     safety_command(i, argv);
     snprintf(text, room, "%s %s%s%s cannot be read (%.*s), must be", argv[0].at, argv[1].at,
@@ -148,11 +143,10 @@ static void take_info(struct store_safety *safety, unsigned look, struct bytes i
     for (size_t i = 0; i < count; i++) {
         struct bytes is = reply_info_field(info, rules[i].name);
 
-        if (is.at == NULL) {
+        if (is.at == NULL)
             found_unreadable(safety, look, bytes_of(rules[i].name));
-        } else if (!bytes_are(is, rules[i].must)) {
+        else if (!bytes_are(is, rules[i].must))
             found_value(safety, rules[i].name, is, rules[i].must);
-        }
     }
 }
 
@@ -191,30 +185,26 @@ static void take_setting(struct store_safety *safety, unsigned i, const redisRep
         }
         return;
     }
-    if (reply->type != REDIS_REPLY_ARRAY || value.at == NULL) {
+    if (reply->type != REDIS_REPLY_ARRAY || value.at == NULL)
         found_unreadable(safety, i, BYTES("this Redis does not know it"));
-    } else if (!bytes_are(value, settings[i].must)) {
+    else if (!bytes_are(value, settings[i].must))
         found_value(safety, settings[i].name, value, settings[i].must);
-    }
 }
 
 static void take_state(struct store_safety *safety, unsigned i, const redisReply *reply)
 {
     struct bytes info = store_reply_text(reply_of(reply), 0);
 
-    if (safety->found[0] == '\0') { /* else what Redis does follows from its settings, which are named */
+    if (safety->found[0] == '\0') /* else what Redis does follows from its settings, which are named */
         take_info(safety, i, info, persistence, sizeof(persistence) / sizeof(persistence[0]));
-    }
-    if (info.at != NULL) {
+    if (info.at != NULL)
         take_rewrite(safety, info);
-    }
 }
 
 static void conclude(struct store_safety *safety)
 {
-    if (safety->unread) {
+    if (safety->unread)
         return; /* the verdict stays as last read */
-    }
     memcpy(safety->verdict, safety->found, sizeof(safety->verdict));
     safety->unsafe = safety->verdict[0] != '\0';
     safety->passing = safety->passing_found;
@@ -226,16 +216,14 @@ static void safety_take(struct store_safety *safety, unsigned i, const struct re
     struct bytes error = {reply->str, reply->len};
 
     assert(safety->left > 0);
-    if (reply->type != REDIS_REPLY_ERROR) {
+    if (reply->type != REDIS_REPLY_ERROR)
         (i < SETTINGS ? take_setting : take_state)(safety, i, reply);
-    } else if (bytes_are(reply_error_code(error), "BUSY")) {
+    else if (bytes_are(reply_error_code(error), "BUSY"))
         safety->unread = true; /* a long script says nothing about the settings */
-    } else if (i != LOOK_ADVICE) {
+    else if (i != LOOK_ADVICE)
         found_unreadable(safety, i, error);
-    }
-    if (--safety->left == 0) {
+    if (--safety->left == 0)
         conclude(safety);
-    }
 }
 
 /* -- the commands */
@@ -253,9 +241,8 @@ void handshake_new(struct store *store)
 /* Nothing when sending the one before has shown that the link is broken. */
 static void handshake_send(struct store *store, struct handshake_call *handshake)
 {
-    if (store->link.context == NULL) {
+    if (store->link.context == NULL)
         return;
-    }
     handshake->call.deadline_ms = loop_now_ms() + store->timeout_ms;
     link_send(store, &handshake->call);
 }
@@ -291,9 +278,8 @@ void handshake_load(struct store *store)
 {
     struct store_link *link = &store->link;
 
-    if (link->is_loading) {
+    if (link->is_loading)
         return;
-    }
     link->is_loading = true;
     link->greeting_left += link->state == LINK_GREETING;
     handshake_send(store, &link->handshake[HANDSHAKE_LOAD]);
@@ -301,13 +287,11 @@ void handshake_load(struct store *store)
 
 void handshake_look(struct store *store)
 {
-    if (store->safety.left > 0) {
+    if (store->safety.left > 0)
         return;
-    }
     safety_begin(&store->safety);
-    for (unsigned i = 0; i < SAFETY_LOOKS; i++) {
+    for (unsigned i = 0; i < SAFETY_LOOKS; i++)
         handshake_send(store, &store->link.handshake[HANDSHAKE_LOOK + i]);
-    }
 }
 
 /* The link broke: none of them will be answered. */
@@ -392,14 +376,11 @@ static void handshake_refused(struct store *store, const struct handshake_call *
 /* A run_id and a replid are so many hexadecimal digits. */
 static bool is_hex(struct bytes text, size_t len)
 {
-    if (text.len != len) {
+    if (text.len != len)
         return false;
-    }
-    for (size_t i = 0; i < len; i++) {
-        if (ascii_hex_value(text.at[i]) < 0) {
+    for (size_t i = 0; i < len; i++)
+        if (ascii_hex_value(text.at[i]) < 0)
             return false;
-        }
-    }
     return true;
 }
 
@@ -411,9 +392,8 @@ static bool is_refusal(const struct store *store, const struct handshake_call *h
 {
     struct bytes error = {reply->str, reply->len}, code = reply_error_code(error);
 
-    if (reply->type != REDIS_REPLY_ERROR || store->link.state != LINK_GREETING) {
+    if (reply->type != REDIS_REPLY_ERROR || store->link.state != LINK_GREETING)
         return false;
-    }
     switch (handshake->kind) {
     case HANDSHAKE_AUTH:
     case HANDSHAKE_RUN_ID: return false;
@@ -443,9 +423,8 @@ static bool take_auth(struct store *store, const redisReply *reply)
 {
     struct bytes code = reply_error_code((struct bytes){reply->str, reply->len});
 
-    if (reply->type == REDIS_REPLY_ERROR) {
+    if (reply->type == REDIS_REPLY_ERROR)
         snprintf(store->link.auth_refused, sizeof(store->link.auth_refused), "%.*s", (int)code.len, code.at);
-    }
     return true;
 }
 
@@ -454,9 +433,8 @@ static bool is_misled(struct store *store, const redisReply *reply)
     char why[MISLED_TEXT_MAX];
     const char *check = misled_by(bulk_of(reply), why);
 
-    if (check != NULL) {
+    if (check != NULL)
         link_drop(store, check, "%s", why);
-    }
     return check != NULL;
 }
 
@@ -465,9 +443,8 @@ static bool take_run_id(struct store *store, const struct handshake_call *handsh
     struct store_link *link = &store->link;
     struct bytes run_id = reply_info_field(bulk_of(reply), "run_id");
 
-    if (is_misled(store, reply)) {
+    if (is_misled(store, reply))
         return false;
-    }
     if (link->auth_refused[0] != '\0') {
         handshake_refused(store, &link->handshake[HANDSHAKE_AUTH], bytes_of(link->auth_refused));
         return false;
@@ -491,9 +468,8 @@ static bool take_role(struct store *store, const redisReply *reply)
 {
     struct bytes info = bulk_of(reply);
 
-    if (is_misled(store, reply)) {
+    if (is_misled(store, reply))
         return false;
-    }
     if (!bytes_are(reply_info_field(info, "role"), "master") ||
         !is_hex(reply_info_field(info, "master_replid"), STORE_RUN_ID_LEN)) {
         link_drop(store, "store-refused", "INFO replication tells no role and master_replid");
@@ -507,11 +483,9 @@ static struct bytes library_code(const redisReply *reply)
 {
     const struct store_reply *one = store_reply_list(reply_of(reply), 0);
 
-    for (size_t i = 0; one != NULL && i + 1 < store_reply_count(one); i += 2) {
-        if (bytes_are(store_reply_text(one, i), "library_code")) {
+    for (size_t i = 0; one != NULL && i + 1 < store_reply_count(one); i += 2)
+        if (bytes_are(store_reply_text(one, i), "library_code"))
             return store_reply_text(one, i + 1);
-        }
-    }
     return (struct bytes){NULL, 0};
 }
 
@@ -522,9 +496,8 @@ static void take_library(struct store *store, const redisReply *reply)
 
     store->link.by_name = code.len == store->library->len &&
                           memcmp(code.at, store->library->text, code.len) == 0;
-    if (!store->link.by_name) {
+    if (!store->link.by_name)
         handshake_load(store);
-    }
 }
 
 static void take_load(struct store *store, const redisReply *reply)
@@ -553,9 +526,8 @@ static bool handshake_take(struct store *store, const struct handshake_call *han
     case HANDSHAKE_LOAD: take_load(store, reply); return true;
     case HANDSHAKE_LOOK:
         safety_take(&store->safety, handshake->index, reply);
-        if (store->safety.left == 0 && store->safety.passing) { /* a rewrite is over soon */
+        if (store->safety.left == 0 && store->safety.passing) /* a rewrite is over soon */
             loop_timer_arm(&store->look_timer, LOOK_AGAIN_MS, store->look_period_ms);
-        }
         return true;
     }
     abort();
@@ -563,11 +535,9 @@ static bool handshake_take(struct store *store, const struct handshake_call *han
 
 void handshake_answer(struct store *store, struct handshake_call *handshake, const struct redisReply *reply)
 {
-    if (!handshake_take(store, handshake, reply) || store->link.state != LINK_GREETING) {
+    if (!handshake_take(store, handshake, reply) || store->link.state != LINK_GREETING)
         return;
-    }
     assert(store->link.greeting_left > 0);
-    if (--store->link.greeting_left == 0) {
+    if (--store->link.greeting_left == 0)
         link_ready(store);
-    }
 }

@@ -130,9 +130,8 @@ static uint64_t oldest_deadline_ms(const struct store_link *link)
 {
     uint64_t oldest_ms = UINT64_MAX;
 
-    for (const struct store_call *call = link->flight.head; call != NULL; call = call->next) {
+    for (const struct store_call *call = link->flight.head; call != NULL; call = call->next)
         oldest_ms = call->deadline_ms < oldest_ms ? call->deadline_ms : oldest_ms;
-    }
     return oldest_ms;
 }
 
@@ -145,17 +144,14 @@ static void link_look_at_deadlines(struct store *store)
     uint64_t now_ms = loop_now_ms();
 
     link->timer_armed = false;
-    if (oldest_deadline_ms(link) <= now_ms) {
+    if (oldest_deadline_ms(link) <= now_ms)
         link_read(store); /* a process that was held up finds answers that have come in time */
-    }
-    if (link->state != LINK_READY || link->flight.head == NULL) {
+    if (link->state != LINK_READY || link->flight.head == NULL)
         return;
-    }
-    if (oldest_deadline_ms(link) <= now_ms) {
+    if (oldest_deadline_ms(link) <= now_ms)
         link_drop(store, "store-connecting", "no answer in %u ms", store->timeout_ms);
-    } else {
+    else
         link_arm(link, oldest_deadline_ms(link) - now_ms);
-    }
 }
 
 static void link_timer_fired(struct loop_timer *timer)
@@ -183,11 +179,9 @@ static void link_shut(struct store *store)
         redisFree(link->context);
         link->context = NULL;
     }
-    for (struct store_call *call; (call = call_list_take(&link->flight)) != NULL;) {
-        if (call->state != CALL_HANDSHAKE) {
+    for (struct store_call *call; (call = call_list_take(&link->flight)) != NULL;)
+        if (call->state != CALL_HANDSHAKE)
             store_end_later(store, call, call->place < taken ? STORE_UNKNOWN : STORE_NOT_SENT);
-        }
-    }
     handshake_forget(store);
     wire_reset(&link->wire);
     link->gathered = NULL;
@@ -204,20 +198,18 @@ static void link_describe(struct store *store, const char *check, const char *wh
     const struct store_url *url = &store->url;
 
     link->check = check;
-    if (url->path[0] != '\0') {
+    if (url->path[0] != '\0')
         snprintf(link->detail, sizeof(link->detail), "Redis at %s: %s.", url->path, why);
-    } else {
+    else
         snprintf(link->detail, sizeof(link->detail), "Redis at %s port %u: %s.", url->host, url->port, why);
-    }
 }
 
 void link_leave(struct store *store, struct bytes code)
 {
     char why[80];
 
-    if (store->link.state != LINK_READY) {
+    if (store->link.state != LINK_READY)
         return; /* it has left before */
-    }
     snprintf(why, sizeof(why), "a script was answered with %.*s, so it is greeted anew", (int)code.len,
              code.at);
     link_describe(store, reply_refusal(code)->check, why);
@@ -229,9 +221,8 @@ void link_end(struct store *store)
     struct store_link *link = &store->link;
     bool stood = link->state == LINK_READY || link->state == LINK_LEAVING;
 
-    if (stood && dial_lasted(link->ready_us)) {
+    if (stood && dial_lasted(link->ready_us))
         link->attempts = 0;
-    }
     link_shut(store);
     link_enter(store, LINK_WAITING);
 }
@@ -286,9 +277,8 @@ void store_close(struct store *store)
     link_shut(store);
     link_enter(store, LINK_IDLE);
     loop_timer_done(&store->link.timer);
-    while (store->ended.head != NULL) {
+    while (store->ended.head != NULL)
         store_deliver(store);
-    }
     assert(store->counts.in_flight == 0);
     dial_forget_password(store->password);
     free(store);
@@ -300,12 +290,10 @@ static void store_look(struct loop_timer *timer)
 {
     struct store *store = container_of(timer, struct store, look_timer);
 
-    if (store->link.state == LINK_READY && !store->allow_unsafe) {
+    if (store->link.state == LINK_READY && !store->allow_unsafe)
         handshake_look(store);
-    }
-    if (store->link.state == LINK_READY && !store->link.by_name && !store->sends_whole) {
+    if (store->link.state == LINK_READY && !store->link.by_name && !store->sends_whole)
         handshake_load(store); /* there may be room, or the right, by now */
-    }
 }
 
 bool store_unsafe_may_pass(const struct store *store)
@@ -338,9 +326,8 @@ uint64_t store_network_us(const struct store *store)
 
     if (!store_link_stands(store) ||
         getsockopt(store->link.context->fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0 ||
-        info.tcpi_min_rtt == UINT32_MAX || info.tcpi_min_rtt <= NETWORK_DOUBT_US) {
+        info.tcpi_min_rtt == UINT32_MAX || info.tcpi_min_rtt <= NETWORK_DOUBT_US)
         return 0;
-    }
     return info.tcpi_min_rtt - NETWORK_DOUBT_US;
 }
 

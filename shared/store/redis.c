@@ -46,9 +46,8 @@ struct store_call *call_list_take(struct call_list *list)
 
     if (call != NULL) {
         list->head = call->next;
-        if (list->head == NULL) {
+        if (list->head == NULL)
             list->tail = &list->head;
-        }
     }
     return call;
 }
@@ -57,9 +56,8 @@ struct store_call *call_list_take(struct call_list *list)
 
 static void store_count(struct store *store, const struct store_call *call, enum store_outcome outcome)
 {
-    if (outcome != STORE_NOT_SENT && store->owner != NULL) {
+    if (outcome != STORE_NOT_SENT && store->owner != NULL)
         store->owner->answered(store->owner, loop_now_us() - call->began_us);
-    }
     store->counts.in_flight--;
     store->counts.done += outcome == STORE_DONE;
     store->counts.not_sent += outcome == STORE_NOT_SENT;
@@ -78,9 +76,8 @@ static void store_call_begin(struct store *store, struct store_call *call, enum 
     }
     call->state = state;
     call->deadline_ms = loop_now_ms() + store->timeout_ms;
-    if (!store->in_turn_end) {
+    if (!store->in_turn_end)
         loop_again(store->loop); /* when a later hook makes this call, it shall not wait for the next turn */
-    }
     link_send(store, call);
 }
 
@@ -111,22 +108,18 @@ void store_end_later(struct store *store, struct store_call *call, enum store_ou
     call->state = (unsigned)outcome;
     call_list_append(&store->ended, call);
     /* Not in this very turn once the hook runs: a continuation that tries again must not hold the loop up. */
-    if (store->in_turn_end) {
+    if (store->in_turn_end)
         loop_wait_at_most(store->loop, 0);
-    } else {
+    else
         loop_again(store->loop);
-    }
 }
 
 static bool share_a_key(const struct store_call *a, const struct store_call *b)
 {
     for (unsigned i = 0; i < a->key_count; i++) {
-        for (unsigned k = 0; k < b->key_count; k++) {
-            if (a->argv[i].len == b->argv[k].len &&
-                memcmp(a->argv[i].at, b->argv[k].at, a->argv[i].len) == 0) {
+        for (unsigned k = 0; k < b->key_count; k++)
+            if (a->argv[i].len == b->argv[k].len && memcmp(a->argv[i].at, b->argv[k].at, a->argv[i].len) == 0)
                 return true;
-            }
-        }
     }
     return false;
 }
@@ -134,11 +127,9 @@ static bool share_a_key(const struct store_call *a, const struct store_call *b)
 /* Whether a later call with a key of this one has left already: sent again, this one would be overtaken. */
 static bool is_followed(const struct store *store, const struct store_call *call)
 {
-    for (const struct store_call *one = store->link.flight.head; one != NULL; one = one->next) {
-        if (one->state != CALL_HANDSHAKE && one->number > call->number && share_a_key(one, call)) {
+    for (const struct store_call *one = store->link.flight.head; one != NULL; one = one->next)
+        if (one->state != CALL_HANDSHAKE && one->number > call->number && share_a_key(one, call))
             return true;
-        }
-    }
     return false;
 }
 
@@ -151,9 +142,8 @@ static bool store_finds_again(struct store *store, struct store_call *call)
         handshake_load(store);
         return false;
     }
-    if (call->state != CALL_AGAIN) {
+    if (call->state != CALL_AGAIN)
         handshake_load(store);
-    }
     call->state = call->state != CALL_AGAIN ? CALL_AGAIN : CALL_WHOLE;
     return true;
 }
@@ -161,9 +151,8 @@ static bool store_finds_again(struct store *store, struct store_call *call)
 /* It was batched and certainly did not run. */
 static bool store_goes_alone(const struct store *store, struct store_call *call)
 {
-    if (store->link.state != LINK_READY || is_followed(store, call)) {
+    if (store->link.state != LINK_READY || is_followed(store, call))
         return false;
-    }
     call->state = CALL_ALONE;
     return true;
 }
@@ -177,12 +166,10 @@ static bool store_may_go_alone(const struct store_call *call, struct bytes error
 /* What a refused call is to be sent as: false: it has ended. */
 static bool store_tries_again(struct store *store, struct store_call *call, struct bytes error)
 {
-    if (store->link.state != LINK_READY || call->state == CALL_WHOLE || call->state == CALL_COMMAND) {
+    if (store->link.state != LINK_READY || call->state == CALL_WHOLE || call->state == CALL_COMMAND)
         return false;
-    }
-    if (reply_error_is_not_found(error)) {
+    if (reply_error_is_not_found(error))
         return store_finds_again(store, call);
-    }
     /* It may have something to say that needs no write: that it was done before, or is refused. */
     if (call->state != CALL_READ_ONLY && call->script->head[0] == '\0' && reply_error_is_of_writes(error)) {
         call->refusal = reply_refusal(reply_error_code(error));
@@ -197,18 +184,14 @@ static enum store_outcome store_refused(struct store *store, struct store_call *
 {
     struct bytes code = reply_error_code(error);
 
-    if (reply_code_is_of_no_master(code)) {
+    if (reply_code_is_of_no_master(code))
         link_leave(store, code);
-    }
-    if (call->state == CALL_READ_ONLY || call->state == CALL_COMMAND) {
+    if (call->state == CALL_READ_ONLY || call->state == CALL_COMMAND)
         return STORE_NOT_SENT;
-    }
-    if (call->state == CALL_BATCHED && reply_error_is_from_inside(error)) {
-        return STORE_UNKNOWN; /* whatever it says: others may have written before */
-    }
-    if (!store_may_go_alone(call, error)) { /* else it is not this call that was refused */
+    if (call->state == CALL_BATCHED && reply_error_is_from_inside(error))
+        return STORE_UNKNOWN;             /* whatever it says: others may have written before */
+    if (!store_may_go_alone(call, error)) /* else it is not this call that was refused */
         call->refusal = reply_refusal(code);
-    }
     return reply_error_outcome(error);
 }
 
@@ -221,11 +204,10 @@ static void store_end(struct store *store, struct store_call *call, enum store_o
 
 static void store_send_again(struct store *store, struct store_call *call)
 {
-    if (store->link.context != NULL) {
+    if (store->link.context != NULL)
         link_send(store, call);
-    } else {
+    else
         store_end_later(store, call, STORE_NOT_SENT);
-    }
 }
 
 static void store_answer(struct store *store, struct store_call *call, const struct redisReply *reply)
@@ -252,13 +234,12 @@ static void store_answer_part(struct store *store, struct store_call *call, cons
 {
     bool has_failed = part == NULL || part->type == REDIS_REPLY_ERROR;
 
-    if (has_failed || !store_reply_is(reply_of(part), "again")) {
+    if (has_failed || !store_reply_is(reply_of(part), "again"))
         store_end(store, call, has_failed ? STORE_UNKNOWN : STORE_DONE, part);
-    } else if (store_goes_alone(store, call)) {
+    else if (store_goes_alone(store, call))
         store_send_again(store, call);
-    } else {
+    else
         store_end(store, call, STORE_NOT_SENT, NULL);
-    }
 }
 
 /* All are out of the flight list before the first ends: what its continuation does may end the link. */
@@ -270,20 +251,17 @@ static void store_answer_batch(struct store *store, struct store_call *first, co
 
     call_list_init(&calls);
     call_list_append(&calls, first);
-    while (--count > 0) {
+    while (--count > 0)
         call_list_append(&calls, call_list_take(&store->link.flight));
-    }
-    if (is_refused && reply_error_is_of_writes((struct bytes){reply->str, reply->len})) {
+    if (is_refused && reply_error_is_of_writes((struct bytes){reply->str, reply->len}))
         store->link.alone_ms = loop_now_ms() + store->timeout_ms + ALONE_MS;
-    }
     for (size_t i = 0; calls.head != NULL; i++) {
         struct store_call *call = call_list_take(&calls);
 
-        if (is_refused) {
+        if (is_refused)
             store_answer(store, call, reply);
-        } else {
+        else
             store_answer_part(store, call, i < reply->elements ? reply->element[i] : NULL);
-        }
     }
 }
 
@@ -308,9 +286,8 @@ static void link_put_gathered(struct store_link *link)
     } else if (count > 1) {
         wire_put_batch(&link->wire, call, count);
         call->batch = count;
-        for (unsigned i = 0; i < count; i++, call = call->next) {
+        for (unsigned i = 0; i < count; i++, call = call->next)
             call->state = CALL_BATCHED;
-        }
     }
 }
 
@@ -382,9 +359,8 @@ static void link_flush(struct store *store)
     bool open = link->state == LINK_READY || link->state == LINK_GREETING;
 
     link_put_gathered(link);
-    if (open && !link->blocked && wire_waiting(&link->wire) > 0) {
+    if (open && !link->blocked && wire_waiting(&link->wire) > 0)
         link_write(store);
-    }
 }
 
 void link_send(struct store *store, struct store_call *call)
@@ -394,23 +370,19 @@ void link_send(struct store *store, struct store_call *call)
     assert(link->state == LINK_READY || link->state == LINK_GREETING);
     call->batch = 1;
     call->place = wire_position(&link->wire);
-    if (link_may_gather(store, call)) {
+    if (link_may_gather(store, call))
         link_gather(link, call);
-    } else {
+    else
         link_put(store, call);
-    }
     call_list_append(&link->flight, call);
     link->unflushed++;
-    if (link->state != LINK_READY) {
+    if (link->state != LINK_READY)
         return; /* the greeting leaves at the end of the turn */
-    }
-    if (!link->timer_armed) {
+    if (!link->timer_armed)
         link_arm(link, store->timeout_ms);
-    }
     if (!link->blocked && (link->unflushed >= link_flush_at(store) ||
-                           wire_waiting(&link->wire) + link->gathered_bytes >= FLUSH_BYTES)) {
+                           wire_waiting(&link->wire) + link->gathered_bytes >= FLUSH_BYTES))
         link_flush(store);
-    }
 }
 
 /* -- replies in */
@@ -419,15 +391,14 @@ static void link_take_reply(struct store *store, const redisReply *reply)
 {
     struct store_call *call = call_list_take(&store->link.flight);
 
-    if (call == NULL) {
+    if (call == NULL)
         link_drop(store, "store-connecting", "it answers what was not asked");
-    } else if (call->state == CALL_HANDSHAKE) {
+    else if (call->state == CALL_HANDSHAKE)
         handshake_answer(store, container_of(call, struct handshake_call, call), reply);
-    } else if (call->batch > 1) {
+    else if (call->batch > 1)
         store_answer_batch(store, call, reply);
-    } else {
+    else
         store_answer(store, call, reply);
-    }
 }
 
 /* A continuation may make calls, and sending one may show that the link is broken: no context then. */
@@ -440,9 +411,8 @@ static void link_take_replies(struct store *store, redisContext *context)
             link_drop(store, "store-connecting", "%s", context->reader->errstr);
             return;
         }
-        if (reply == NULL) {
+        if (reply == NULL)
             return;
-        }
         link_take_reply(store, reply);
         freeReplyObject(reply);
     }
@@ -464,13 +434,11 @@ void link_read(struct store *store)
         }
         got = context->reader->len - before;
         link_take_replies(store, context);
-        if (link->context != context) {
+        if (link->context != context)
             return;
-        }
     }
-    if (link->state == LINK_LEAVING) {
+    if (link->state == LINK_LEAVING)
         link_end(store);
-    }
 }
 
 void link_io(struct loop_watch *watch, int events)
@@ -482,12 +450,10 @@ void link_io(struct loop_watch *watch, int events)
         link_connected(store);
         return;
     }
-    if (events & (LOOP_READ | LOOP_HANGUP)) {
+    if (events & (LOOP_READ | LOOP_HANGUP))
         link_read(store);
-    }
-    if (events & LOOP_WRITE && link->context != NULL) {
+    if (events & LOOP_WRITE && link->context != NULL)
         link_write(store);
-    }
 }
 
 /* -- the end of the turn */

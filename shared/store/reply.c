@@ -9,9 +9,8 @@ static const redisReply *element(const struct store_reply *list, size_t i)
 {
     const redisReply *reply = (const redisReply *)(const void *)list;
 
-    if (i >= store_reply_count(list)) {
+    if (i >= store_reply_count(list))
         return NULL;
-    }
     return reply->type == REDIS_REPLY_ARRAY ? reply->element[i] : reply;
 }
 
@@ -24,9 +23,8 @@ size_t store_reply_count(const struct store_reply *list)
 {
     const redisReply *reply = (const redisReply *)(const void *)list;
 
-    if (reply == NULL) {
+    if (reply == NULL)
         return 0;
-    }
     return reply->type == REDIS_REPLY_ARRAY ? reply->elements : 1;
 }
 
@@ -34,9 +32,8 @@ struct bytes store_reply_text(const struct store_reply *list, size_t i)
 {
     const redisReply *at = element(list, i);
 
-    if (at == NULL || (at->type != REDIS_REPLY_STRING && at->type != REDIS_REPLY_STATUS)) {
+    if (at == NULL || (at->type != REDIS_REPLY_STRING && at->type != REDIS_REPLY_STATUS))
         return (struct bytes){NULL, 0};
-    }
     return (struct bytes){at->str, at->len};
 }
 
@@ -47,9 +44,8 @@ static int64_t read_canonical(struct bytes text)
     struct bytes digits = {text.at + is_negative, text.len - is_negative};
     int64_t magnitude = bytes_number(digits, 18);
 
-    if (magnitude < 0 || (digits.at[0] == '0' && (digits.len > 1 || is_negative))) {
+    if (magnitude < 0 || (digits.at[0] == '0' && (digits.len > 1 || is_negative)))
         return INT64_MIN;
-    }
     return is_negative ? -magnitude : magnitude;
 }
 
@@ -57,9 +53,8 @@ int64_t store_reply_integer(const struct store_reply *list, size_t i)
 {
     const redisReply *at = element(list, i);
 
-    if (at != NULL && at->type == REDIS_REPLY_INTEGER) {
+    if (at != NULL && at->type == REDIS_REPLY_INTEGER)
         return at->integer;
-    }
     return read_canonical(store_reply_text(list, i));
 }
 
@@ -143,9 +138,8 @@ struct bytes reply_error_code(struct bytes error)
 {
     size_t len = 0;
 
-    while (len < error.len && error.at[len] != ' ') {
+    while (len < error.len && error.at[len] != ' ')
         len++;
-    }
     return (struct bytes){error.at, len};
 }
 
@@ -171,11 +165,9 @@ bool reply_error_is_from_inside(struct bytes error)
 
 const struct store_refusal *reply_refusal(struct bytes code)
 {
-    for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
-        if (bytes_are(code, refusals[i].code)) {
+    for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
+        if (bytes_are(code, refusals[i].code))
             return &refusals[i];
-        }
-    }
     return NULL;
 }
 
@@ -191,13 +183,10 @@ enum store_outcome reply_error_outcome(struct bytes error)
 {
     const struct store_refusal *refusal = reply_refusal(reply_error_code(error));
 
-    if (reply_error_is_not_found(error)) {
+    if (reply_error_is_not_found(error))
         return STORE_NOT_SENT;
-    }
-    if (refusal == NULL ||
-        (refusal->when == STORE_REFUSED_BEFORE_START && reply_error_is_from_inside(error))) {
+    if (refusal == NULL || (refusal->when == STORE_REFUSED_BEFORE_START && reply_error_is_from_inside(error)))
         return STORE_UNKNOWN;
-    }
     return STORE_NOT_SENT;
 }
 

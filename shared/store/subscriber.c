@@ -58,14 +58,12 @@ static struct subscriber_channel *channel_add(struct subscriber_channels *channe
     struct subscriber_channel *channel = channel_find(channels, name);
     char *at;
 
-    if (channel != NULL) {
+    if (channel != NULL)
         return channel;
-    }
     channel = must_have(calloc(1, sizeof(*channel) + name.len));
     at = (char *)(channel + 1);
-    if (name.len > 0) {
+    if (name.len > 0)
         memcpy(at, name.at, name.len);
-    }
     channel->name = (struct bytes){at, name.len};
     must_have(tsearch(channel, &channels->tree, channel_compare));
     return channel;
@@ -119,18 +117,16 @@ static void subscribe_one(const void *node, VISIT visit, void *closure)
     struct subscriber_channel *channel = *(struct subscriber_channel *const *)node;
     struct subscribe_batch *batch = closure;
 
-    if (visit != postorder && visit != leaf) {
+    if (visit != postorder && visit != leaf)
         return;
-    }
     if (channel_is_pattern(channel->name)) {
         channel_put_subscribe(batch->wire, channel);
         return;
     }
     channel->asked++;
     batch->argv[batch->argc++] = channel->name;
-    if (batch->argc == 1 + CHANNELS_MAX) {
+    if (batch->argc == 1 + CHANNELS_MAX)
         batch_put(batch);
-    }
 }
 
 static void channels_begin_link(struct subscriber_channels *channels, struct store_wire *wire)
@@ -146,9 +142,8 @@ static void end_one(const void *node, VISIT visit, void *closure)
     struct subscriber_channel *channel = *(struct subscriber_channel *const *)node;
     struct subscriber_channel **unwanted = closure;
 
-    if (visit != postorder && visit != leaf) {
+    if (visit != postorder && visit != leaf)
         return;
-    }
     channel->listens = false;
     channel->asked = 0;
     if (channel->wanted == 0) {
@@ -268,9 +263,8 @@ static void subscriber_drop(struct store_subscriber *subscriber)
 {
     bool confirmed = subscriber->confirmed;
 
-    if (subscriber->state == SUBSCRIBER_STANDING && dial_lasted(subscriber->since_us)) {
+    if (subscriber->state == SUBSCRIBER_STANDING && dial_lasted(subscriber->since_us))
         subscriber->attempts = 0;
-    }
     subscriber_shut(subscriber);
     subscriber_enter(subscriber, SUBSCRIBER_WAITING);
     if (confirmed) {
@@ -346,12 +340,10 @@ static void subscriber_begin(struct store_subscriber *subscriber)
 /* A process that was held up finds signs that have come in time. */
 static void subscriber_look_for_signs(struct store_subscriber *subscriber)
 {
-    if (loop_now_ms() >= subscriber->heard_ms + subscriber->timeout_ms) {
+    if (loop_now_ms() >= subscriber->heard_ms + subscriber->timeout_ms)
         subscriber_read(subscriber);
-    }
-    if (subscriber->state != SUBSCRIBER_STANDING) {
+    if (subscriber->state != SUBSCRIBER_STANDING)
         return;
-    }
     uint64_t now_ms = loop_now_ms();
     if (now_ms >= subscriber->heard_ms + subscriber->timeout_ms) {
         subscriber_drop(subscriber);
@@ -396,16 +388,14 @@ void store_subscriber_unsubscribe(struct store_subscriber *subscriber, struct by
     struct subscriber_channel *channel = channel_find(&subscriber->channels, name);
 
     assert(channel != NULL && channel->wanted > 0);
-    if (--channel->wanted > 0) {
+    if (--channel->wanted > 0)
         return;
-    }
     if (subscriber->state == SUBSCRIBER_STANDING) {
         channel_put_unsubscribe(&subscriber->wire, channel);
         loop_again(subscriber->loop);
     }
-    if (channel->asked == 0) {
+    if (channel->asked == 0)
         channel_remove(&subscriber->channels, channel);
-    }
 }
 
 /* -- messages in */
@@ -423,12 +413,10 @@ static bool take_message(struct store_subscriber *subscriber, struct bytes subsc
 {
     const struct subscriber_channel *known = channel_find(&subscriber->channels, subscribed);
 
-    if (channel.at == NULL || message.at == NULL || message.len > MESSAGE_MAX) {
+    if (channel.at == NULL || message.at == NULL || message.len > MESSAGE_MAX)
         return false;
-    }
-    if (known == NULL || !known->listens) {
+    if (known == NULL || !known->listens)
         return true; /* still from before it was unsubscribed from */
-    }
     subscriber->in_callback = true;
     subscriber->owner->heard(subscriber->owner, channel, message);
     subscriber->in_callback = false;
@@ -439,12 +427,10 @@ static bool take_confirmation(struct store_subscriber *subscriber, struct bytes 
 {
     struct subscriber_channel *channel = channel_find(&subscriber->channels, name);
 
-    if (channel == NULL || channel->asked == 0) {
+    if (channel == NULL || channel->asked == 0)
         return false;
-    }
-    if (--channel->asked > 0) {
+    if (--channel->asked > 0)
         return true;
-    }
     if (channel->wanted == 0) {
         channel_remove(&subscriber->channels, channel);
         return true;
@@ -462,21 +448,16 @@ static bool take_push(struct store_subscriber *subscriber, const redisReply *rep
 {
     struct bytes part[4] = {{NULL, 0}};
 
-    if (reply->elements < 2 || reply->elements > 4) {
+    if (reply->elements < 2 || reply->elements > 4)
         return false;
-    }
-    for (size_t i = 0; i < reply->elements; i++) {
+    for (size_t i = 0; i < reply->elements; i++)
         part[i] = text_of(reply->element[i]);
-    }
-    if (bytes_are(part[0], "message")) {
+    if (bytes_are(part[0], "message"))
         return take_message(subscriber, part[1], part[1], part[2]);
-    }
-    if (bytes_are(part[0], "pmessage")) {
+    if (bytes_are(part[0], "pmessage"))
         return take_message(subscriber, part[1], part[2], part[3]);
-    }
-    if (bytes_are(part[0], "subscribe") || bytes_are(part[0], "psubscribe")) {
+    if (bytes_are(part[0], "subscribe") || bytes_are(part[0], "psubscribe"))
         return take_confirmation(subscriber, part[1]);
-    }
     return bytes_are(part[0], "unsubscribe") || bytes_are(part[0], "punsubscribe") ||
            bytes_are(part[0], "pong");
 }
@@ -484,12 +465,10 @@ static bool take_push(struct store_subscriber *subscriber, const redisReply *rep
 static bool subscriber_take(struct store_subscriber *subscriber, const redisReply *reply)
 {
     if (subscriber->state == SUBSCRIBER_GREETING) {
-        if (reply->type != REDIS_REPLY_STATUS) {
+        if (reply->type != REDIS_REPLY_STATUS)
             return false;
-        }
-        if (--subscriber->greeting_left == 0) {
+        if (--subscriber->greeting_left == 0)
             subscriber_enter(subscriber, SUBSCRIBER_STANDING);
-        }
         return true;
     }
     return reply->type == REDIS_REPLY_ARRAY ? take_push(subscriber, reply)
@@ -505,13 +484,11 @@ static bool subscriber_take_all(struct store_subscriber *subscriber)
         void *reply = NULL;
         bool good = redisReaderGetReply(reader, &reply) == REDIS_OK;
 
-        if (good && reply == NULL && reader->len - reader->pos <= MESSAGE_MAX) {
+        if (good && reply == NULL && reader->len - reader->pos <= MESSAGE_MAX)
             return true;
-        }
         good = good && reply != NULL && subscriber_take(subscriber, reply);
-        if (reply != NULL) {
+        if (reply != NULL)
             freeReplyObject(reply);
-        }
         if (!good) {
             subscriber_drop(subscriber);
             return false;
@@ -531,12 +508,10 @@ static void subscriber_read(struct store_subscriber *subscriber)
             return;
         }
         got = subscriber->context->reader->len - before;
-        if (got > 0) {
+        if (got > 0)
             subscriber->heard_ms = loop_now_ms();
-        }
-        if (!subscriber_take_all(subscriber)) {
+        if (!subscriber_take_all(subscriber))
             return;
-        }
     }
 }
 
@@ -559,9 +534,8 @@ static void subscriber_turn_end(struct loop_hook *hook)
     struct store_subscriber *subscriber = container_of(hook, struct store_subscriber, turn_end);
     bool open = subscriber->state == SUBSCRIBER_STANDING || subscriber->state == SUBSCRIBER_GREETING;
 
-    if (open && !subscriber->blocked && wire_waiting(&subscriber->wire) > 0) {
+    if (open && !subscriber->blocked && wire_waiting(&subscriber->wire) > 0)
         subscriber_write(subscriber);
-    }
 }
 
 static void subscriber_io(struct loop_watch *watch, int events)
@@ -572,10 +546,8 @@ static void subscriber_io(struct loop_watch *watch, int events)
         subscriber_connected(subscriber);
         return;
     }
-    if (events & (LOOP_READ | LOOP_HANGUP)) {
+    if (events & (LOOP_READ | LOOP_HANGUP))
         subscriber_read(subscriber);
-    }
-    if (events & LOOP_WRITE && subscriber->context != NULL) {
+    if (events & LOOP_WRITE && subscriber->context != NULL)
         subscriber_write(subscriber);
-    }
 }

@@ -21,9 +21,8 @@ static char *wire_room(struct store_wire *wire, size_t more)
 {
     size_t waiting = wire_waiting(wire);
 
-    if (wire->size - wire->to >= more) {
+    if (wire->size - wire->to >= more)
         return wire->at + wire->to;
-    }
     if (wire->from >= waiting && wire->size - waiting >= more) {
         memcpy(wire->at, wire->at + wire->from, waiting);
     } else {
@@ -33,9 +32,8 @@ static char *wire_room(struct store_wire *wire, size_t more)
             size *= 2;
         }
         char *at = must_have(malloc(size));
-        if (waiting > 0) {
+        if (waiting > 0)
             memcpy(at, wire->at + wire->from, waiting);
-        }
         free(wire->at);
         wire->at = at;
         wire->size = size;
@@ -47,9 +45,8 @@ static char *wire_room(struct store_wire *wire, size_t more)
 
 static char *put_bytes(char *to, const char *from, size_t len)
 {
-    if (len > 0) {
+    if (len > 0)
         memcpy(to, from, len);
-    }
     return to + len;
 }
 
@@ -83,9 +80,8 @@ static size_t bulks_size_max(const struct bytes *argv, unsigned argc)
 {
     size_t size = BULK_HEAD_MAX; /* the array's own head */
 
-    for (unsigned i = 0; i < argc; i++) {
+    for (unsigned i = 0; i < argc; i++)
         size += argv[i].len + BULK_HEAD_MAX;
-    }
     return size;
 }
 
@@ -94,9 +90,8 @@ void wire_put_command(struct store_wire *wire, const struct bytes *argv, unsigne
     char *to = wire_room(wire, bulks_size_max(argv, argc));
 
     to = put_count(to, '*', argc);
-    for (unsigned i = 0; i < argc; i++) {
+    for (unsigned i = 0; i < argc; i++)
         to = put_bulk(to, argv[i]);
-    }
     wire->to = (size_t)(to - wire->at);
 }
 
@@ -112,21 +107,19 @@ static size_t pack_text_size(struct bytes text)
 static char *pack_head(char *to, unsigned sign, size_t number, unsigned bytes)
 {
     *to++ = (char)sign;
-    for (unsigned i = bytes; i > 0; i--) {
+    for (unsigned i = bytes; i > 0; i--)
         *to++ = (char)(number >> 8 * (i - 1));
-    }
     return to;
 }
 
 static char *pack_text(char *to, struct bytes text)
 {
-    if (text.len < 32) {
+    if (text.len < 32)
         to = pack_head(to, 0xa0 | (unsigned)text.len, 0, 0);
-    } else if (text.len <= UINT16_MAX) {
+    else if (text.len <= UINT16_MAX)
         to = pack_head(to, 0xda, text.len, 2);
-    } else {
+    else
         to = pack_head(to, 0xdb, text.len, 4);
-    }
     return put_bytes(to, text.at, text.len);
 }
 
@@ -134,9 +127,8 @@ static size_t pack_size(const struct store_call *call)
 {
     size_t size = pack_text_size(bytes_of(call->script->name)) + 1;
 
-    for (unsigned i = 0; i < call->arg_count; i++) {
+    for (unsigned i = 0; i < call->arg_count; i++)
         size += pack_text_size(call->argv[i]);
-    }
     return size;
 }
 
@@ -146,9 +138,8 @@ static char *put_packed(char *to, const struct store_call *call)
     to = put_count(to, '$', pack_size(call));
     to = pack_text(to, bytes_of(call->script->name));
     to = pack_head(to, call->key_count, 0, 0);
-    for (unsigned i = 0; i < call->arg_count; i++) {
+    for (unsigned i = 0; i < call->arg_count; i++)
         to = pack_text(to, call->argv[i]);
-    }
     return put_bytes(to, "\r\n", 2);
 }
 
@@ -167,13 +158,11 @@ static char *put_arguments(char *to, const struct store_call *call)
 {
     char count[2] = {(char)('0' + call->key_count / 10), (char)('0' + call->key_count % 10)};
 
-    if (call->script->batch) {
+    if (call->script->batch)
         return put_packed(put_bulk(to, BYTES("0")), call);
-    }
     to = put_bulk(to, call->key_count < 10 ? (struct bytes){count + 1, 1} : (struct bytes){count, 2});
-    for (unsigned i = 0; i < call->arg_count; i++) {
+    for (unsigned i = 0; i < call->arg_count; i++)
         to = put_bulk(to, call->argv[i]);
-    }
     return to;
 }
 
@@ -182,13 +171,11 @@ static char *put_parts(char *to, const struct bytes *parts, unsigned count)
 {
     size_t len = 0;
 
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = 0; i < count; i++)
         len += parts[i].len;
-    }
     to = put_count(to, '$', len);
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = 0; i < count; i++)
         to = put_bytes(to, parts[i].at, parts[i].len);
-    }
     return put_bytes(to, "\r\n", 2);
 }
 
@@ -218,18 +205,15 @@ void wire_put_batch(struct store_wire *wire, const struct store_call *first, uns
     const struct store_call *call = first;
     char *to;
 
-    for (unsigned i = 0; i < count; i++, call = call->next) {
+    for (unsigned i = 0; i < count; i++, call = call->next)
         size += wire_batch_size(call);
-    }
     to = wire_room(wire, size);
     to = put_count(to, '*', 3 + (size_t)count);
-    for (unsigned i = 0; i < 3; i++) {
+    for (unsigned i = 0; i < 3; i++)
         to = put_bulk(to, head[i]);
-    }
     call = first;
-    for (unsigned i = 0; i < count; i++, call = call->next) {
+    for (unsigned i = 0; i < count; i++, call = call->next)
         to = put_packed(to, call);
-    }
     wire->to = (size_t)(to - wire->at);
 }
 
@@ -276,12 +260,10 @@ enum wire_end wire_flush(struct store_wire *wire, int fd)
     while (wire_waiting(wire) > 0) {
         ssize_t n = send(fd, wire->at + wire->from, wire_waiting(wire), MSG_NOSIGNAL | MSG_DONTWAIT);
 
-        if (n < 0 && errno == EINTR) {
+        if (n < 0 && errno == EINTR)
             continue;
-        }
-        if (n < 0) {
+        if (n < 0)
             return errno == EAGAIN || errno == EWOULDBLOCK ? WIRE_BLOCKED : WIRE_BROKEN;
-        }
         wire->from += (size_t)n;
         wire->taken += (uint64_t)n;
     }

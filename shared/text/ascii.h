@@ -27,10 +27,9 @@ static inline int ascii_hex_value(char c)
 /* Whether text is made of letters, digits and these others only. Empty is. */
 static inline bool ascii_is_word(struct bytes text, struct bytes others)
 {
-    for (size_t i = 0; i < text.len; i++) {
+    for (size_t i = 0; i < text.len; i++)
         if (!ascii_is_alnum(text.at[i]) && memchr(others.at, text.at[i], others.len) == NULL)
             return false;
-    }
     return true;
 }
 
@@ -53,14 +52,12 @@ static inline size_t ascii_percent_decode(struct bytes text, char *c)
     int high, low;
 
     *c = text.at[0];
-    if (*c != '%') {
+    if (*c != '%')
         return 1;
-    }
     high = text.len >= 3 ? ascii_hex_value(text.at[1]) : -1;
     low = text.len >= 3 ? ascii_hex_value(text.at[2]) : -1;
-    if (high < 0 || low < 0) {
+    if (high < 0 || low < 0)
         return 0;
-    }
     *c = (char)(unsigned char)(high << 4 | low);
     return 3;
 }

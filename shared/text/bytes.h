@@ -34,9 +34,8 @@ static inline bool bytes_are(struct bytes a, const char *text)
 /* Takes this off the beginning of text, or returns false: it begins otherwise. */
 static inline bool bytes_take(struct bytes *text, struct bytes beginning)
 {
-    if (text->len < beginning.len || memcmp(text->at, beginning.at, beginning.len) != 0) {
+    if (text->len < beginning.len || memcmp(text->at, beginning.at, beginning.len) != 0)
         return false;
-    }
     *text = (struct bytes){text->at + beginning.len, text->len - beginning.len};
     return true;
 }
@@ -49,12 +48,10 @@ static inline bool bytes_equal_nocase(struct bytes a, struct bytes b)
 
 static inline struct bytes bytes_trim(struct bytes text)
 {
-    while (text.len > 0 && (text.at[0] == ' ' || text.at[0] == '\t')) {
+    while (text.len > 0 && (text.at[0] == ' ' || text.at[0] == '\t'))
         text = (struct bytes){text.at + 1, text.len - 1};
-    }
-    while (text.len > 0 && (text.at[text.len - 1] == ' ' || text.at[text.len - 1] == '\t')) {
+    while (text.len > 0 && (text.at[text.len - 1] == ' ' || text.at[text.len - 1] == '\t'))
         text.len--;
-    }
     return text;
 }
 
@@ -81,11 +78,9 @@ static inline int bytes_compare(struct bytes a, struct bytes b)
 /* Whether a list with commas has this member, but for the case of ASCII letters and white space around it. */
 static inline bool bytes_list_has(struct bytes list, struct bytes member)
 {
-    while (list.len > 0) {
-        if (bytes_equal_nocase(bytes_trim(bytes_cut(&list, ',')), member)) {
+    while (list.len > 0)
+        if (bytes_equal_nocase(bytes_trim(bytes_cut(&list, ',')), member))
             return true;
-        }
-    }
     return false;
 }
 
@@ -94,13 +89,11 @@ static inline int64_t bytes_number(struct bytes text, size_t digits_max)
 {
     int64_t number = 0;
 
-    if (text.len == 0 || text.len > digits_max) {
+    if (text.len == 0 || text.len > digits_max)
         return -1;
-    }
     for (size_t i = 0; i < text.len; i++) {
-        if (text.at[i] < '0' || text.at[i] > '9') {
+        if (text.at[i] < '0' || text.at[i] > '9')
             return -1;
-        }
         number = number * 10 + (text.at[i] - '0');
     }
     return number;

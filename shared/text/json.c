@@ -483,10 +483,9 @@ static const char *many_names_repeat(const cJSON *object, size_t count)
 static const char *few_names_repeat(const cJSON *object)
 {
     for (const cJSON *a = object->child; a; a = a->next) {
-        for (const cJSON *b = a->next; b; b = b->next) {
+        for (const cJSON *b = a->next; b; b = b->next)
             if (strcmp(a->string, b->string) == 0)
                 return a->string;
-        }
     }
     return NULL;
 }
@@ -564,10 +563,9 @@ static const struct json *next_child(const struct json *json, const struct json 
 
 static const struct json *member(const struct json *json, const char *key)
 {
-    for (const struct json *child = first_child(json); child; child = next_child(json, child)) {
+    for (const struct json *child = first_child(json); child; child = next_child(json, child))
         if (strcmp(child->item->string, key) == 0)
             return child;
-    }
     return NULL;
 }
 

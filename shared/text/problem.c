@@ -18,9 +18,8 @@ const struct problem_info *problem_info(enum problem problem)
 
 enum problem problem_find(struct bytes code)
 {
-    for (unsigned i = PROBLEM_NONE + 1; i < PROBLEM_COUNT; i++) {
+    for (unsigned i = PROBLEM_NONE + 1; i < PROBLEM_COUNT; i++)
         if (bytes_are(code, problems[i].code))
             return (enum problem)i;
-    }
     return PROBLEM_NONE;
 }

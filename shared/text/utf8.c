@@ -15,10 +15,9 @@ static const struct lead leads[] = {
 
 static const struct lead *lead_of(unsigned char first)
 {
-    for (size_t i = 0; i < sizeof(leads) / sizeof(leads[0]); i++) {
+    for (size_t i = 0; i < sizeof(leads) / sizeof(leads[0]); i++)
         if (first >= leads[i].first_min && first <= leads[i].first_max)
             return &leads[i];
-    }
     return NULL;
 }
 
@@ -35,10 +34,9 @@ static size_t multibyte_length(struct bytes text)
         return 0;
     if (byte_at(text, 1) < lead->second_min || byte_at(text, 1) > lead->second_max)
         return 0;
-    for (size_t i = 2; i < lead->length; i++) {
+    for (size_t i = 2; i < lead->length; i++)
         if ((byte_at(text, i) & 0xC0) != 0x80)
             return 0;
-    }
     return lead->length;
 }
 

@@ -74,9 +74,8 @@ const char *tls_trust_wrong(struct bytes pem)
     unsigned count = 0;
     int code = gnutls_x509_crt_list_import2(&list, &count, &text, GNUTLS_X509_FMT_PEM, 0);
 
-    for (unsigned i = 0; code >= 0 && i < count; i++) {
+    for (unsigned i = 0; code >= 0 && i < count; i++)
         gnutls_x509_crt_deinit(list[i]);
-    }
     gnutls_free(list);
     return code >= 0 ? NULL
            : code == GNUTLS_E_NO_CERTIFICATE_FOUND
@@ -109,9 +108,8 @@ static ssize_t out_put(gnutls_transport_ptr_t tls_at, const void *bytes, size_t 
     struct tls *tls = tls_at;
     size_t size = tls->size > 0 ? tls->size : OUT_FIRST;
 
-    while (size - tls->to < len) {
+    while (size - tls->to < len)
         size *= 2;
-    }
     if (size > tls->size) {
         char *out = realloc(tls->out, size);
 
@@ -174,9 +172,8 @@ static bool session_set(struct tls *tls)
     gnutls_session_t session = tls->session;
 
     if (!is_address(tls->host) &&
-        gnutls_server_name_set(session, GNUTLS_NAME_DNS, tls->host, strlen(tls->host)) < 0) {
+        gnutls_server_name_set(session, GNUTLS_NAME_DNS, tls->host, strlen(tls->host)) < 0)
         return false;
-    }
     tls->wanted[0] = (gnutls_typed_vdata_st){GNUTLS_DT_DNS_HOSTNAME, (unsigned char *)tls->host, 0};
     tls->wanted[1] = (gnutls_typed_vdata_st){GNUTLS_DT_KEY_PURPOSE_OID,
                                              (unsigned char *)(uintptr_t)GNUTLS_KP_TLS_WWW_SERVER, 0};
@@ -235,11 +232,9 @@ static const char *why_untrusted(gnutls_session_t session)
     };
     unsigned status = gnutls_session_get_verify_cert_status(session);
 
-    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
-        if (status & reasons[i].flag) {
+    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+        if (status & reasons[i].flag)
             return reasons[i].why;
-        }
-    }
     return "its certificate cannot be trusted";
 }
 
@@ -257,9 +252,8 @@ static int tls_fail(struct tls *tls, int code)
     case GNUTLS_E_UNSUPPORTED_VERSION_PACKET: tls->why = "it does not speak TLS"; break;
     default: tls->why = error == EPROTO ? gnutls_strerror(code) : strerrordesc_np(error); break;
     }
-    if (error == ENOMEM) {
+    if (error == ENOMEM)
         tls->why = NULL;
-    }
     errno = error;
     return -1;
 }
@@ -283,9 +277,8 @@ enum tls_step tls_handshake(struct tls *tls)
             tls_fail(tls, code);
             return TLS_FAILED;
         }
-        if (code == GNUTLS_E_AGAIN) {
+        if (code == GNUTLS_E_AGAIN)
             break;
-        }
     }
     tls->is_midway = tls->is_midway && tls->is_secure;
     tls->is_secure = tls->is_secure || code == 0;
@@ -307,9 +300,8 @@ ssize_t tls_write(struct tls *tls, struct bytes bytes)
         ssize_t n = gnutls_record_send(tls->session, bytes.at,
                                        bytes.len < RECORD_MAX ? bytes.len : RECORD_MAX);
 
-        if (n < 0) {
+        if (n < 0)
             return tls_fail(tls, (int)n);
-        }
         tls->owed = (size_t)n;
     }
     if (out_flush(tls) != 0) {
@@ -333,25 +325,21 @@ ssize_t tls_read(struct tls *tls, char *to, size_t size)
         tls->is_dry = false;
         n = gnutls_record_recv(tls->session, to, size);
         tls->is_midway = tls->is_midway && n == GNUTLS_E_AGAIN && tls->is_dry;
-        if (!is_to_be_repeated((int)n) && (n != GNUTLS_E_AGAIN || tls->is_dry)) {
+        if (!is_to_be_repeated((int)n) && (n != GNUTLS_E_AGAIN || tls->is_dry))
             break;
-        }
     }
     while (n > 0 && (size_t)n < size && gnutls_record_check_pending(tls->session) > 0) {
         ssize_t more = gnutls_record_recv(tls->session, to + n, size - (size_t)n);
 
-        if (more <= 0) {
+        if (more <= 0)
             break;
-        }
         n += more;
     }
     /* New keys have something to say; if the kernel takes it not, the next write brings it along. */
-    if (tls_has_unsent(tls) && tls->owed == 0) {
+    if (tls_has_unsent(tls) && tls->owed == 0)
         out_flush(tls);
-    }
-    if (n >= 0) {
+    if (n >= 0)
         return n;
-    }
     if (n == GNUTLS_E_AGAIN || is_to_be_repeated((int)n)) {
         errno = EAGAIN;
         return -1;

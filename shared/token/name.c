@@ -168,10 +168,9 @@ bool name_is_idempotency_key(struct bytes text)
 {
     if (text.len == 0 || text.len > IDEMPOTENCY_KEY_MAX)
         return false;
-    for (size_t i = 0; i < text.len; i++) {
+    for (size_t i = 0; i < text.len; i++)
         if (text.at[i] < '!' || text.at[i] > '~')
             return false;
-    }
     return true;
 }
 

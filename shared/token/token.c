@@ -251,10 +251,9 @@ struct bytes token_key_kid(const struct token_key *key)
 
 const struct token_key *token_keys_find(const struct token_keys *keys, struct bytes kid)
 {
-    for (size_t i = 0; i < keys->count; i++) {
+    for (size_t i = 0; i < keys->count; i++)
         if (bytes_equal(token_key_kid(&keys->key[i]), kid))
             return &keys->key[i];
-    }
     return NULL;
 }
 
@@ -470,13 +469,11 @@ static char *base64_write(char *to, const char alphabet[64], const unsigned char
 
     for (size_t i = 0; i < len; i++) {
         bits = bits << 8 | raw[i];
-        for (have += 8; have >= 6; have -= 6) {
+        for (have += 8; have >= 6; have -= 6)
             *to++ = alphabet[bits >> (have - 6) & 63];
-        }
     }
-    if (have > 0) {
+    if (have > 0)
         *to++ = alphabet[bits << (6 - have) & 63];
-    }
     *to = '\0';
     return to;
 }
@@ -587,9 +584,8 @@ void digest_text(const struct bytes *parts, size_t count, char buf[DIGEST_TEXT +
         uint64_t len = parts[i].len;
 
         crypto_generichash_update(&state, (const unsigned char *)&len, sizeof(len));
-        if (parts[i].len > 0) {
+        if (parts[i].len > 0)
             crypto_generichash_update(&state, (const unsigned char *)parts[i].at, parts[i].len);
-        }
     }
     crypto_generichash_final(&state, sum, sizeof(sum));
     base64_write(buf, base64_url, sum, sizeof(sum));

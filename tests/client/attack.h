@@ -67,9 +67,8 @@ static inline void on_lost(struct pawl_guard *guard, const struct pawl_problem *
     struct seen *seen = user;
 
     snprintf(seen->code, sizeof(seen->code), "%s", problem->code);
-    if (seen->in_lost != NULL) {
+    if (seen->in_lost != NULL)
         seen->in_lost(guard, problem->code);
-    }
     seen->lost++;
 }
 
@@ -78,9 +77,8 @@ static inline void on_renewed(struct pawl_guard *guard, int64_t deadline_ms, voi
     struct seen *seen = user;
 
     CHECK(deadline_ms > 0);
-    if (seen->in_renewed != NULL) {
+    if (seen->in_renewed != NULL)
         seen->in_renewed(guard);
-    }
     seen->renewed++;
 }
 
@@ -112,9 +110,8 @@ static inline void wait_for(_Atomic int *count, int least)
 {
     int64_t until_ms = pawl_now_ms() + DEADLINE_MS;
 
-    while (*count < least && CHECK(pawl_now_ms() < until_ms)) {
+    while (*count < least && CHECK(pawl_now_ms() < until_ms))
         poll(NULL, 0, 2);
-    }
 }
 
 static inline int attack_main(int argc, char **argv, const struct attack *attacks)
@@ -123,9 +120,8 @@ static inline int attack_main(int argc, char **argv, const struct attack *attack
     bool found = false;
 
     pawl = pawl_open(&options, NULL); /* PAWL_LEASE_URL, PAWL_GATEWAY_URL */
-    if (argc != 3 || !CHECK(pawl != NULL)) {
+    if (argc != 3 || !CHECK(pawl != NULL))
         return 2;
-    }
     for (; attacks->name != NULL; attacks++) {
         if (strcmp(argv[1], attacks->name) == 0) {
             attacks->run(argv[2]);

@@ -186,9 +186,8 @@ static void attack_signals(const char *name)
     struct itimerval never = {{0, 0}, {0, 0}};
 
     signals_begin();
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < 20; i++)
         every_call(name);
-    }
     every_guard_call(name);
     setitimer(ITIMER_REAL, &never, NULL);
     CHECK(signals > 20);

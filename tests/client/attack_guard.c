@@ -61,9 +61,8 @@ static void storm(const char *name, void (*end)(struct pawl_guard *guard))
     struct pawl_problem problem = {.size = sizeof(problem)};
     struct storm storm = {.guard = guard_of(name, 1500, &seen)};
 
-    for (int i = 0; i < THREADS; i++) {
+    for (int i = 0; i < THREADS; i++)
         CHECK(pthread_create(&storm.threads[i], NULL, storm_run, &storm) == 0);
-    }
     end(storm.guard);
     watch_descriptor(&storm, &seen);
     wait_for(&seen.lost, 1);
@@ -102,9 +101,8 @@ static int entries(const char *path)
     DIR *folder = opendir(path);
     int count = 0;
 
-    while (folder != NULL && readdir(folder) != NULL) {
+    while (folder != NULL && readdir(folder) != NULL)
         count++;
-    }
     closedir(folder);
     return count;
 }
@@ -139,9 +137,8 @@ static int take_descriptors(int *fds)
 {
     int count = 0;
 
-    while (count < FDS_MAX && (fds[count] = dup(0)) >= 0) {
+    while (count < FDS_MAX && (fds[count] = dup(0)) >= 0)
         count++;
-    }
     return count;
 }
 
@@ -168,14 +165,12 @@ static void attack_descriptors(const char *name)
     fds[count++] = dup(0);
     fds[count++] = dup(0);
     /* A good renewal would have come by then: a renewal failed for want of them. */
-    while (pawl_guard_remaining_ms(guard) > TTL_MS - TTL_MS / 3 - 100) {
+    while (pawl_guard_remaining_ms(guard) > TTL_MS - TTL_MS / 3 - 100)
         poll(NULL, 0, 5);
-    }
     SAID(pawl_guard_enter(guard, &problem), PAWL_OK, "");
     before = seen.renewed;
-    while (count > 0) {
+    while (count > 0)
         close(fds[--count]);
-    }
     wait_for(&seen.renewed, before + 1);
     CHECK(seen.lost == 0);
     SAID(pawl_guard_close(guard, &problem), PAWL_OK, "");
@@ -205,9 +200,8 @@ static void fork_once(struct pawl_guard *guard)
 
     fflush(stdout);
     child = fork();
-    if (child == 0) {
+    if (child == 0)
         _exit(child_of(guard));
-    }
     waitpid(child, &status, 0);
     CHECK(status == 0);
 }
@@ -219,16 +213,13 @@ static void attack_fork(const char *name)
     struct pawl_problem problem = {.size = sizeof(problem)};
     struct storm storm = {.guard = guard_of(name, 300000, &seen)};
 
-    for (int i = 0; i < THREADS; i++) {
+    for (int i = 0; i < THREADS; i++)
         CHECK(pthread_create(&storm.threads[i], NULL, storm_run, &storm) == 0);
-    }
-    for (int i = 0; i < FORKS; i++) {
+    for (int i = 0; i < FORKS; i++)
         fork_once(storm.guard);
-    }
     storm.stop = 1;
-    for (int i = 0; i < THREADS; i++) {
+    for (int i = 0; i < THREADS; i++)
         pthread_join(storm.threads[i], NULL);
-    }
     SAID(pawl_guard_close(storm.guard, &problem), PAWL_OK, "");
     CHECK(seen.lost == 0);
 }

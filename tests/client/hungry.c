@@ -17,16 +17,14 @@ static _Thread_local bool for_good;
 
 static bool fails(void)
 {
-    if (left < 0) {
+    if (left < 0)
         return false;
-    }
     if (left > 0) {
         left--;
         return false;
     }
-    if (!for_good) {
+    if (!for_good)
         left = -1;
-    }
     return true;
 }
 
@@ -70,9 +68,8 @@ static bool one_round(struct pawl *pawl, long allocations)
     }
     out = left != allocations && (for_good ? left == 0 : left < 0);
     left = -1;
-    if (outcome == PAWL_OK) {
+    if (outcome == PAWL_OK)
         pawl_release(pawl, &grant, NULL);
-    }
     return out || allocations == 0;
 }
 
@@ -98,20 +95,16 @@ int main(void)
     left = 0;
     pawl = pawl_open(NULL, NULL);
     left = -1;
-    if (pawl != NULL) {
+    if (pawl != NULL)
         return 1;
-    }
     pawl = pawl_open(NULL, NULL);
-    if (pawl == NULL) {
+    if (pawl == NULL)
         return 2;
-    }
     one_round(pawl, ALLOCATIONS_MOST); /* what is made once for all calls */
-    for (long n = 0; n < ALLOCATIONS_MOST && one_round(pawl, n); n += 3) {
+    for (long n = 0; n < ALLOCATIONS_MOST && one_round(pawl, n); n += 3)
         most = n;
-    }
-    for (long n = 0; n < ALLOCATIONS_MOST && guard_round(pawl, n); n += 7) {
+    for (long n = 0; n < ALLOCATIONS_MOST && guard_round(pawl, n); n += 7)
         most = n > most ? n : most;
-    }
     for_good = true;
     for (long n = 0; n < most; n += 11) {
         one_round(pawl, n);

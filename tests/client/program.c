@@ -31,11 +31,9 @@ static const char *word(const char *name)
 {
     size_t len = strlen(name);
 
-    for (int i = 1; words[i] != NULL; i++) {
-        if (strncmp(words[i], name, len) == 0 && words[i][len] == '=') {
+    for (int i = 1; words[i] != NULL; i++)
+        if (strncmp(words[i], name, len) == 0 && words[i][len] == '=')
             return words[i] + len + 1;
-        }
-    }
     return NULL;
 }
 
@@ -302,9 +300,8 @@ static void *storm_run(void *user)
 
         if (pawl_acquire(pawl, name, &ask, &mine, NULL) != PAWL_OK ||
             pawl_put(pawl, name, mine.fencing_token, "x", 1, NULL, NULL, NULL) != PAWL_OK ||
-            pawl_release(pawl, &mine, NULL) != PAWL_OK) {
+            pawl_release(pawl, &mine, NULL) != PAWL_OK)
             return user;
-        }
     }
     return NULL;
 }
@@ -314,9 +311,8 @@ static void do_storm(void)
     pthread_t threads[STORM_THREADS];
     int wrong = 0;
 
-    for (int i = 0; i < STORM_THREADS; i++) {
+    for (int i = 0; i < STORM_THREADS; i++)
         wrong += pthread_create(&threads[i], NULL, storm_run, words[1]) != 0;
-    }
     for (int i = 0; i < STORM_THREADS; i++) {
         void *result = NULL;
 
@@ -344,15 +340,12 @@ static void run(char *line)
     int count = 0;
 
     for (char *one = strtok_r(line, " \n", &rest); one != NULL && count < WORDS_MAX;
-         one = strtok_r(NULL, " \n", &rest)) {
+         one = strtok_r(NULL, " \n", &rest))
         words[count++] = one;
-    }
     words[count] = NULL;
-    for (size_t i = 0; count > 0 && i < sizeof(commands) / sizeof(commands[0]); i++) {
-        if (strcmp(words[0], commands[i].name) == 0) {
+    for (size_t i = 0; count > 0 && i < sizeof(commands) / sizeof(commands[0]); i++)
+        if (strcmp(words[0], commands[i].name) == 0)
             commands[i].run();
-        }
-    }
     puts("");
     fflush(stdout);
 }
@@ -361,16 +354,13 @@ int main(int argc, char **argv)
 {
     char line[LINE_SIZE];
 
-    if (argc > 1) {
+    if (argc > 1)
         cancel_pipe[0] = (int)strtol(argv[1], NULL, 10); /* one end of a pipe, the other is the test's */
-    }
-    while (fgets(line, sizeof(line), stdin) != NULL) {
+    while (fgets(line, sizeof(line), stdin) != NULL)
         run(line);
-    }
     pawl_guard_close(guard, NULL);
     pawl_close(pawl);
-    if (cancel_pipe[0] >= 0) {
+    if (cancel_pipe[0] >= 0)
         close(cancel_pipe[0]);
-    }
     return 0;
 }

@@ -35,9 +35,8 @@ static inline void client_open_small(struct client *c, unsigned port, int bytes)
     *c = (struct client){.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), .buf = malloc(CLIENT_BYTES)};
     setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
     setsockopt(c->fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
-    if (bytes > 0) {
+    if (bytes > 0)
         setsockopt(c->fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
-    }
     CHECK(connect(c->fd, (struct sockaddr *)&address, sizeof(address)) == 0);
 }
 
@@ -117,19 +116,16 @@ static inline unsigned client_read(struct client *c, bool has_body)
     memmove(c->buf, c->buf + used, c->len - used);
     c->len -= used;
     c->status = 0;
-    while ((end = c->len > 0 ? memmem(c->buf, c->len, "\r\n\r\n", 4) : NULL) == NULL) {
-        if (!client_more(c)) {
+    while ((end = c->len > 0 ? memmem(c->buf, c->len, "\r\n\r\n", 4) : NULL) == NULL)
+        if (!client_more(c))
             return 0;
-        }
-    }
     c->head = (struct bytes){c->buf, (size_t)(end - c->buf) + 4};
     struct bytes length = client_header(c, "Content-Length");
     body_len = has_body && length.at != NULL ? strtoul(length.at, NULL, 10) : 0;
     while (c->len < c->head.len + body_len && client_more(c)) {
     }
-    if (c->len < c->head.len + body_len) {
+    if (c->len < c->head.len + body_len)
         return 0;
-    }
     c->body = (struct bytes){c->buf + c->head.len, body_len};
     c->status = c->head.len > 12 ? (unsigned)strtoul(c->buf + 9, NULL, 10) : 0;
     return c->status;

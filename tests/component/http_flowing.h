@@ -36,18 +36,15 @@ static struct flow_seat flow_seats[FLOW_SEATS];
 
 static inline void pattern_fill(char *to, size_t from, size_t len)
 {
-    for (size_t i = 0; i < len; i++) {
+    for (size_t i = 0; i < len; i++)
         to[i] = pattern(from + i);
-    }
 }
 
 static inline bool pattern_is(const char *at, size_t from, size_t len)
 {
-    for (size_t i = 0; i < len; i++) {
-        if (at[i] != pattern(from + i)) {
+    for (size_t i = 0; i < len; i++)
+        if (at[i] != pattern(from + i))
             return false;
-        }
-    }
     return true;
 }
 
@@ -353,9 +350,8 @@ static inline void ask(struct client *c, const char *line, long length)
 {
     char text[256], framing[64] = CHUNKED;
 
-    if (length >= 0) {
+    if (length >= 0)
         snprintf(framing, sizeof(framing), "Content-Length: %ld\r\n", length);
-    }
     snprintf(text, sizeof(text), "%s HTTP/1.1\r\n" HOST "%s\r\n", line, framing);
     client_say(c, waiting.port, text);
 }

@@ -105,9 +105,8 @@ static enum step sample_big(struct http_request *req)
     size_t size = strtoul(http_path_part(req, 0).at, NULL, 10);
 
     json_out_reserve(out, size);
-    for (size_t i = 0; i < size; i++) {
+    for (size_t i = 0; i < size; i++)
         out->at[i] = (char)(i * 31 % 251);
-    }
     out->len = size;
     http_reply_body(req, "application/octet-stream", json_out_bytes(out));
     return http_answer(req, 200);
@@ -198,9 +197,8 @@ static enum step sample_turn(struct http_request *req)
 {
     struct sample *sample = sample_of(req);
 
-    if (sample->queued == SAMPLE_QUEUE) {
+    if (sample->queued == SAMPLE_QUEUE)
         return http_refuse(req, PROBLEM_OVERLOADED);
-    }
     sample->queue[(sample->queue_first + sample->queued++) % SAMPLE_QUEUE] = req;
     sample->to_send++;
     return SUSPENDED;
@@ -241,9 +239,8 @@ static void sample_flush(struct loop_hook *hook)
     static const char marks[SAMPLE_QUEUE];
     struct sample *sample = container_of(hook, struct sample, flush);
 
-    if (sample->to_send > 0 && write(sample->pair[0], marks, sample->to_send) == (ssize_t)sample->to_send) {
+    if (sample->to_send > 0 && write(sample->pair[0], marks, sample->to_send) == (ssize_t)sample->to_send)
         sample->to_send = 0;
-    }
 }
 
 static void sample_echo_ready(struct loop_watch *watch, int events)
@@ -253,9 +250,8 @@ static void sample_echo_ready(struct loop_watch *watch, int events)
     ssize_t got = read(sample->pair[1], marks, sizeof(marks));
 
     (void)events;
-    if (got > 0 && write(sample->pair[1], marks, (size_t)got) != got) {
+    if (got > 0 && write(sample->pair[1], marks, (size_t)got) != got)
         abort();
-    }
 }
 
 static void sample_back_ready(struct loop_watch *watch, int events)
@@ -270,11 +266,10 @@ static void sample_back_ready(struct loop_watch *watch, int events)
 
         sample->queue_first = (sample->queue_first + 1) % SAMPLE_QUEUE;
         sample->queued--;
-        if (http_method(req) == HTTP_PUT) {
+        if (http_method(req) == HTTP_PUT)
             sample_suspend(req);
-        } else {
+        else
             sample_hello(req);
-        }
     }
 }
 
@@ -286,9 +281,8 @@ static void sample_stop_tick(struct loop_timer *timer)
 
     http_server_drain(sample->http);
     sample_resume_all(sample);
-    if (http_server_open_requests(sample->http) == 0) {
+    if (http_server_open_requests(sample->http) == 0)
         loop_stop(sample->loop);
-    }
 }
 
 static enum step sample_stop(struct http_request *req)
@@ -337,9 +331,8 @@ static inline int sample_main(struct http_options options)
 {
     struct sample sample = {.owner = {.ended = sample_ended}, .loop = loop_new()};
 
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, sample.pair) != 0) {
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, sample.pair) != 0)
         return 1;
-    }
     options.owner = &sample.owner;
     loop_hook_add(sample.loop, &sample.flush, sample_flush);
     loop_watch_init(sample.loop, &sample.echo, sample.pair[1], sample_echo_ready, LOOP_READ);
@@ -374,9 +367,8 @@ static inline struct sample_child sample_start(struct http_options options)
     child.pid = fork();
     if (child.pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent) {
+        if (getppid() != parent)
             _exit(1);
-        }
         exit(sample_main(options));
     }
     close(options.listen_fd);

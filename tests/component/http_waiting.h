@@ -52,9 +52,8 @@ static struct waiting waiting;
     do {                                                                                                     \
         uint64_t deadline_ms_ = loop_now_ms() + SEAT_WAIT_MS;                                                \
         bool held_;                                                                                          \
-        while (!(held_ = (condition)) && loop_now_ms() < deadline_ms_) {                                     \
+        while (!(held_ = (condition)) && loop_now_ms() < deadline_ms_)                                       \
             waited_turn(waiting.loop, 1);                                                                    \
-        }                                                                                                    \
         check_true(held_, #condition, __FILE__, __LINE__);                                                   \
     } while (0)
 
@@ -64,9 +63,8 @@ static inline unsigned turns_in_ms(unsigned ms)
     uint64_t end_ms = loop_now_ms() + ms;
     unsigned turns = 0;
 
-    for (uint64_t now_ms; (now_ms = loop_now_ms()) < end_ms; turns++) {
+    for (uint64_t now_ms; (now_ms = loop_now_ms()) < end_ms; turns++)
         waited_turn(waiting.loop, (unsigned)(end_ms - now_ms));
-    }
     return turns;
 }
 
@@ -105,12 +103,10 @@ static inline long chunks_join(struct client *c, char *to, bool *done)
         char *digits_end;
         unsigned long size = strtoul(at, &digits_end, 16);
 
-        if (digits_end == at || digits_end + 2 > end || memcmp(digits_end, "\r\n", 2) != 0) {
+        if (digits_end == at || digits_end + 2 > end || memcmp(digits_end, "\r\n", 2) != 0)
             return -1;
-        }
-        if ((size_t)(end - digits_end) < size + 4) {
+        if ((size_t)(end - digits_end) < size + 4)
             return len; /* the rest is still to come */
-        }
         memcpy(to + len, digits_end + 2, size);
         len += (long)size;
         at = digits_end + 2 + size + 2;
@@ -137,9 +133,8 @@ static inline unsigned client_wait(struct client *c)
 {
     size_t used = c->status != 0 ? c->head.len + c->body.len : 0;
 
-    if (c->len == used) {
+    if (c->len == used)
         UNTIL(has_come(c));
-    }
     return client_read(c, true);
 }
 
@@ -175,12 +170,10 @@ static inline void seat_gone(struct http_suspended *suspended)
 
     CHECK(!waiting.inside && http_suspended_is_gone(suspended));
     seat->gone++;
-    if (seat->answers) {
+    if (seat->answers)
         seat_answer(http_resume(suspended));
-    }
-    if (seat->other != NULL && seat->other->suspended.kept != NULL) {
+    if (seat->other != NULL && seat->other->suspended.kept != NULL)
         seat_answer(http_resume(&seat->other->suspended));
-    }
 }
 
 static inline void seat_stream_gone(struct http_response_writer *stream)
@@ -189,9 +182,8 @@ static inline void seat_stream_gone(struct http_response_writer *stream)
 
     CHECK(!waiting.inside);
     seat->gone++;
-    if (seat->answers) {
+    if (seat->answers)
         http_response_writer_end(stream, HTTP_RESPONSE_WRITER_WHOLE);
-    }
 }
 
 static inline void seat_take(struct seat *seat, struct http_request *req)
@@ -338,11 +330,10 @@ static inline void check_all_gone(void)
 /* The client has gone, and the server knows: libmicrohttpd closes the connection, unless it is suspended. */
 static inline void until_left(void)
 {
-    if (waiting.http->options.suspend_always) {
+    if (waiting.http->options.suspend_always)
         UNTIL(waiting.http->disconnect.left != NULL);
-    } else {
+    else
         UNTIL(http_server_connections(waiting.http) == 0);
-    }
 }
 
 /* All tests of the program, twice. */

@@ -36,19 +36,16 @@ struct lease_world {
 #define LEASE_WAIT(world_, precondition)                                                                     \
     do {                                                                                                     \
         uint64_t till_ms_ = loop_now_ms() + LEASE_WORLD_MS;                                                  \
-        while (!(precondition) && loop_now_ms() < till_ms_) {                                                \
+        while (!(precondition) && loop_now_ms() < till_ms_)                                                  \
             lease_world_turn(world_);                                                                        \
-        }                                                                                                    \
         CHECK(precondition);                                                                                 \
     } while (0)
 
 static inline void lease_world_turn(struct lease_world *world)
 {
-    for (unsigned i = 0; i < world->count; i++) {
-        if (!world->instance[i].held_up) {
+    for (unsigned i = 0; i < world->count; i++)
+        if (!world->instance[i].held_up)
             waited_turn(world->instance[i].worker.loop, 1);
-        }
-    }
 }
 
 /* The store is there already; what is opened from now on goes straight to Redis. */
@@ -65,9 +62,8 @@ static inline void instance_worker_free(struct worker *worker)
     struct instance *instance = container_of(worker, struct instance, worker);
 
     lease_worker_free(worker);
-    if (instance->relay.loop != NULL) {
+    if (instance->relay.loop != NULL)
         relay_close(&instance->relay);
-    }
 }
 
 static inline const struct service_plan *lease_plan(void)
@@ -229,17 +225,15 @@ static inline struct lease_world *lease_world_open(unsigned instances, unsigned 
     struct lease_world *world = calloc(1, sizeof(*world));
 
     redis_start(&world->redis, NULL);
-    while (world->count < instances) {
+    while (world->count < instances)
         instance_open(world, timeout_ms);
-    }
     return world;
 }
 
 static inline void lease_world_close(struct lease_world *world)
 {
-    for (unsigned i = 0; i < world->count; i++) {
+    for (unsigned i = 0; i < world->count; i++)
         instance_close(&world->instance[i]);
-    }
     redis_stop(&world->redis);
     free(world);
 }
@@ -291,9 +285,8 @@ static inline unsigned asked_status(struct asked *asked)
     asked->len += got > 0 ? (size_t)got : 0;
     end = strstr(asked->answer, "\r\n\r\n");
     length = strstr(asked->answer, "Content-Length: ");
-    if (end == NULL || (length != NULL && strlen(end + 4) < strtoul(length + 16, NULL, 10))) {
+    if (end == NULL || (length != NULL && strlen(end + 4) < strtoul(length + 16, NULL, 10)))
         return 0;
-    }
     return (unsigned)strtoul(asked->answer + 9, NULL, 10);
 }
 
@@ -306,9 +299,8 @@ static inline bool asked_says(const struct asked *asked, const char *text)
 static inline void asked_is(struct asked *asked, unsigned status, const char *text)
 {
     LEASE_WAIT(asked->of->world, asked_status(asked) != 0);
-    if (!CHECK_INT(asked_status(asked), status) || !CHECK(asked_says(asked, text))) {
+    if (!CHECK_INT(asked_status(asked), status) || !CHECK(asked_says(asked, text)))
         printf("# %.300s\n", asked->answer);
-    }
     close(asked->fd);
 }
 

@@ -50,9 +50,8 @@ static inline void party_event(struct member *member, enum log_level level, cons
     unsigned i = 0;
 
     (void)level;
-    while (i < EVENTS - 1 && event_names[i] != NULL && strcmp(event_names[i], event) != 0) {
+    while (i < EVENTS - 1 && event_names[i] != NULL && strcmp(event_names[i], event) != 0)
         i++;
-    }
     CHECK(event_names[i] != NULL);
     party->told[i]++;
     for (; fields != NULL && fields->kind != LOG_FIELD_END; fields++) {
@@ -64,9 +63,8 @@ static inline void party_event(struct member *member, enum log_level level, cons
                                             : sizeof(party->not_asked);
 
         if (fields->kind == LOG_FIELD_TEXT &&
-            (out != party->not_asked || strcmp(fields->key, "not_asked") == 0)) {
+            (out != party->not_asked || strcmp(fields->key, "not_asked") == 0))
             snprintf(out, size, "%.*s", (int)fields->text.len, fields->text.at);
-        }
     }
 }
 
@@ -128,9 +126,8 @@ static inline struct party *party_open(struct stage *stage, unsigned i, struct p
 /* As a process that ends: what it has not said, it never says. */
 static inline void party_close(struct party *party)
 {
-    for (unsigned from = 0; from < MEMBER_STATES; from++) {
+    for (unsigned from = 0; from < MEMBER_STATES; from++)
         __atomic_fetch_or(&member_walked[from], party->member.walked[from], __ATOMIC_RELAXED);
-    }
     member_stop(&party->member);
     loop_jobs_wait(party->loop);
     store_close(party->store);
@@ -142,19 +139,16 @@ static inline void party_close(struct party *party)
 
 static inline void stage_turn(struct stage *stage)
 {
-    for (unsigned i = 0; i < PARTIES; i++) {
-        if (stage->party[i].here && !stage->party[i].held_up) {
+    for (unsigned i = 0; i < PARTIES; i++)
+        if (stage->party[i].here && !stage->party[i].held_up)
             loop_turn(stage->party[i].loop, 1);
-        }
-    }
 }
 
 #define UNTIL(stage, precondition)                                                                           \
     do {                                                                                                     \
         uint64_t till_ms_ = loop_now_ms() + STAGE_MS;                                                        \
-        while (!(precondition) && loop_now_ms() < till_ms_) {                                                \
+        while (!(precondition) && loop_now_ms() < till_ms_)                                                  \
             stage_turn(stage);                                                                               \
-        }                                                                                                    \
         CHECK(precondition);                                                                                 \
     } while (0)
 
@@ -168,11 +162,9 @@ static inline void stage_open(struct stage *stage, const char *const *extra)
 
 static inline void stage_close(struct stage *stage)
 {
-    for (unsigned i = 0; i < PARTIES; i++) {
-        if (stage->party[i].here) {
+    for (unsigned i = 0; i < PARTIES; i++)
+        if (stage->party[i].here)
             party_close(&stage->party[i]);
-        }
-    }
     redis_stop(&stage->redis);
 }
 

@@ -44,9 +44,8 @@ static inline bool disk_fails(char what)
 {
     size_t len = strlen(disk.order);
 
-    if (len < sizeof(disk.order) - 1) {
+    if (len < sizeof(disk.order) - 1)
         disk.order[len] = what;
-    }
     errno = disk.error;
     return disk.fail == what;
 }
@@ -62,9 +61,8 @@ static inline char kind_of(int fd, char file, char directory)
 int fsync(int fd)
 {
     atomic_fetch_add(&disk.syncs, 1);
-    while (atomic_load(&disk.held)) {
+    while (atomic_load(&disk.held))
         sched_yield();
-    }
     return disk_fails(kind_of(fd, 'f', 'd')) ? -1 : (int)syscall(SYS_fsync, fd);
 }
 
@@ -106,9 +104,8 @@ static inline void place_open(struct place *place)
     place->file.dir.fd = place->file.dir.lock_fd = -1;
     place->loop = loop_new();
     snprintf(place->root, sizeof(place->root), "%s/pawl-state-XXXXXX", tmp != NULL ? tmp : "/tmp");
-    if (mkdtemp(place->root) == NULL) {
+    if (mkdtemp(place->root) == NULL)
         abort();
-    }
     snprintf(place->state, sizeof(place->state), "%s/s", place->root);
 }
 
@@ -161,17 +158,15 @@ static inline void place_open_fresh(struct place *place)
         place_open_fresh(&place);                                                                            \
         check;                                                                                               \
         place_close(&place);                                                                                 \
-        if (check_state.failing) {                                                                           \
+        if (check_state.failing)                                                                             \
             printf("# this row or one before: %s\n", row);                                                   \
-        }                                                                                                    \
     } while (0)
 
 #define WAIT(place, precondition)                                                                            \
     do {                                                                                                     \
         uint64_t till_ms_ = loop_now_ms() + STATE_DEADLINE_MS;                                               \
-        while (!(precondition) && loop_now_ms() < till_ms_) {                                                \
+        while (!(precondition) && loop_now_ms() < till_ms_)                                                  \
             loop_turn((place)->loop, 2);                                                                     \
-        }                                                                                                    \
         CHECK(precondition);                                                                                 \
     } while (0)
 
@@ -182,9 +177,8 @@ static inline int files_open(void)
     DIR *dir = opendir("/proc/self/fd");
     int count = 0;
 
-    while (dir != NULL && readdir(dir) != NULL) {
+    while (dir != NULL && readdir(dir) != NULL)
         count++;
-    }
     closedir(dir);
     return count;
 }
@@ -193,9 +187,8 @@ static inline bool says(const struct place *place, const char *part)
 {
     bool said = strstr(place->why, part) != NULL;
 
-    if (!said) {
+    if (!said)
         printf("# said: %s\n", place->why);
-    }
     return said;
 }
 
@@ -211,9 +204,8 @@ static inline int64_t floor_seen(struct place *place)
 {
     struct state_record seen, whole;
 
-    if (state_file_peek(place->state, &seen, place->why) != STATE_OPEN) {
+    if (state_file_peek(place->state, &seen, place->why) != STATE_OPEN)
         return -1;
-    }
     whole = record_of(seen.floor);
     return state_record_equal(&seen, &whole) ? seen.floor : -1;
 }

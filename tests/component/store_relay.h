@@ -34,9 +34,8 @@ static inline void relay_replace(const struct relay *relay, char *at, size_t len
     size_t size = relay->replace != NULL ? strlen(relay->replace) : 0;
     char *found;
 
-    while (size > 0 && (found = memmem(at, len, relay->replace, size)) != NULL) {
+    while (size > 0 && (found = memmem(at, len, relay->replace, size)) != NULL)
         memcpy(found, relay->with, size);
-    }
 }
 
 /* way: where it goes. */
@@ -47,15 +46,12 @@ static inline void relay_pass(struct relay *relay, int way)
     size_t most = left >= 0 && left < (int64_t)sizeof(buf) ? (size_t)left : sizeof(buf);
     ssize_t n = most == 0 ? 0 : read(relay->fd[!way], buf, most);
 
-    if (n > 0 && way == RELAY_DOWN) {
+    if (n > 0 && way == RELAY_DOWN)
         relay_replace(relay, buf, (size_t)n);
-    }
-    if (n > 0 && send(relay->fd[way], buf, (size_t)n, MSG_NOSIGNAL) != n) {
+    if (n > 0 && send(relay->fd[way], buf, (size_t)n, MSG_NOSIGNAL) != n)
         n = 0;
-    }
-    if (n > 0 && left >= 0) {
+    if (n > 0 && left >= 0)
         relay->cut_after[way] -= n;
-    }
     if (n <= 0 || relay->cut_after[way] == 0) {
         relay->cuts += relay->cut_after[way] == 0;
         relay->cut_after[RELAY_UP] = relay->cut_after[RELAY_DOWN] = -1;

@@ -65,9 +65,8 @@ static inline bool answer_whole(char *answer, size_t len, char **text, char **en
 {
     char *line = strstr(answer, "\r\n");
 
-    if (line == NULL) {
+    if (line == NULL)
         return false;
-    }
     *text = answer;
     *end = line;
     if (answer[0] == '$' && answer[1] != '-') {
@@ -88,9 +87,8 @@ static inline const char *redis_ask(struct redis *redis, const char *command)
     memset(answer, 0, sizeof(answer));
     do {
         ssize_t n = read(redis->admin, answer + len, sizeof(answer) - 1 - len);
-        if (n <= 0) {
+        if (n <= 0)
             return "gone";
-        }
         len += (size_t)n;
     } while (!answer_whole(answer, len, &text, &end));
     *end = '\0';
@@ -130,12 +128,10 @@ static inline void redis_exec(const struct redis *redis, const char *const *extr
     size_t count = 0;
 
     snprintf(port, sizeof(port), "%u", redis->port);
-    while (argv[count] != NULL) {
+    while (argv[count] != NULL)
         count++;
-    }
-    for (size_t i = 0; extra != NULL && extra[i] != NULL; i++) {
+    for (size_t i = 0; extra != NULL && extra[i] != NULL; i++)
         argv[count++] = extra[i];
-    }
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setpgid(0, 0); /* so that a rewrite's process dies with it */
     execvp(argv[0], (char *const *)(uintptr_t)argv);
@@ -149,12 +145,10 @@ static inline bool redis_run(struct redis *redis, const char *const *extra)
 
     unlink(redis->socket);
     redis->pid = fork();
-    if (redis->pid == 0) {
+    if (redis->pid == 0)
         redis_exec(redis, extra);
-    }
-    while ((redis->admin = redis_connect(redis)) < 0 && loop_now_ms() < deadline_ms) {
+    while ((redis->admin = redis_connect(redis)) < 0 && loop_now_ms() < deadline_ms)
         poll(NULL, 0, 1);
-    }
     return CHECK(redis->admin >= 0);
 }
 
@@ -162,9 +156,8 @@ static inline bool redis_start(struct redis *redis, const char *const *extra)
 {
     *redis = (struct redis){.port = free_port()};
     snprintf(redis->dir, sizeof(redis->dir), "/tmp/pawl-store-XXXXXX");
-    if (!CHECK(mkdtemp(redis->dir) != NULL)) {
+    if (!CHECK(mkdtemp(redis->dir) != NULL))
         return false;
-    }
     snprintf(redis->data, sizeof(redis->data), "%s/data", redis->dir);
     snprintf(redis->socket, sizeof(redis->socket), "%s/r", redis->dir);
     snprintf(redis->url, sizeof(redis->url), "unix://%s", redis->socket);
@@ -192,9 +185,8 @@ static inline void redis_make_busy(struct redis *redis, unsigned busy_ms)
              "repeat t = redis.call(\"TIME\") until t[1] * 1000 + t[2] / 1000 > till' 0",
              busy_ms);
     redis_tell(redis, script);
-    while (strncmp(redis_ask(&other, "PING"), "-BUSY", 5) != 0 && loop_now_ms() < deadline_ms) {
+    while (strncmp(redis_ask(&other, "PING"), "-BUSY", 5) != 0 && loop_now_ms() < deadline_ms)
         poll(NULL, 0, 1);
-    }
     close(other.admin);
 }
 
@@ -320,9 +312,8 @@ struct probe {
 #define WAIT(world, precondition, wait_ms)                                                                   \
     do {                                                                                                     \
         uint64_t till_ms_ = loop_now_ms() + (wait_ms);                                                       \
-        while (!(precondition) && loop_now_ms() < till_ms_) {                                                \
+        while (!(precondition) && loop_now_ms() < till_ms_)                                                  \
             waited_turn((world)->loop, 2);                                                                   \
-        }                                                                                                    \
         CHECK(precondition);                                                                                 \
     } while (0)
 
@@ -371,9 +362,8 @@ static inline enum step probe_done(struct store_call *call, enum store_outcome o
     snprintf(probe->text, sizeof(probe->text), "%.*s", (int)text.len, text.len > 0 ? text.at : "");
     probe->world->open--;
     probe->world->ended_inside += probe->world->running;
-    if (probe->then != NULL) {
+    if (probe->then != NULL)
         probe->then(probe, reply);
-    }
     return ANSWERED;
 }
 

@@ -9,11 +9,9 @@ static unsigned events_walked[EVENTS_STATES];
 
 static void world_end(struct lease_world *world)
 {
-    for (unsigned i = 0; i < world->count; i++) {
-        for (unsigned from = 0; from < EVENTS_STATES; from++) {
+    for (unsigned i = 0; i < world->count; i++)
+        for (unsigned from = 0; from < EVENTS_STATES; from++)
             events_walked[from] |= lease_worker_from(&world->instance[i].worker)->events_walked[from];
-        }
-    }
     lease_world_close(world);
 }
 
@@ -50,9 +48,8 @@ static unsigned told(struct asked *asked, const char *what)
     unsigned times = 0;
 
     asked_status(asked);
-    for (const char *at = asked->answer; (at = strstr(at, what)) != NULL; at++) {
+    for (const char *at = asked->answer; (at = strstr(at, what)) != NULL; at++)
         times++;
-    }
     return times;
 }
 
@@ -151,9 +148,8 @@ TEST_WALK(more_than_can_be_kept_until_the_store_answers_is_not_skipped, 2)
     struct asked first, asked;
 
     listen_and_stop(world, &first, &asked, RELAY_DOWN, "?lease=busy");
-    for (unsigned i = 0; i < EARLY_BYTES / 4000 + 1; i++) {
+    for (unsigned i = 0; i < EARLY_BYTES / 4000 + 1; i++)
         publish(world, "busy", 1000 + i, 4000);
-    }
     LEASE_WAIT(world, listening(&world->instance[1]) == 1);
     loop_watch_set(&world->instance[1].relay.watch[RELAY_UP], LOOP_READ);
     asked_is(&asked, 503, "store-unavailable");
@@ -247,9 +243,8 @@ TEST_WALK(the_last_items_are_kept_for_those_who_come_back_and_not_for_ever, 1)
     CHECK(has_walked(&world->instance[0], EVENTS_SUBSCRIBER, EVENTS_STREAM));
     close(asked.fd); /* still listened for, for a while */
     LEASE_WAIT(world, listening(&world->instance[0]) == 0);
-    for (unsigned i = 1; i <= 3; i++) {
+    for (unsigned i = 1; i <= 3; i++)
         publish(world, "a", i, 1);
-    }
     LEASE_WAIT(world, event_hub_has(event_hub, BYTES("43.1.3.1")));
     listen_to(&asked, &world->instance[0], "?since=43.1.1.1");
     LEASE_WAIT(world, told(&asked, "43.1.3.1") == 1);
@@ -305,11 +300,9 @@ TEST(an_item_is_read_as_it_was_packed)
     CHECK(item.token == 999999999999999 && item.at_ms == 1700000000000);
     CHECK_TEXT(history_id_write(id, BYTES("orders:42"), item.id_text), BYTES("c5.12.3456.7"));
     CHECK(history_item_read(BYTES("1.2.3\trefused\t7\t\t5\t"), &item) && item.holder.len == 0);
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        if (!CHECK(!history_item_read(bytes_of(wrong[i]), &item))) {
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        if (!CHECK(!history_item_read(bytes_of(wrong[i]), &item)))
             printf("# %s\n", wrong[i]);
-        }
-    }
 }
 
 TEST(ids_are_compared_as_numbers)

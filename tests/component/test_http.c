@@ -91,9 +91,8 @@ TEST(the_first_route_that_matches_is_taken)
 
         snprintf(text, sizeof(text), "%s HTTP/1.1\r\n" HOST "\r\n", rows[i].line);
         client_say(&c, server.port, text);
-        if (!CHECK_INT(client_read(&c, rows[i].line[0] != 'H'), rows[i].status)) {
+        if (!CHECK_INT(client_read(&c, rows[i].line[0] != 'H'), rows[i].status))
             printf("# %s\n", rows[i].line);
-        }
         client_text(&c, GET("/two/first%2f/x/r/es/t"));
         CHECK_INT(client_read(&c, true), 200); /* none of these ends the connection */
         CHECK_TEXT(client_header(&c, "X-First"), BYTES("first%2f"));
@@ -210,9 +209,8 @@ static void echo_exactly(const char *path, size_t size, const char *coding)
     struct client c;
     char *bytes = malloc(size), head[256];
 
-    for (size_t i = 0; i < size; i++) {
+    for (size_t i = 0; i < size; i++)
         bytes[i] = (char)(i * 2654435761u >> 13);
-    }
     client_open(&c, server.port);
     snprintf(head, sizeof(head), "PUT %s HTTP/1.1\r\n" HOST "Content-Type: a/b\r\n%s: ", path, coding);
     client_text(&c, head);
@@ -325,14 +323,12 @@ TEST(a_client_that_leaves_harms_nobody)
     CHECK_INT(client_ask(&c[0], server.port, GET("/stats")), 200);
     before = client_number(&c[0], "ended");
     client_close(&c[0]);
-    for (unsigned i = 0; i < 20; i++) {
+    for (unsigned i = 0; i < 20; i++)
         client_say(&c[i], server.port, i % 2 ? GET("/later/250") GET("/later/1") : GET("/later/250"));
-    }
     CHECK(stats_become("open", 21)); /* and the one that asks */
     for (unsigned i = 0; i < 20; i++) {
-        if (i < 10) {
+        if (i < 10)
             setsockopt(c[i].fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
-        }
         client_close(&c[i]);
     }
     CHECK(stats_become("open", 1));
@@ -353,9 +349,8 @@ TEST(a_thousand_connections_are_served_at_once)
         free(c);
         return;
     }
-    for (unsigned i = 0; i < MANY; i++) {
+    for (unsigned i = 0; i < MANY; i++)
         client_say(&c[i], server.port, i % 3 == 0 ? GET("/later/40") : GET("/turn"));
-    }
     for (unsigned i = 0; i < MANY; i++) {
         CHECK_INT(client_read(&c[i], true), 200);
         client_text(&c[i], GET("/later/1"));
@@ -380,9 +375,8 @@ TEST_CLIENT(waiting_requests_do_not_hold_up_the_others)
         client_text(c, GET("/turn"));
         CHECK_INT(client_read(c, true), 200);
     }
-    for (unsigned i = 0; i < 8; i++) { /* nothing has come yet */
+    for (unsigned i = 0; i < 8; i++) /* nothing has come yet */
         CHECK(recv(slow[i].fd, slow[i].buf, 1, MSG_DONTWAIT) < 0);
-    }
     for (unsigned i = 0; i < 8; i++) {
         CHECK_INT(client_read(&slow[i], true), 200);
         client_close(&slow[i]);
@@ -493,9 +487,8 @@ static bool is_drawn(const char *drawing, const char *from, const char *to)
 
     snprintf(start, sizeof(start), "\n *   %-9s ->", from);
     line = strstr(drawing, start);
-    if (!CHECK(line != NULL)) {
+    if (!CHECK(line != NULL))
         return false;
-    }
     line += strlen(start);
     comment = strstr(line, "  ");
     return comment != NULL && memmem(line, (size_t)(comment - line), to, strlen(to)) != NULL;
@@ -515,12 +508,10 @@ static void the_drawing_of_the_states_and_the_code_agree(void)
     text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
     fclose(file);
     for (unsigned from = 0; from < STATE_COUNT; from++) {
-        for (unsigned to = 0; to < STATE_COUNT; to++) {
+        for (unsigned to = 0; to < STATE_COUNT; to++)
             if (!CHECK(is_drawn(text, names[from], names[to]) ==
-                       http_state_may((enum http_state)from, (enum http_state)to))) {
+                       http_state_may((enum http_state)from, (enum http_state)to)))
                 printf("# %s -> %s\n", names[from], names[to]);
-            }
-        }
     }
 }
 

@@ -37,9 +37,8 @@ TEST(a_body_up_to_the_limit_is_held_and_a_longer_one_comes_in_pieces)
 
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
         check_body(lengths[i], 0);
-        for (size_t j = 0; j < sizeof(chunks) / sizeof(chunks[0]); j++) {
+        for (size_t j = 0; j < sizeof(chunks) / sizeof(chunks[0]); j++)
             check_body(lengths[i], chunks[j]);
-        }
     }
     check_body(HELD + 3000, 1);
 }
@@ -361,9 +360,8 @@ TEST(a_client_that_closes_its_side_behind_the_body_has_sent_it)
         struct flow_seat *seat = sending(&c, PLAN_TAKE, 10, length);
 
         seat->on_whole = PLAN_ANSWER;
-        if (length < 0) {
+        if (length < 0)
             client_text(&c, LAST);
-        }
         shutdown(c.fd, SHUT_WR);
         turns_in_ms(50);
         CHECK_INT(seat->broken, 0);
@@ -496,9 +494,8 @@ TEST(an_early_answer_may_come_in_pieces)
         client_say(&c, waiting.port, text);
         CHECK(client_pattern(&c, 0, HELD, 0));
         UNTIL(seat->handled == 1);
-        if (i < 3) {
+        if (i < 3)
             flow_begin(seat);
-        }
         turns_in_ms(3);
         for (size_t written = 0; written < BIG;) {
             written += flow_write(seat, BIG - written);
@@ -551,21 +548,18 @@ TEST(a_client_that_goes_from_an_early_answer_is_reported)
         uint64_t begun_ms = loop_now_ms(), from_ms;
 
         flow_begin(seat);
-        while (i > 0 && flow_write(seat, 100000) > 0) {
+        while (i > 0 && flow_write(seat, 100000) > 0)
             turns_in_ms(3);
-        }
         from_ms = waited_ms();
-        if (i < 2) {
+        if (i < 2)
             client_close(&c);
-        }
         UNTIL(seat->gone == 1); /* or takes nothing */
         CHECK(waited_ms() - from_ms < (i < 2 ? NOTICE_MS : 3 * SEND_MS));
         CHECK(i < 2 || loop_now_ms() - begun_ms >= SEND_MS - 1);
         CHECK_INT(flow_write(seat, 10), 0);
         flow_end(seat, HTTP_RESPONSE_WRITER_CUT);
-        if (i == 2) {
+        if (i == 2)
             client_close(&c);
-        }
         check_flows_over();
         CHECK_INT(flow_seats[1].gone, 0);
     }

@@ -57,9 +57,8 @@ static ssize_t server_recv(struct server *server, int fd, char *to, size_t size)
 {
     ssize_t n;
 
-    if (server->tls == NULL) {
+    if (server->tls == NULL)
         return recv(fd, to, size, 0);
-    }
     n = gnutls_record_recv(server->tls, to, size);
     if (n < 0 && n != GNUTLS_E_PREMATURE_TERMINATION) {
         errno = n == GNUTLS_E_AGAIN ? EAGAIN : ECONNRESET;
@@ -83,9 +82,8 @@ static void request_see(struct server *server, int fd)
         ssize_t len;
 
         if (end != NULL &&
-            (length == NULL || server->seen + server->seen_len >= end + 4 + strtol(length + 16, NULL, 10))) {
+            (length == NULL || server->seen + server->seen_len >= end + 4 + strtol(length + 16, NULL, 10)))
             return;
-        }
         len = server_recv(server, fd, server->seen + server->seen_len, SEEN_SIZE - 1 - server->seen_len);
         if (len <= 0) {
             server->left_by = len < 0 ? errno : 0;
@@ -101,9 +99,8 @@ static void eventfd_tell(int fd)
 {
     static const uint64_t one = 1;
 
-    if (fd > 0 && write(fd, &one, sizeof(one)) < 0) {
+    if (fd > 0 && write(fd, &one, sizeof(one)) < 0)
         abort();
-    }
 }
 
 static void answer_say(const struct server *server, int fd)
@@ -113,9 +110,8 @@ static void answer_say(const struct server *server, int fd)
         ssize_t len = server_send(server, fd, server->answer.at + sent,
                                   server->piece > 0 && server->piece < left ? server->piece : left);
 
-        if (len < 0) {
+        if (len < 0)
             break;
-        }
         sent += (size_t)len;
     }
     while (server->endless.len > 0 && server_send(server, fd, server->endless.at, server->endless.len) > 0) {
@@ -127,9 +123,8 @@ static pid_t child_begin(const struct server *server)
 {
     pid_t child = server->forks ? fork() : -1;
 
-    while (child == 0) {
+    while (child == 0)
         pause();
-    }
     return child;
 }
 
@@ -149,9 +144,8 @@ static void connection_end(struct server *server, int fd)
         setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
     }
     if (server->tls != NULL) {
-        if (server->end == END_FIN) {
+        if (server->end == END_FIN)
             gnutls_bye(server->tls, GNUTLS_SHUT_WR);
-        }
         gnutls_deinit(server->tls);
     }
     close(fd);
@@ -165,9 +159,8 @@ static void *server_work(void *at)
     int fd = accept(server->listener, NULL, NULL);
     pid_t child;
 
-    if (fd < 0) {
+    if (fd < 0)
         return NULL;
-    }
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     if (server->is_tls) {
@@ -177,9 +170,8 @@ static void *server_work(void *at)
         while (!session_is_through(server->tls, &code)) {
         }
     }
-    if (!server->at_once) {
+    if (!server->at_once)
         request_see(server, fd);
-    }
     child = child_begin(server);
     eventfd_tell(server->tells);
     answer_say(server, fd);
@@ -238,9 +230,8 @@ static enum http_client_outcome ask(struct server *server, struct http_client_re
     request.method = request.method != NULL ? request.method : "GET";
     request.timeout_ms = request.timeout_ms > 0 ? request.timeout_ms : PATIENCE_MS;
     outcome = http_client_send(&request, answer);
-    if (server->end != END_STAY && server->end != END_HOLD) {
+    if (server->end != END_STAY && server->end != END_HOLD)
         server_end(server);
-    }
     return outcome;
 }
 
@@ -465,9 +456,8 @@ static void is_not_sent(struct http_client_request request, const char *why)
 
     request.method = "POST";
     CHECK_INT(http_client_send(&request, &answer), HTTP_CLIENT_NOT_SENT);
-    if (!CHECK(strstr(answer.why, why) != NULL)) {
+    if (!CHECK(strstr(answer.why, why) != NULL))
         printf("# %s: %s\n", request.url, answer.why);
-    }
     http_client_answer_done(&answer);
 }
 
@@ -502,9 +492,8 @@ TEST(what_is_no_plain_address_is_not_sent_anywhere)
                                        "https://",
                                        "https://u@h/"};
 
-    for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
+    for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++)
         is_not_sent((struct http_client_request){.url = urls[i]}, "address");
-    }
 }
 
 TEST(a_header_that_would_be_two_is_not_sent)
@@ -553,9 +542,8 @@ static void full_begin(struct full *full)
 
 static void full_end(struct full *full)
 {
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 4; i++)
         close(full->fds[i]);
-    }
     close(full->server.listener);
 }
 

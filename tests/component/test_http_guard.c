@@ -168,9 +168,8 @@ static void deliver(struct client *c, struct bytes bytes, enum delivery how)
         CHECK_INT(client_read(c, true), 200);
         return;
     }
-    for (size_t at = 0, step = how == AT_ONCE ? bytes.len : 1; at < bytes.len; at += step) {
+    for (size_t at = 0, step = how == AT_ONCE ? bytes.len : 1; at < bytes.len; at += step)
         client_send(c, (struct bytes){bytes.at + at, step});
-    }
 }
 
 static void check_refused(const struct guard_row *row, enum delivery how)
@@ -181,9 +180,8 @@ static void check_refused(const struct guard_row *row, enum delivery how)
     bool good_answer = CHECK_INT(client_read(&c, true), 400) &&
                        CHECK_TEXT(client_code(&c), BYTES("invalid-request")) &&
                        CHECK_TEXT(client_header(&c, "Connection"), BYTES("close"));
-    if (!CHECK(client_ends(&c)) || !good_answer) {
+    if (!CHECK(client_ends(&c)) || !good_answer)
         printf("# %s, %d\n", row->what, (int)how);
-    }
     client_close(&c);
 }
 
@@ -205,9 +203,8 @@ TEST(what_is_unusual_but_clear_is_served)
             deliver(&c, good[i].bytes, how);
             bool served = CHECK_INT(client_read(&c, true), 200);
             client_text(&c, GET("/hello"));
-            if (!CHECK_INT(client_read(&c, true), 200) || !served) {
+            if (!CHECK_INT(client_read(&c, true), 200) || !served)
                 printf("# %s, %d\n", good[i].what, (int)how);
-            }
             client_close(&c);
         }
     }
@@ -233,11 +230,9 @@ TEST(heads_and_bodies_may_be_cut_anywhere)
         client_open(&c, server.port);
         send_alone(&c, &other, (struct bytes){text, cut});
         client_send(&c, (struct bytes){text + cut, sizeof(text) - 1 - cut});
-        for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++) {
-            if (!CHECK_INT(client_read(&c, true), 200) || !CHECK(client_says(&c, said[i]))) {
+        for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++)
+            if (!CHECK_INT(client_read(&c, true), 200) || !CHECK(client_says(&c, said[i])))
                 printf("# cut at %zu, answer %zu\n", cut, i);
-            }
-        }
         client_close(&c);
     }
     client_close(&other);
@@ -312,9 +307,8 @@ TEST(bad_chunks_end_the_connection)
 static unsigned ask_with_trailers(struct client *c, unsigned count)
 {
     client_say(c, server.port, POST "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n");
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = 0; i < count; i++)
         client_text(c, "a:\r\n");
-    }
     client_text(c, "\r\n" GET("/hello"));
     return client_read(c, true);
 }

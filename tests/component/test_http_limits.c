@@ -107,9 +107,8 @@ static unsigned ask_with_headers(struct client *c, const char *path, unsigned co
     client_say(c, server.port, "GET ");
     client_text(c, path);
     client_text(c, " HTTP/1.1\r\n" HOST);
-    for (unsigned i = 1; i < count; i++) {
+    for (unsigned i = 1; i < count; i++)
         client_text(c, "X-Test: a\r\n");
-    }
     client_text(c, "\r\n");
     return client_read(c, true);
 }
@@ -139,9 +138,8 @@ TEST(a_query_may_have_many_members)
     for (size_t members = 1; members < 1000; members += 37) {
         size_t len = (size_t)snprintf(text, sizeof(text), "GET /tell/x?b=");
 
-        for (size_t i = 1; i < members; i++, len += 3) {
+        for (size_t i = 1; i < members; i++, len += 3)
             memcpy(text + len, "&b=", 3);
-        }
         snprintf(text + len, sizeof(text) - len, " HTTP/1.1\r\n" HOST "\r\n");
         CHECK_INT(client_ask(&c, server.port, text), 200);
         client_close(&c);
@@ -156,9 +154,8 @@ TEST(cookies_are_one_header)
     for (size_t cookies = 1; cookies < 900; cookies += 29) {
         size_t len = (size_t)snprintf(text, sizeof(text), "GET /tell/x HTTP/1.1\r\n" HOST "Cookie: a=b");
 
-        for (size_t i = 1; i < cookies; i++, len += 4) {
+        for (size_t i = 1; i < cookies; i++, len += 4)
             memcpy(text + len, ";a=b", 4);
-        }
         snprintf(text + len, sizeof(text) - len, "\r\n\r\n");
         CHECK_INT(client_ask(&c, server.port, text), 200);
         client_close(&c);
@@ -220,9 +217,8 @@ static unsigned ask_with_chunks(struct client *c, const char *line, unsigned chu
     memcpy(chunk + sizeof(chunk) - 2, "\r\n", 2);
     snprintf(head, sizeof(head), "%s HTTP/1.1\r\n" HOST "%sTransfer-Encoding: chunked\r\n\r\n", line, more);
     client_say(c, server.port, head);
-    for (unsigned i = 0; i < chunks; i++) {
+    for (unsigned i = 0; i < chunks; i++)
         client_send(c, (struct bytes){chunk, sizeof(chunk)});
-    }
     client_text(c, "0\r\n\r\n");
     return client_read(c, true);
 }
@@ -334,9 +330,8 @@ TEST(all_bodies_together_have_a_limit)
     client_close(&c);
     CHECK_INT(ask_with_length(&c, "POST /drop", SAMPLE_BYTES_MAX, ""), 204); /* not kept, so not counted */
     client_close(&c);
-    for (unsigned i = 0; i < 3; i++) {
+    for (unsigned i = 0; i < 3; i++)
         client_close(&held[i]);
-    }
 }
 
 /* -- numbers */
@@ -347,9 +342,8 @@ TEST(connections_beyond_the_limit_are_closed_and_later_ones_served)
     unsigned status = 0;
     uint64_t from_ms = loop_now_ms();
 
-    for (unsigned i = 0; i < CONNECTIONS; i++) {
+    for (unsigned i = 0; i < CONNECTIONS; i++)
         CHECK_INT(client_ask(&c[i], server.port, GET("/hello")), 200);
-    }
     for (unsigned i = 0; i < 5; i++) {
         CHECK_INT(client_ask(&more, server.port, GET("/hello")), 0);
         CHECK(more.ended);
@@ -365,9 +359,8 @@ TEST(connections_beyond_the_limit_are_closed_and_later_ones_served)
         client_close(&more);
     }
     CHECK_INT(status, 200);
-    for (unsigned i = 1; i < CONNECTIONS; i++) {
+    for (unsigned i = 1; i < CONNECTIONS; i++)
         client_close(&c[i]);
-    }
 }
 
 /* -- time */
@@ -415,9 +408,8 @@ TEST_CLIENT(a_head_that_trickles_is_not_waited_for)
     client_open(c, server.port);
     setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
     client_text(c, "GET /hello HTTP/1.1\r\n");
-    for (unsigned i = 0; i < 100; i++) {
+    for (unsigned i = 0; i < 100; i++)
         client_text(c, "X-Y: 0123456789\r\n");
-    }
     while (c->len == 0 && !c->ended && loop_now_ms() - from_ms < LATE_MS) {
         client_text(c, "x");
         client_more(c);
@@ -436,9 +428,8 @@ TEST(a_body_must_be_complete_in_time)
     client_text(&chunked, "PUT /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n5\r\n12345\r\n");
     client_open(&endless, server.port);
     client_text(&endless, "PUT /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n5;");
-    for (unsigned i = 0; i < 1000; i++) {
+    for (unsigned i = 0; i < 1000; i++)
         client_text(&endless, "an-extension-without-an-end"); /* more than anybody means */
-    }
     CHECK_INT(client_read(&c, true), 408);
     CHECK_TEXT(client_code(&c), BYTES("request-timeout"));
     ends_after(&c, from_ms, BODY_MS);
@@ -478,14 +469,11 @@ static long resident_kib(pid_t pid)
 
     snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
     FILE *file = fopen(path, "r");
-    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
-        if (strncmp(line, "VmRSS:", 6) == 0) {
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL)
+        if (strncmp(line, "VmRSS:", 6) == 0)
             kib = strtol(line + 6, NULL, 10);
-        }
-    }
-    if (file != NULL) {
+    if (file != NULL)
         fclose(file);
-    }
     return kib;
 }
 
@@ -512,9 +500,8 @@ TEST(an_idle_connection_takes_at_most_8_kib)
     long before_kib = 0, after_kib;
 
     for (unsigned i = 0; i < MANY; i++) {
-        if (i == WARM) {
+        if (i == WARM)
             before_kib = resident_kib(child.pid);
-        }
         client_open(&c[i], child.port);
         client_text(&c[i], "POST /turn HTTP/1.1\r\n" HOST JSON "Content-Length: 10\r\n\r\n{\"a\":\"bc\"}");
         CHECK_INT(client_read(&c[i], true), 200);
@@ -522,9 +509,8 @@ TEST(an_idle_connection_takes_at_most_8_kib)
     after_kib = resident_kib(child.pid);
     printf("# %ld bytes for each idle connection\n", (after_kib - before_kib) * 1024 / (MANY - WARM));
     CHECK(!memory_is_ours() || (after_kib - before_kib) * 1024 <= (MANY - WARM) * 8192L);
-    for (unsigned i = 0; i < MANY; i++) {
+    for (unsigned i = 0; i < MANY; i++)
         client_close(&c[i]);
-    }
     client_stop(child.port);
     CHECK_INT(sample_wait(child), 0);
     free(c);
@@ -556,9 +542,8 @@ TEST(a_suspended_request_takes_with_its_waiter_at_most_8_kib)
     options.connections_max = MANY + 100;
     child = sample_start(options);
     for (unsigned i = 0; i < MANY; i++) {
-        if (i == WARM) {
+        if (i == WARM)
             before_kib = resident_kib(child.pid);
-        }
         answered += client_ask(&c[i], child.port, GET("/turn")) == 200;
     }
     CHECK_INT(answered, MANY);

@@ -225,17 +225,15 @@ TEST(a_client_that_goes_while_it_takes_is_reported_once)
 
         seat->length = i < 3 ? 1 << 30 : -1;
         ask_small(seat, &c);
-        if (i % 2 == 0) {
+        if (i % 2 == 0)
             fill(seat);
-        }
         from_ms = waited_ms();
-        if (i % 3 == 0) {
+        if (i % 3 == 0)
             client_close(&c);
-        } else if (i % 3 == 1) {
+        else if (i % 3 == 1)
             client_reset(&c);
-        } else {
+        else
             shutdown(c.fd, SHUT_WR);
-        }
         UNTIL(seat->gone == 1);
         CHECK(waited_ms() - from_ms < NOTICE_MS);
         CHECK_INT(flow_write(seat, 10), 0);
@@ -243,9 +241,8 @@ TEST(a_client_that_goes_while_it_takes_is_reported_once)
         CHECK_INT(seat->gone, 1);
         CHECK_INT(http_server_open_requests(waiting.http), 1);
         flow_end(seat, HTTP_RESPONSE_WRITER_CUT);
-        if (i % 3 == 2) {
+        if (i % 3 == 2)
             client_close(&c);
-        }
         check_flows_over();
     }
 }
@@ -384,9 +381,8 @@ TEST_FLOW(the_longest_head_of_an_answer_leaves_also_with_requests_behind, PLAN_T
     size_t len = 0;
 
     memset(value, 'v', sizeof(value));
-    for (unsigned i = 0; i < LINES; i++) {
+    for (unsigned i = 0; i < LINES; i++)
         len += (size_t)snprintf(next + len, 40, "GET /next HTTP/1.1\r\n" HOST "\r\n");
-    }
     client_say(c, waiting.port, "POST /flow/1 HTTP/1.1\r\n" HOST "Content-Length: 66000\r\n\r\n");
     CHECK(client_pattern(c, 0, 65900, 0));
     UNTIL(seat->came == 65900);
@@ -398,26 +394,22 @@ TEST_FLOW(the_longest_head_of_an_answer_leaves_also_with_requests_behind, PLAN_T
     UNTIL(seat->whole == 1);
     memset(value, 'v', sizeof(value));
     http_reply_header(seat->req, "X-Own", BYTES("1"));
-    for (unsigned i = 0; i < 63; i++) {
+    for (unsigned i = 0; i < 63; i++)
         CHECK(http_reply_field(seat->req, BYTES("N"), (struct bytes){value, 95}));
-    }
     CHECK(http_reply_field(seat->req, BYTES("N"), (struct bytes){value, HEAD_BYTES - 6300 - 10 - 5}));
     http_answer(seat->req, 200);
     CHECK_INT(client_wait(c), 200);
     CHECK(c->head.len > HEAD_BYTES);
-    for (unsigned i = 0; i < LINES; i++) {
-        if (!CHECK_INT(client_wait(c), 200)) {
+    for (unsigned i = 0; i < LINES; i++)
+        if (!CHECK_INT(client_wait(c), 200))
             break;
-        }
-    }
 }
 
 TEST_FLOW(at_most_128_fields_are_copied, PLAN_WAIT)
 {
     ask_get(seat, c);
-    for (unsigned i = 0; i < 128; i++) {
+    for (unsigned i = 0; i < 128; i++)
         CHECK(http_reply_field(seat->req, BYTES("N"), BYTES("v")));
-    }
     CHECK(!http_reply_field(seat->req, BYTES("N"), BYTES("v")));
     flow_answer(seat);
     CHECK_INT(client_wait(c), 200);

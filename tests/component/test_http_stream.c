@@ -95,9 +95,8 @@ static bool write_pattern(struct http_response_writer *stream, size_t from, size
 {
     char piece[70000];
 
-    for (size_t i = 0; i < len; i++) {
+    for (size_t i = 0; i < len; i++)
         piece[i] = pattern(from + i);
-    }
     return http_stream_write(stream, (struct bytes){piece, len});
 }
 
@@ -160,9 +159,8 @@ static size_t write_all(const struct client *c, struct http_response_writer *str
     setsockopt(c->fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
     do {
         before = written;
-        while (write_pattern(stream, written, 1000)) {
+        while (write_pattern(stream, written, 1000))
             written += 1000;
-        }
         turns_in_ms(10);
     } while (written > before);
     return written;

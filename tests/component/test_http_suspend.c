@@ -292,15 +292,12 @@ TEST(many_are_suspended_and_answered_while_the_server_is_drained)
     http_server_drain(waiting.http);
     turns_in_ms(5);
     CHECK_INT(http_server_open_requests(waiting.http), SEATS);
-    for (unsigned i = 0; i < SEATS; i += 3) {
+    for (unsigned i = 0; i < SEATS; i += 3)
         client_close(&c[i]);
-    }
-    for (unsigned i = 0; i < SEATS; i += 3) {
+    for (unsigned i = 0; i < SEATS; i += 3)
         UNTIL(waiting.seats[i].gone == 1);
-    }
-    for (unsigned i = 0; i < SEATS; i++) {
+    for (unsigned i = 0; i < SEATS; i++)
         http_refuse(http_resume(&waiting.seats[i].suspended), PROBLEM_DRAINING);
-    }
     UNTIL(http_server_open_requests(waiting.http) == 0);
     for (unsigned i = 0; i < SEATS; i++) {
         if (i % 3 != 0) {

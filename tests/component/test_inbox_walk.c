@@ -11,12 +11,10 @@ static unsigned inboxes_walked[INBOX_STATES];
 static void world_end(struct lease_world *world)
 {
     for (unsigned from = 0; from < INBOX_STATES; from++) {
-        for (unsigned to = 0; to < INBOX_STATES; to++) {
+        for (unsigned to = 0; to < INBOX_STATES; to++)
             if (inbox_has_gone(instance_inbox(&world->instance[0]), (enum inbox_state)from,
-                               (enum inbox_state)to)) {
+                               (enum inbox_state)to))
                 inboxes_walked[from] |= 1u << to;
-            }
-        }
     }
     lease_world_close(world);
 }
@@ -150,16 +148,14 @@ TEST_INBOX(a_thousand_places_are_found_each_by_its_number)
     static struct place places[PLACES];
     unsigned told = 0;
 
-    for (unsigned i = 0; i < PLACES; i++) {
+    for (unsigned i = 0; i < PLACES; i++)
         place_take(inbox, &places[i]);
-    }
     for (unsigned i = 0; i < PLACES; i += 2) { /* some in the middle come and go */
         inbox_leave(inbox, &places[i].place);
         place_take(inbox, &places[i]);
     }
-    for (unsigned i = 0; i < PLACES; i++) {
+    for (unsigned i = 0; i < PLACES; i++)
         tell(world, inbox, "granted", places[i].place.wid);
-    }
     LEASE_WAIT(world, places[PLACES - 1].told == 1);
     for (unsigned i = 0; i < PLACES; i++) {
         told += places[i].told;
@@ -175,9 +171,8 @@ TEST_INBOX(an_inbox_that_has_gone_deaf_sends_away_all_who_wait_and_opens_under_a
     char before[INBOX_KEY_SIZE];
     unsigned told = 0;
 
-    for (unsigned i = 0; i < PLACES; i++) {
+    for (unsigned i = 0; i < PLACES; i++)
         place_take(inbox, &places[i]);
-    }
     snprintf(before, sizeof(before), "%s", key_of(inbox));
     redis_ask(&world->redis, "CLIENT KILL TYPE pubsub");
     LEASE_WAIT(world, places[PLACES - 1].told == 1);

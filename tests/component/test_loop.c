@@ -19,18 +19,16 @@ static bool turn_until(struct loop *loop, const int *what, int count)
 {
     uint64_t end = loop_now_ms() + LONG_MS;
 
-    while (*what < count && loop_now_ms() < end) {
+    while (*what < count && loop_now_ms() < end)
         loop_turn(loop, 10);
-    }
     return *what >= count;
 }
 
 /* A few turns in which nothing that is ready could be missed. */
 static void turn_some(struct loop *loop)
 {
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 5; i++)
         loop_turn(loop, 0);
-    }
 }
 
 /* -- jobs: the first test, before this process has a second thread */
@@ -60,9 +58,8 @@ static void job_work_long(struct loop_job *job)
     char byte = 0;
 
     job_work(job);
-    if (write(watched->fds[1], "w", 1) != 1 || read(watched->fds[1], &byte, 1) != 1) {
+    if (write(watched->fds[1], "w", 1) != 1 || read(watched->fds[1], &byte, 1) != 1)
         watched->worked = -1;
-    }
     close(watched->fds[1]);
 }
 
@@ -80,9 +77,8 @@ static void job_done_again(struct loop_job *job)
 
     CHECK_INT(watched->worked, watched->done + 1);
     job_done(job);
-    if (watched->done < RUNS) {
+    if (watched->done < RUNS)
         loop_job_run(watched->loop, job);
-    }
 }
 
 static void job_done_free(struct loop_job *job)
@@ -160,9 +156,8 @@ static void timer_stop_itself(struct loop_timer *timer)
 static void timer_rearm_itself(struct loop_timer *timer)
 {
     timer_count(timer);
-    if (container_of(timer, struct counted_timer, timer)->fired < 3) {
+    if (container_of(timer, struct counted_timer, timer)->fired < 3)
         loop_timer_arm(timer, 1, 0);
-    }
 }
 
 static void timer_end_itself(struct loop_timer *timer)
@@ -415,9 +410,8 @@ static void hook_log(struct loop_hook *hook)
     struct ordered_hook *ordered = container_of(hook, struct ordered_hook, hook);
     size_t len = strlen(ordered->log);
 
-    if (len < 15) {
+    if (len < 15)
         ordered->log[len] = ordered->letter;
-    }
     if (ordered->again > 0) {
         ordered->again--;
         loop_again(ordered->loop);
@@ -500,9 +494,8 @@ static void hook_cap(struct loop_hook *hook)
 
     capping->turns++;
     loop_wait_at_most(capping->loop, 0);
-    if (capping->turns == 50) {
+    if (capping->turns == 50)
         loop_stop(capping->loop);
-    }
 }
 
 TEST_LOOP(wait_is_as_short_as_a_hook_asks_although_a_timer_is_far_off)

@@ -202,9 +202,8 @@ TEST_LIST(a_list_with_something_malformed_is_not_taken)
     CHECK(list_is_read(list, "lease " ID_A " " ID_B ",gateway " ID_C " " ID_B, 0, &record));
     for (size_t i = 0; i < sizeof(malformed) / sizeof(malformed[0]); i++) {
         record = empty_record();
-        if (!CHECK(!list_is_read(list, malformed[i], 0, &record))) {
+        if (!CHECK(!list_is_read(list, malformed[i], 0, &record)))
             printf("# %s\n", malformed[i]);
-        }
     }
 }
 

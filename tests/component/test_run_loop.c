@@ -32,9 +32,8 @@ enum pawl_outcome pawl_guard_open(struct pawl *pawl, const char *name, const str
 {
     (void)pawl, (void)name, (void)ask, (void)problem;
     *opened = NULL;
-    if (guard.renews) {
+    if (guard.renews)
         options->renewed(NULL, guard.deadline_ms + LATER_MS, options->user);
-    }
     return PAWL_OK;
 }
 
@@ -116,9 +115,8 @@ static void command_main(int says_fd)
     setpgid(0, 0);
     sigaction(SIGUSR1, &says, NULL);
     (void)!write(says_fd, "b", 1);
-    for (;;) {
+    for (;;)
         pause();
-    }
 }
 
 static void played_begin(struct played *p, int64_t deadline_ms)

@@ -14,12 +14,10 @@ static pid_t child_new(void)
 
     fflush(stdout);
     child = fork();
-    if (child < 0) {
+    if (child < 0)
         abort();
-    }
-    if (child == 0 && (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)) {
+    if (child == 0 && (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent))
         _exit(1);
-    }
     return child;
 }
 
@@ -173,9 +171,8 @@ static void check_refusal(struct place *place, size_t i)
 
 TEST(what_cannot_be_opened_is_left_as_it_is_and_the_reason_is_said)
 {
-    for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+    for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
         IN_A_PLACE(refusals[i].deed, check_refusal(&place, i));
-    }
 }
 
 /* -- the lock */
@@ -187,15 +184,13 @@ static pid_t holder_new(struct place *place)
     char end = -1;
     pid_t child;
 
-    if (pipe(ready) != 0) {
+    if (pipe(ready) != 0)
         abort();
-    }
     child = child_new();
     if (child == 0) {
         end = (char)reopen(place);
-        if (write(ready[1], &end, 1) == 1) {
+        if (write(ready[1], &end, 1) == 1)
             pause();
-        }
         _exit(1);
     }
     close(ready[1]);
@@ -315,9 +310,8 @@ static void check_accident(struct place *place, size_t i)
 
 TEST(a_file_or_a_directory_that_was_deleted_replaced_or_changed_is_noticed)
 {
-    for (size_t i = 0; i < sizeof(accidents) / sizeof(accidents[0]); i++) {
+    for (size_t i = 0; i < sizeof(accidents) / sizeof(accidents[0]); i++)
         IN_A_PLACE(accidents[i].deed, check_accident(&place, i));
-    }
 }
 
 TEST_FRESH(what_was_deleted_can_be_opened_anew_and_what_was_closed_is_not_written_to)
@@ -393,9 +387,8 @@ static bool namespace_enter(void)
 {
     unsigned uid = getuid(), gid = getgid();
 
-    if (unshare(CLONE_NEWNS) == 0) {
+    if (unshare(CLONE_NEWNS) == 0)
         return mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
-    }
     return unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 && proc_write("/proc/self/setgroups", "deny", 0) &&
            proc_write("/proc/self/uid_map", "0 %u 1", uid) && proc_write("/proc/self/gid_map", "0 %u 1", gid);
 }
@@ -441,20 +434,18 @@ TEST_PLACE(on_a_full_or_read_only_disk_nothing_goes_wrong_and_afterwards_all_is_
     CHECK(does(place, "mkdir s"));
     child = child_new();
     if (child == 0) {
-        if (!namespace_enter() || mount("tmpfs", place->state, "tmpfs", 0, "size=4k,mode=0700") != 0) {
+        if (!namespace_enter() || mount("tmpfs", place->state, "tmpfs", 0, "size=4k,mode=0700") != 0)
             _exit(77);
-        }
         check_full_disk(place);
         check_read_only_disk(place);
         fflush(stdout);
         _exit(check_state.failing);
     }
     CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status));
-    if (WEXITSTATUS(status) == 77) {
+    if (WEXITSTATUS(status) == 77)
         check_skip("this process may not mount anything, not even in a namespace of its own");
-    } else {
+    else
         CHECK_INT(WEXITSTATUS(status), 0);
-    }
 }
 
 /* -- crashes */
@@ -467,25 +458,21 @@ static int killed_at(struct place *place, int stop, atomic_bool *has_ended)
     pid_t child = child_new();
 
     if (child == 0) {
-        if (reopen(place) != STATE_OPEN || ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0) {
+        if (reopen(place) != STATE_OPEN || ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
             _exit(2);
-        }
         raise(SIGSTOP);
-        if (!write_floor(place, 2)) {
+        if (!write_floor(place, 2))
             _exit(3);
-        }
         atomic_store(has_ended, true);
         getppid();
         _exit(0);
     }
-    if (!CHECK(waitpid(child, &status, 0) == child && WIFSTOPPED(status))) {
+    if (!CHECK(waitpid(child, &status, 0) == child && WIFSTOPPED(status)))
         return -1;
-    }
     ptrace(PTRACE_SETOPTIONS, child, NULL, (void *)PTRACE_O_EXITKILL);
     while (stops < stop && ptrace(PTRACE_SYSCALL, child, NULL, NULL) == 0 &&
-           waitpid(child, &status, 0) == child && WIFSTOPPED(status)) {
+           waitpid(child, &status, 0) == child && WIFSTOPPED(status))
         stops++;
-    }
     if (stops < stop) {
         CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
         return stops;

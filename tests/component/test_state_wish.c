@@ -59,9 +59,8 @@ TEST_FRESH(what_is_wanted_is_recorded_only_when_it_is_durable_and_a_wish_meanwhi
     wanted.floor = 1; /* it was copied */
     want_floor(place, 35);
     WAIT(place, atomic_load(&disk.syncs) == syncs + 1);
-    for (unsigned i = 0; i < TURNS; i++) {
+    for (unsigned i = 0; i < TURNS; i++)
         loop_turn(place->loop, 1);
-    }
     CHECK(state_record_equal(&place->file.recorded, &before) && place->wrote == 0);
     CHECK(place->file.is_busy && state_file_trouble(&place->file) == NULL);
     CHECK(!state_file_is_settled(&place->file));
@@ -139,9 +138,8 @@ TEST(a_write_that_fails_leaves_a_sound_file_is_told_and_leaves_doubt_only_when_i
         CHECK(trouble_says(&place, failures[i].why)); /* until something was written */
         CHECK_INT(place.wrote, 1);
         state_file_mend(&place.file);
-        if (!place.file.is_busy) {
+        if (!place.file.is_busy)
             want_floor(&place, 8);
-        }
         WAIT(&place, place.wrote == 2);
         CHECK_TEXT(bytes_of(disk.order), BYTES("frd"));
         CHECK(state_file_is_settled(&place.file) && state_file_trouble(&place.file) == NULL);

@@ -74,9 +74,8 @@ TEST_STORE(every_byte_travels_unchanged, 2000)
 {
     struct probe probe = {.then = binary_came_back};
 
-    for (unsigned i = 0; i < sizeof(every_byte); i++) {
+    for (unsigned i = 0; i < sizeof(every_byte); i++)
         every_byte[i] = (char)i;
-    }
     probe.argv[0] = BYTES("key");
     probe.argv[1] = (struct bytes){every_byte, sizeof(every_byte)};
     probe.argv[2] = (struct bytes){NULL, 0};
@@ -91,9 +90,8 @@ TEST_STORE(as_many_arguments_as_are_allowed_arrive_with_and_without_keys, 2000)
     struct bytes argv[STORE_ARGS_MAX];
     static const unsigned keys[] = {0, 1, 9, 10, STORE_ARGS_MAX};
 
-    for (unsigned i = 0; i < STORE_ARGS_MAX; i++) {
+    for (unsigned i = 0; i < STORE_ARGS_MAX; i++)
         argv[i] = BYTES("x");
-    }
     for (unsigned i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         struct probe probe = {.world = world, .call.done = probe_done};
 
@@ -113,14 +111,12 @@ TEST(twenty_thousand_calls_in_flight_all_end_once_and_in_order)
 
     redis_start(&redis, NULL);
     world_open_on(&world, &redis, 30000);
-    for (unsigned i = 0; i < MANY; i++) {
+    for (unsigned i = 0; i < MANY; i++)
         probe_start(&world, &probes[i], &script_INCR, "n", "");
-    }
     CHECK_INT(store_counts(world.store).in_flight, MANY);
     WAIT(&world, world.open == 0, 30000);
-    for (unsigned i = 0; i < MANY; i++) {
+    for (unsigned i = 0; i < MANY; i++)
         good += probes[i].ends == 1 && probes[i].outcome == STORE_DONE && probes[i].integer == (int64_t)i + 1;
-    }
     CHECK_INT(good, MANY);
     CHECK_INT(store_counts(world.store).done, MANY);
     world_close(&world);
@@ -144,9 +140,8 @@ TEST_STORE(a_hundred_large_values_of_one_turn_arrive_whole, 30000)
     CHECK(wire_waiting(&world->store->link.wire) > 0); /* more than the kernel takes at once */
     kill(redis->pid, SIGCONT);
     WAIT(world, world->open == 0, 30000);
-    for (unsigned i = 0; i < LARGE_CALLS; i++) {
+    for (unsigned i = 0; i < LARGE_CALLS; i++)
         good += probes[i].ends == 1 && probes[i].outcome == STORE_DONE && probes[i].integer == LARGE;
-    }
     CHECK_INT(good, LARGE_CALLS);
     CHECK_INT(world->store->link.wire.size, 0); /* and their memory is given back */
     free(large);
@@ -158,9 +153,8 @@ enum { CHAIN = 100 };
 static void chain_next(struct probe *probe, const struct store_reply *reply)
 {
     (void)reply;
-    if (probe->ends < CHAIN) {
+    if (probe->ends < CHAIN)
         probe_run(probe->world, probe, &script_INCR, 1, 2);
-    }
 }
 
 TEST(a_continuation_may_call_again)
@@ -197,9 +191,8 @@ TEST_STORE(functions_that_are_gone_are_loaded_and_called_once_more, 2000)
         probe_start(world, &probes[i], &script_INCR, key, "");
     }
     WAIT(world, world->open == 0, 2000);
-    for (unsigned i = 0; i < 20; i++) {
+    for (unsigned i = 0; i < 20; i++)
         CHECK(probes[i].ends == 1 && probes[i].outcome == STORE_DONE);
-    }
     CHECK_TEXT(bytes_of(redis_ask(redis, "EXISTS n0 n19")), BYTES(":2"));
     CHECK_INT(store_counts(world->store).not_found, 20);
     CHECK(world->store->link.by_name && !world->store->link.is_loading);
@@ -243,9 +236,8 @@ TEST_REDIS(another_text_under_the_librarys_name_is_replaced)
 static void run_once_more(struct probe *probe, const struct store_reply *reply)
 {
     (void)reply;
-    if (probe->ends == 1) {
+    if (probe->ends == 1)
         probe_run(probe->world, probe, &script_SET, 1, 2);
-    }
 }
 
 TEST_REDIS(closing_ends_what_left_unknown_and_what_did_not_as_not_sent)
@@ -280,14 +272,12 @@ static const char *try_url(const char *url, const char *password, char *detail, 
                                                .library = &test_library});
     for (unsigned i = 0; i < 300 && (check = store_not_ready(world.store, &why)) != NULL &&
                          (strcmp(check, "store-connecting") == 0 || i < 50);
-         i++) {
+         i++)
         loop_turn(world.loop, 2);
-    }
     check = store_not_ready(world.store, &why);
     snprintf(detail, size, "%s", why);
-    if (check == NULL) {
+    if (check == NULL)
         CHECK_INT(probe_once(&world, &script_SET, "k", "v").outcome, STORE_DONE);
-    }
     world_close(&world);
     return check;
 }

@@ -59,9 +59,8 @@ static void check_row(struct batch_world *batch, const struct row *row)
 
     redis_ask(&batch->redis, "FLUSHALL");
     before = fcalls(batch);
-    for (unsigned i = 0; i < ROW && row->calls[i].script != NULL; i++) {
+    for (unsigned i = 0; i < ROW && row->calls[i].script != NULL; i++)
         start(batch, i, row->calls[i].script, row->calls[i].key, row->calls[i].value);
-    }
     all_end(batch);
     CHECK_INT(fcalls(batch) - before, row->fcalls);
     for (unsigned i = 0; i < ROW && row->calls[i].script != NULL; i++) {
@@ -140,9 +139,8 @@ static const struct row rows[] = {
 
 TEST_BATCH(the_calls_of_a_turn_go_as_one_in_their_order_and_each_gets_its_own_answer)
 {
-    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         check_row(batch, &rows[i]);
-    }
     CHECK_INT(store_counts(batch->world.store).reconnects, 0);
     CHECK_INT(store_counts(batch->world.store).in_flight, 0);
 }
@@ -165,9 +163,8 @@ TEST_BATCH(two_hundred_calls_are_batches_of_sixteen_or_of_thirty_two_that_answer
         batch->world.store->link.blocked = false;
         all_end(batch);
         CHECK_INT(fcalls(batch) - before, 7);
-        for (unsigned i = 0; i < MANY; i++) {
+        for (unsigned i = 0; i < MANY; i++)
             CHECK(batch->probes[i].ends == 1 && batch->probes[i].outcome == STORE_DONE);
-        }
         CHECK_TEXT(bytes_of(redis_ask(&batch->redis, "LLEN k")), BYTES(":200"));
     }
     CHECK_INT(store_counts(batch->world.store).calls, 2 * MANY);
@@ -181,9 +178,8 @@ TEST_BATCH(every_byte_and_length_travels_unchanged_in_a_batch)
     static char large[100000];
     char ask[64];
 
-    for (unsigned i = 0; i < sizeof(large); i++) {
+    for (unsigned i = 0; i < sizeof(large); i++)
         large[i] = (char)(i * 7);
-    }
     for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
         batch->probes[i] = (struct probe){.argv = {BYTES("k"), {large, lens[i]}}};
         probe_run(&batch->world, &batch->probes[i], &script_PUT, 1, 2);
@@ -201,9 +197,8 @@ TEST_BATCH(as_many_arguments_as_are_allowed_arrive_in_a_batch)
 {
     struct bytes argv[STORE_ARGS_MAX];
 
-    for (unsigned i = 0; i < STORE_ARGS_MAX; i++) {
+    for (unsigned i = 0; i < STORE_ARGS_MAX; i++)
         argv[i] = BYTES("x");
-    }
     for (unsigned i = 0; i < 3; i++) {
         batch->probes[i] = (struct probe){.world = &batch->world, .call.done = probe_done};
         batch->world.open++;
@@ -277,13 +272,11 @@ TEST_BATCH(functions_that_are_gone_are_loaded_and_each_of_a_batch_called_once_mo
 TEST_BATCH(what_a_redis_that_is_no_master_refuses_was_not_done_and_its_link_is_left)
 {
     redis_does(&batch->redis, "REPLICAOF 127.0.0.1 1");
-    for (unsigned i = 0; i < 3; i++) {
+    for (unsigned i = 0; i < 3; i++)
         start(batch, i, i == 1 ? &script_PUT_ON_FULL : &script_PUT, "k", "v");
-    }
     all_end(batch);
-    for (unsigned i = 0; i < 3; i++) {
+    for (unsigned i = 0; i < 3; i++)
         CHECK(batch->probes[i].ends == 1 && batch->probes[i].outcome == STORE_NOT_SENT);
-    }
     CHECK(!store_link_stands(batch->world.store));
     redis_does(&batch->redis, "REPLICAOF NO ONE");
     CHECK_TEXT(bytes_of(redis_ask(&batch->redis, "EXISTS k")), BYTES(":0"));
@@ -293,9 +286,8 @@ TEST_BATCH(what_a_redis_that_is_no_master_refuses_was_not_done_and_its_link_is_l
 static void put_once_more(struct probe *probe, const struct store_reply *reply)
 {
     (void)reply;
-    if (probe->ends == 1) {
+    if (probe->ends == 1)
         probe_run(probe->world, probe, &script_PUT, 1, 2);
-    }
 }
 
 TEST(an_answer_may_lead_to_a_call_that_comes_behind_the_batch_and_closing_ends_what_is_gathered)
@@ -312,13 +304,11 @@ TEST(an_answer_may_lead_to_a_call_that_comes_behind_the_batch_and_closing_ends_w
     CHECK_TEXT(
         bytes_of(redis_ask(&batch.redis, "EVAL \"return table.concat(redis.call('LRANGE','k',0,-1))\" 0")),
         BYTES("abca"));
-    for (unsigned i = 0; i < 3; i++) {
+    for (unsigned i = 0; i < 3; i++)
         start(&batch, i, &script_PUT, "late", "v");
-    }
     world_close(&batch.world);
-    for (unsigned i = 0; i < 3; i++) {
+    for (unsigned i = 0; i < 3; i++)
         CHECK(batch.probes[i].ends == 1 && batch.probes[i].outcome == STORE_NOT_SENT);
-    }
     CHECK_TEXT(bytes_of(redis_ask(&batch.redis, "EXISTS late")), BYTES(":0"));
     redis_stop(&batch.redis);
 }

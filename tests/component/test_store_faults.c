@@ -10,9 +10,8 @@ static unsigned walked[LINK_STATES];
 
 static void walked_add(const struct world *world)
 {
-    for (unsigned i = 0; i < LINK_STATES; i++) {
+    for (unsigned i = 0; i < LINK_STATES; i++)
         walked[i] |= world->store->link.walked[i];
-    }
 }
 
 TEST_STORE(a_stopped_redis_makes_calls_unknown_after_the_deadline_and_comes_back_by_itself, SHORT_MS)
@@ -60,9 +59,8 @@ TEST_STORE(an_answer_that_came_while_the_process_was_held_up_counts, SHORT_MS)
     probe_start(world, &probe, &script_SET, "k", "v");
     store_turn_end(&world->store->turn_end);
     /* Held up: the loop does not turn, Redis answers, the deadline passes. */
-    while (loop_now_ms() < probe.call.deadline_ms + 20) {
+    while (loop_now_ms() < probe.call.deadline_ms + 20)
         poll(NULL, 0, 5);
-    }
     WAIT(world, probe.ends == 1, 2000);
     CHECK_INT(probe.outcome, STORE_DONE);
     CHECK_INT(store_counts(world->store).reconnects, 0);
@@ -254,9 +252,8 @@ static void check_left(struct world *world, uint64_t number, const char *code)
 TEST_STORE(what_redis_refuses_before_the_first_write_is_not_sent, 2000)
 {
     for (unsigned i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
-        for (unsigned j = 0; j < 2 && refusals[i].spoil[j] != NULL; j++) {
+        for (unsigned j = 0; j < 2 && refusals[i].spoil[j] != NULL; j++)
             redis_does(redis, refusals[i].spoil[j]);
-        }
         uint64_t number = store_link_number(world->store);
         struct probe probe = probe_once(world, &script_SET, "k", "v");
         CHECK_INT(probe.outcome, STORE_NOT_SENT);
@@ -297,11 +294,10 @@ TEST_REDIS(calls_are_sent_whole_where_the_library_cannot_be_loaded)
 
     for (unsigned i = 0; i < 2; i++) { /* never there; gone */
         redis_does(redis, "CONFIG SET maxmemory 1");
-        if (i == 0) {
+        if (i == 0)
             world_open_on(&world, redis, 2000);
-        } else {
+        else
             redis_does(redis, "FUNCTION FLUSH SYNC");
-        }
         check_on_full(&world, redis);
         CHECK(store_not_loaded(world.store) != NULL && strstr(store_not_loaded(world.store), "OOM") != NULL);
         redis_does(redis, "CONFIG SET maxmemory 0");
@@ -340,9 +336,8 @@ TEST(a_redis_that_cannot_save_refuses_and_nothing_happens)
     world_open_on(&world, &redis, 2000);
     remove_tree(redis.data); /* it cannot save into a directory that is gone, not even as root */
     redis_ask(&redis, "BGSAVE");
-    while (strcmp(redis_ask(&redis, "SET probe 1"), "+OK") == 0 && loop_now_ms() < deadline_ms) {
+    while (strcmp(redis_ask(&redis, "SET probe 1"), "+OK") == 0 && loop_now_ms() < deadline_ms)
         poll(NULL, 0, 5);
-    }
     CHECK(strncmp(redis_ask(&redis, "SET probe 1"), "-MISCONF", 8) == 0);
     CHECK_INT(probe_once(&world, &script_SET, "k", "v").outcome, STORE_NOT_SENT);
     CHECK_TEXT(bytes_of(redis_ask(&redis, "EXISTS k")), BYTES(":0"));
@@ -405,12 +400,10 @@ TEST(only_a_redis_that_is_no_master_or_has_no_data_yet_is_left)
     static const char *const kept[] = {"BUSY",    "NOREPLICAS", "NOAUTH", "NOPERM",    "OOM",
                                        "MISCONF", "ERR",        "READ",   "READONLYX", ""};
 
-    for (unsigned i = 0; i < sizeof(left) / sizeof(left[0]); i++) {
+    for (unsigned i = 0; i < sizeof(left) / sizeof(left[0]); i++)
         CHECK(reply_code_is_of_no_master(bytes_of(left[i])));
-    }
-    for (unsigned i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+    for (unsigned i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
         CHECK(!reply_code_is_of_no_master(bytes_of(kept[i])));
-    }
 }
 
 static const struct {
@@ -443,11 +436,9 @@ static const struct {
 
 TEST(an_error_says_not_sent_only_by_its_whole_first_word)
 {
-    for (unsigned i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
-        if (!CHECK_INT(reply_error_outcome(bytes_of(errors[i].error)), errors[i].outcome)) {
+    for (unsigned i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
+        if (!CHECK_INT(reply_error_outcome(bytes_of(errors[i].error)), errors[i].outcome))
             printf("# %s\n", errors[i].error);
-        }
-    }
 }
 
 /* -- the drawing */
@@ -464,9 +455,8 @@ static void close_at_once(const char *url, enum link_state state, unsigned timeo
     world_open(&world,
                &(struct store_options){
                    .url = url, .timeout_ms = timeout_ms, .allow_unsafe = true, .library = &test_library});
-    if (state != LINK_CONNECTING) {
+    if (state != LINK_CONNECTING)
         WAIT(&world, world.store->link.state == state, 2000);
-    }
     CHECK_INT(world.store->link.state, state); /* from where closing goes to IDLE */
     walked_add(&world);
     world_close(&world);

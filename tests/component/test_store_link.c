@@ -9,9 +9,8 @@ static const char *run_id_of(struct redis *redis)
 {
     char *at = strstr(redis_ask(redis, "INFO server"), "\r\nrun_id:");
 
-    if (!CHECK(at != NULL)) {
+    if (!CHECK(at != NULL))
         return "";
-    }
     at += strlen("\r\nrun_id:");
     at[strcspn(at, "\r")] = '\0';
     return at;

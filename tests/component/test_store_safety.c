@@ -69,13 +69,11 @@ TEST_REDIS(all_bad_settings_are_named_at_once)
 {
     struct world world;
 
-    for (unsigned i = 0; i < SETTINGS; i++) {
+    for (unsigned i = 0; i < SETTINGS; i++)
         redis_does(redis, settings[i].spoil);
-    }
     open_looking(&world, redis->url);
-    for (unsigned i = 0; i < SETTINGS; i++) {
+    for (unsigned i = 0; i < SETTINGS; i++)
         CHECK(tells(&world, settings[i].told));
-    }
     CHECK(!tells(&world, "aof_enabled"));
     redis_ask(redis, settings[0].mend);
     WAIT(&world, !tells(&world, settings[0].told), 2000);

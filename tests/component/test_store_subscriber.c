@@ -36,9 +36,8 @@ static void on_heard(struct store_subscriber_owner *owner, struct bytes channel,
     listener->heard++;
     listener->longest = message.len > listener->longest ? message.len : listener->longest;
     note(listener, BYTES("="), channel, message);
-    if (listener->then != NULL) {
+    if (listener->then != NULL)
         listener->then(listener, channel);
-    }
 }
 
 static void on_listens(struct store_subscriber_owner *owner, struct bytes channel)
@@ -48,9 +47,8 @@ static void on_listens(struct store_subscriber_owner *owner, struct bytes channe
     listener->listens++;
     listener->number_at_listens = listener->subscriber->number;
     note(listener, BYTES("+"), channel, BYTES(""));
-    if (listener->then != NULL) {
+    if (listener->then != NULL)
         listener->then(listener, channel);
-    }
 }
 
 static void on_deaf(struct store_subscriber_owner *owner)
@@ -59,9 +57,8 @@ static void on_deaf(struct store_subscriber_owner *owner)
 
     listener->deaf++;
     note(listener, BYTES("-"), BYTES(""), BYTES(""));
-    if (listener->then != NULL) {
+    if (listener->then != NULL)
         listener->then(listener, (struct bytes){NULL, 0});
-    }
 }
 
 static void listener_open_url(struct listener *listener, const char *url, const char *password,
@@ -79,9 +76,8 @@ static void listener_close(struct listener *listener)
 {
     enum subscriber_state last = listener->subscriber->state;
 
-    for (unsigned i = 0; i < SUBSCRIBER_STATES; i++) {
+    for (unsigned i = 0; i < SUBSCRIBER_STATES; i++)
         walked[i] |= listener->subscriber->walked[i];
-    }
     walked[last] |= 1u << SUBSCRIBER_IDLE;
     listener->calling = true;
     store_subscriber_close(listener->subscriber);
@@ -359,12 +355,10 @@ static bool stands_in_silence(struct redis *redis, bool subscribed)
     bool stands;
 
     listener_open_url(&listener, redis->url, NULL, 3 * SHORT_MS);
-    if (subscribed) {
+    if (subscribed)
         subscribe(&listener, "c");
-    }
-    while (loop_now_ms() < till_ms) {
+    while (loop_now_ms() < till_ms)
         loop_turn(listener.loop, 10);
-    }
     stands = listener.subscriber->number == 1 && listener.subscriber->state == SUBSCRIBER_STANDING &&
              strcmp(listener.log, subscribed ? "+c " : "") == 0;
     listener_close(&listener);
@@ -456,9 +450,8 @@ TEST_REDIS(a_link_cut_anywhere_is_made_anew_and_hears)
                 listener.loop, &(struct store_options){.url = url, .timeout_ms = SHORT_MS}, &listener.owner);
             subscribe(&listener, "c");
             subscribe(&listener, "d*");
-            while (relay.cuts == cuts) { /* signs of life come and go until it is */
+            while (relay.cuts == cuts) /* signs of life come and go until it is */
                 loop_turn(listener.loop, 20);
-            }
             WAIT(&listener, listener.listens >= 2 && listener.subscriber->state == SUBSCRIBER_STANDING, 3000);
             listener.heard = 0;
             WAIT(&listener, listener.heard > 0 || publish(redis, "c", "marker") == 0, 1000);
@@ -517,9 +510,8 @@ static bool listens_at(const char *url, const char *password)
     listener_open_url(&listener, url, password, TIMEOUT_MS);
     subscribe(&listener, "c");
     for (uint64_t till_ms = loop_now_ms() + 2000;
-         listener.listens == 0 && listener.subscriber->attempts < 3 && loop_now_ms() < till_ms;) {
+         listener.listens == 0 && listener.subscriber->attempts < 3 && loop_now_ms() < till_ms;)
         loop_turn(listener.loop, 2);
-    }
     bool listens = listener.listens == 1;
     CHECK_INT(listener.subscriber->number, listens);
     listener_close(&listener);
@@ -592,9 +584,8 @@ static void close_at_once(const char *url, enum subscriber_state state)
 
     listener_open_url(&listener, url, NULL, TIMEOUT_MS);
     subscribe(&listener, "c");
-    if (state != SUBSCRIBER_CONNECTING) {
+    if (state != SUBSCRIBER_CONNECTING)
         WAIT(&listener, listener.subscriber->state == state, 2000);
-    }
     CHECK_INT(listener.subscriber->state, state); /* from where closing goes to IDLE */
     unsubscribe(&listener, "c");
     subscribe(&listener, "c");

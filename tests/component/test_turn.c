@@ -34,9 +34,8 @@ static void world_open(struct world *world)
     *world = (struct world){.loop = loop_new()};
     turn_init(&world->turn[0], world->loop, NULL);
     turn_init(&world->turn[1], world->loop, &world->turn[0].own);
-    for (unsigned i = 0; i < CALLS; i++) {
+    for (unsigned i = 0; i < CALLS; i++)
         world->asker[i].call.go = asker_goes;
-    }
     gone = 0;
 }
 
@@ -51,17 +50,15 @@ static void turn_until(struct world *world, unsigned count)
 {
     uint64_t till_ms = loop_now_ms() + LONG_MS;
 
-    while (gone < count && loop_now_ms() < till_ms) {
+    while (gone < count && loop_now_ms() < till_ms)
         waited_turn(world->loop, 5);
-    }
     CHECK_INT(gone, count);
 }
 
 static void turn_for(struct world *world, uint64_t ms)
 {
-    for (uint64_t till_ms = loop_now_ms() + ms; loop_now_ms() < till_ms;) {
+    for (uint64_t till_ms = loop_now_ms() + ms; loop_now_ms() < till_ms;)
         waited_turn(world->loop, 1);
-    }
 }
 
 #define TEST_WORLD(sentence) TEST_WITH(sentence, struct world, world, world_open(world), world_close(world))
@@ -92,9 +89,8 @@ TEST_WORLD(what_the_network_takes_is_not_the_stores_time)
 {
     uint64_t began_us, took_us;
 
-    for (unsigned i = 0; i < 3; i++) {
+    for (unsigned i = 0; i < 3; i++)
         CHECK(turn_wait(&world->turn[0], &world->asker[i].call, TURN_ACQUIRE));
-    }
     began_us = loop_now_us();
     turn_until(world, 1);
     turn_for(world, 100);
@@ -121,16 +117,14 @@ TEST_WORLD(what_must_be_claimed_goes_first_and_who_leaves_and_who_asks_go_by_tur
                  {TURN_ACQUIRE, 2}, {TURN_ACQUIRE, 4}, {TURN_CLAIM, 1}};
     enum { COUNT = sizeof(calls) / sizeof(calls[0]) };
 
-    for (unsigned i = 0; i < COUNT; i++) {
+    for (unsigned i = 0; i < COUNT; i++)
         turn_wait(&world->turn[0], &world->asker[i].call, calls[i].kind);
-    }
     for (unsigned i = 1; i <= COUNT; i++) {
         turn_until(world, i);
         turn_done(&world->turn[0], 0);
     }
-    for (unsigned i = 0; i < COUNT; i++) {
+    for (unsigned i = 0; i < COUNT; i++)
         CHECK_INT(world->asker[i].place, calls[i].place);
-    }
 }
 
 TEST_WORLD(who_asks_is_sent_away_when_many_wait_or_when_it_has_waited_long_enough)
@@ -139,17 +133,15 @@ TEST_WORLD(who_asks_is_sent_away_when_many_wait_or_when_it_has_waited_long_enoug
 
     turn_wait(&world->turn[1], &world->asker[0].call, TURN_LEAVE);
     turn_until(world, 1); /* it is under way, and stays so */
-    for (unsigned i = 1; i <= TURN_ACQUIRES_MAX; i++) {
+    for (unsigned i = 1; i <= TURN_ACQUIRES_MAX; i++)
         CHECK(turn_wait(&world->turn[0], &world->asker[i].call, TURN_ACQUIRE));
-    }
     CHECK(!turn_wait(&world->turn[0], &world->asker[TURN_ACQUIRES_MAX + 1].call, TURN_ACQUIRE));
     CHECK(turn_wait(&world->turn[0], &world->asker[TURN_ACQUIRES_MAX + 2].call, TURN_LEAVE));
     CHECK(turn_wait(&world->turn[0], &world->asker[TURN_ACQUIRES_MAX + 3].call, TURN_CLAIM));
     turn_until(world, 1 + TURN_ACQUIRES_MAX);
     CHECK(loop_now_ms() >= began_ms + TURN_WAIT_MS);
-    for (unsigned i = 1; i <= TURN_ACQUIRES_MAX; i++) {
+    for (unsigned i = 1; i <= TURN_ACQUIRES_MAX; i++)
         CHECK(world->asker[i].bad == PROBLEM_OVERLOADED);
-    }
     CHECK_INT(world->asker[TURN_ACQUIRES_MAX + 1].place, 0);
     turn_done(&world->turn[1], 0);
     turn_until(world, 2 + TURN_ACQUIRES_MAX);

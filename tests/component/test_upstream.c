@@ -75,9 +75,8 @@ TEST_UPSTREAM(the_framing_of_a_request_says_how_long_its_body_is, world_open())
         request.target = BYTES("/x?y");
         request.fields = HOST;
         ask_request(asker, world, &request);
-        if (i == 0) {
+        if (i == 0)
             peer_accept(peer, world);
-        }
         peer_got(peer, world, framed[i].wanted);
         peer_answers(peer, asker);
     }
@@ -239,16 +238,14 @@ TEST_UPSTREAM_EACH(a_kept_connection_that_ends_or_speaks_is_noticed_at_once_or_w
     case 1: peer_reset(&old); break;
     default: peer_send(&old, NO_CONTENT); break;
     }
-    if (nth % 2 == 0) {
+    if (nth % 2 == 0)
         UNTIL(world, world->pool->idle_count == 0);
-    }
     peer_asked(peer, asker, world);
     CHECK_INT(asker->ends, 0);
     peer_send(peer, "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n");
     ends_whole(asker, 404, "");
-    if (nth / 2 == 2) {
+    if (nth / 2 == 2)
         peer_close(&old);
-    }
 }
 
 TEST_UPSTREAM(an_answer_that_comes_with_a_fin_is_whole_and_its_connection_not_used_again, world_open())
@@ -401,9 +398,8 @@ TEST_UPSTREAM(an_address_that_takes_too_long_gives_way_to_the_next_and_the_last_
     CHECK_INT(asker->ends, 0);
     late_now(asker);
     ends(asker, UPSTREAM_NOT_SENT, "in time");
-    for (unsigned i = 0; i < 3; i++) {
+    for (unsigned i = 0; i < 3; i++)
         close(fds[i]);
-    }
     close(full);
 }
 
@@ -503,9 +499,8 @@ TEST(a_name_that_is_not_found_in_time_is_given_up_and_may_still_be_looked_for)
     close(pipes[1]);
     asker_done(&asker);
     world_free(world);
-    for (unsigned i = 0; i < THREADS; i++) {
+    for (unsigned i = 0; i < THREADS; i++)
         CHECK_INT(busy[i].fd, -1);
-    }
     close(pipes[0]);
 }
 
@@ -691,9 +686,8 @@ TEST_UPSTREAM(an_upstream_is_not_read_from_while_its_answer_is_not_taken, world_
     do {
         before = at;
         at = peer_pour(peer, at, all);
-        for (unsigned i = 0; i < 20; i++) {
+        for (unsigned i = 0; i < 20; i++)
             loop_turn(world->loop, 1);
-        }
     } while (at > before);
     CHECK_INT(asker->body_len, 1000);
     CHECK_INT(asker->call.link->socket.watched, 0);

@@ -151,11 +151,10 @@ TEST_UPSTREAM(a_handshake_that_is_cut_or_reset_is_not_sent, world_open())
         ask(asker, world);
         peer_accept_raw(peer, world);
         UNTIL(world, peer_has(peer, 1));
-        if (i == 0) {
+        if (i == 0)
             peer_cut(peer);
-        } else {
+        else
             peer_reset(peer);
-        }
         ends(asker, UPSTREAM_NOT_SENT, i == 0 ? "" : "reset");
     }
 }
@@ -235,11 +234,10 @@ TEST_UPSTREAM(the_end_is_announced_where_it_is_in_order, world_open())
         char byte;
 
         peer_asked(peer, asker, world);
-        if (i == 0) {
+        if (i == 0)
             peer_send(peer, "HTTP/1.1 204 No\r\nConnection: close\r\n\r\n");
-        } else {
+        else
             asker_abort(asker);
-        }
         ends(asker, i == 0 ? UPSTREAM_WHOLE : UPSTREAM_UNKNOWN, NULL);
         CHECK_INT(gnutls_record_recv(peer->tls, &byte, 1), i == 0 ? 0 : GNUTLS_E_PULL_ERROR);
         peer_cut(peer);
@@ -280,9 +278,8 @@ TEST_UPSTREAM(a_kept_connection_on_which_a_part_of_a_record_has_come_is_used_no_
     peer_answers(peer, asker);
     CHECK_INT(world->pool->idle_count, 1);
     CHECK_INT(send(peer->fd, "\x17\x03\x03", 3, MSG_NOSIGNAL), 3);
-    for (unsigned i = 0; i < 20; i++) {
+    for (unsigned i = 0; i < 20; i++)
         loop_turn(world->loop, 1); /* not until it has been idle for too long */
-    }
     CHECK_INT(world->pool->idle_count, 0);
 }
 
@@ -296,9 +293,8 @@ TEST_UPSTREAM(new_keys_in_the_middle_of_a_body_lose_and_double_nothing, world_op
     CHECK_INT(peer_accept_as(peer, world, tls13), 0);
     at = write_until_full(asker, all); /* and a record is half-way in the kernel */
     CHECK_INT(gnutls_session_key_update(peer->tls, GNUTLS_KU_PEER), 0);
-    for (unsigned i = 0; i < 20; i++) {
+    for (unsigned i = 0; i < 20; i++)
         loop_turn(world->loop, 1);
-    }
     while (at < all && loop_now_ms() < until_ms) {
         peer_look(peer);
         loop_turn(world->loop, 1);

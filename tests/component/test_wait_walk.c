@@ -350,9 +350,8 @@ static struct instance *line_at_one_inbox(struct lease_world *world, struct aske
 
     lease_take(his, "x", ADA);
     asked_waits(bob, his, "x", BOB, 60000);
-    if (cat != NULL) {
+    if (cat != NULL)
         asked_waits(cat, his, "x", CAT, 60000);
-    }
     return his;
 }
 

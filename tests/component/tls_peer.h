@@ -95,9 +95,8 @@ static inline gnutls_certificate_credentials_t identity_make(const struct author
         gnutls_x509_crt_set_subject_alt_name(certificate, GNUTLS_SAN_IPADDRESS, loopback, sizeof(loopback),
                                              GNUTLS_FSAN_APPEND);
     }
-    if (certified.purpose != NULL) {
+    if (certified.purpose != NULL)
         CHECK(gnutls_x509_crt_set_key_purpose_oid(certificate, certified.purpose, 0) == 0);
-    }
     CHECK(gnutls_x509_crt_sign2(certificate, authority->certificate, authority->key, GNUTLS_DIG_SHA256, 0) ==
           0);
     CHECK(gnutls_certificate_allocate_credentials(&credentials) == 0);

@@ -47,9 +47,8 @@ static uint64_t deadline_ms(void)
     do {                                                                                                     \
         uint64_t give_up_ms = deadline_ms();                                                                 \
         bool holds = false;                                                                                  \
-        while (!(holds = (precondition)) && loop_now_ms() < give_up_ms) {                                    \
+        while (!(holds = (precondition)) && loop_now_ms() < give_up_ms)                                      \
             waited_turn((world)->loop, 1);                                                                   \
-        }                                                                                                    \
         check_true(holds, #precondition, __FILE__, __LINE__);                                                \
     } while (0)
 
@@ -107,9 +106,8 @@ static inline struct world *world_open_unix(void)
 
 static inline void walked_add(const struct upstream_pool *pool)
 {
-    for (unsigned i = 0; i < UPLINK_STATES; i++) {
+    for (unsigned i = 0; i < UPLINK_STATES; i++)
         walked[i] |= pool->walked[i];
-    }
 }
 
 static inline void world_free(struct world *world)
@@ -117,17 +115,15 @@ static inline void world_free(struct world *world)
     loop_jobs_wait(world->loop);
     loop_free(world->loop);
     close(world->listener);
-    if (world->path[0] != '\0') {
+    if (world->path[0] != '\0')
         unlink(world->path);
-    }
     free(world);
 }
 
 static inline void world_close(struct world *world)
 {
-    if (!CHECK_INT(upstream_pool_open_calls(world->pool), 0)) {
+    if (!CHECK_INT(upstream_pool_open_calls(world->pool), 0))
         return; /* nothing can be freed then */
-    }
     upstream_pool_drain(world->pool);
     walked_add(world->pool);
     upstream_pool_free(world->pool);
@@ -165,9 +161,8 @@ static inline void asker_head(struct upstream_call *call, const struct upstream_
     asker->length = head->length;
     asker->fields = head->field_count;
     snprintf(asker->field, sizeof(asker->field), "%.*s", (int)value.len, value.at);
-    if (asker->at_head != NULL) {
+    if (asker->at_head != NULL)
         asker->at_head(asker);
-    }
 }
 
 static inline size_t asker_piece(struct upstream_call *call, struct bytes piece)
@@ -178,9 +173,8 @@ static inline size_t asker_piece(struct upstream_call *call, struct bytes piece)
     CHECK(!asker->inside && asker->heads == 1 && asker->ends == 0 && piece.len > 0);
     memcpy(asker->body + asker->body_len, piece.at, len);
     asker->body_len += len;
-    if (asker->at_piece != NULL) {
+    if (asker->at_piece != NULL)
         asker->at_piece(asker);
-    }
     return len;
 }
 
@@ -201,9 +195,8 @@ static inline void asker_ended(struct upstream_call *call, enum upstream_end end
     asker->end = end;
     asker->why = why;
     CHECK((why == NULL) == (end == UPSTREAM_WHOLE));
-    if (asker->at_end != NULL) {
+    if (asker->at_end != NULL)
         asker->at_end(asker);
-    }
 }
 
 static inline void ask_request(struct asker *asker, struct world *world,
@@ -275,9 +268,8 @@ static inline void ends(struct asker *asker, enum upstream_end end, const char *
     loop_turn(asker->world->loop, 0);
     CHECK_INT(asker->ends, 1);
     CHECK_INT(asker->end, end);
-    if (why != NULL && !CHECK(asker->why != NULL && strstr(asker->why, why) != NULL)) {
+    if (why != NULL && !CHECK(asker->why != NULL && strstr(asker->why, why) != NULL))
         printf("# said: %s\n", asker->why != NULL ? asker->why : "nothing");
-    }
 }
 
 static inline void ends_whole(struct asker *asker, unsigned status, const char *body)
@@ -328,11 +320,10 @@ static inline int peer_accept_as(struct peer *peer, struct world *world, const c
 
 static inline void peer_accept(struct peer *peer, struct world *world)
 {
-    if (world->identity != NULL) {
+    if (world->identity != NULL)
         CHECK_INT(peer_accept_as(peer, world, "NORMAL"), 0);
-    } else {
+    else
         peer_accept_raw(peer, world);
-    }
 }
 
 /* Whether somebody else is at the door. */
@@ -341,9 +332,8 @@ static inline bool is_nobody_there(struct world *world)
     struct peer other;
     bool nobody = !peer_try(&other, world);
 
-    if (!nobody) {
+    if (!nobody)
         close(other.fd);
-    }
     return nobody;
 }
 
@@ -352,9 +342,8 @@ static inline ssize_t peer_recv(struct peer *peer, char *to, size_t size)
 {
     ssize_t n = peer->tls != NULL ? gnutls_record_recv(peer->tls, to, size) : recv(peer->fd, to, size, 0);
 
-    if (peer->tls == NULL || n >= 0) {
+    if (peer->tls == NULL || n >= 0)
         return n;
-    }
     errno = n == GNUTLS_E_AGAIN || n == GNUTLS_E_INTERRUPTED ? EAGAIN : ECONNRESET;
     return n == GNUTLS_E_PREMATURE_TERMINATION ? 0 : -1;
 }
@@ -363,9 +352,8 @@ static inline void peer_look(struct peer *peer)
 {
     ssize_t n;
 
-    while ((n = peer_recv(peer, peer->text + peer->len, BODY_MAX - peer->len)) > 0) {
+    while ((n = peer_recv(peer, peer->text + peer->len, BODY_MAX - peer->len)) > 0)
         peer->len += (size_t)n;
-    }
     peer->ended = peer->ended || n == 0;
     peer->reset = peer->reset || (n < 0 && errno == ECONNRESET);
 }
@@ -398,17 +386,15 @@ static inline ssize_t peer_give(struct peer *peer, const char *at, size_t len)
 
 static inline void peer_send(struct peer *peer, const char *text)
 {
-    if (*text != '\0') {
+    if (*text != '\0')
         CHECK_INT(peer_give(peer, text, strlen(text)), strlen(text));
-    }
 }
 
 /* Without a word of TLS. */
 static inline void peer_cut(struct peer *peer)
 {
-    if (peer->tls != NULL) {
+    if (peer->tls != NULL)
         gnutls_deinit(peer->tls);
-    }
     if (peer->fd >= 0) {
         close(peer->fd);
         free(peer->text);
@@ -418,9 +404,8 @@ static inline void peer_cut(struct peer *peer)
 
 static inline void peer_close(struct peer *peer)
 {
-    if (peer->tls != NULL) {
+    if (peer->tls != NULL)
         gnutls_bye(peer->tls, GNUTLS_SHUT_WR);
-    }
     peer_cut(peer);
 }
 
@@ -478,16 +463,14 @@ static inline size_t write_more(struct asker *asker, size_t at, size_t all)
     while (at < all) {
         size_t len = all - at < sizeof(piece) ? all - at : sizeof(piece), taken;
 
-        for (size_t i = 0; i < len; i++) {
+        for (size_t i = 0; i < len; i++)
             piece[i] = pattern(at + i);
-        }
         asker->inside = true;
         taken = upstream_write(&asker->call, (struct bytes){piece, len});
         asker->inside = false;
         at += taken;
-        if (taken < len) {
+        if (taken < len)
             break;
-        }
     }
     return at;
 }
@@ -501,9 +484,8 @@ static inline size_t write_until_full(struct asker *asker, size_t all)
     do {
         rooms = asker->rooms;
         at = write_more(asker, at, all);
-        for (unsigned i = 0; i < 20 && asker->rooms == rooms; i++) {
+        for (unsigned i = 0; i < 20 && asker->rooms == rooms; i++)
             loop_turn(asker->world->loop, 1);
-        }
     } while (asker->rooms > rooms);
     CHECK(at < all && asker->ends == 0);
     CHECK(uplink_unsent(asker->call.link) <= UPSTREAM_UNSENT_MAX + 1000);
@@ -514,9 +496,8 @@ static inline void check_pattern(const char *text, size_t len)
 {
     size_t wrong = 0;
 
-    for (size_t i = 0; i < len; i++) {
+    for (size_t i = 0; i < len; i++)
         wrong += text[i] != pattern(i);
-    }
     CHECK_INT(wrong, 0);
 }
 
@@ -550,13 +531,11 @@ static inline size_t peer_pour(struct peer *peer, size_t at, size_t all)
         size_t len = all - at < sizeof(piece) ? all - at : sizeof(piece);
         ssize_t n;
 
-        for (size_t i = 0; i < len; i++) {
+        for (size_t i = 0; i < len; i++)
             piece[i] = pattern(at + i);
-        }
         n = peer_give(peer, piece, len);
-        if (n <= 0) {
+        if (n <= 0)
             break;
-        }
         at += (size_t)n;
     }
     return at;

@@ -12,9 +12,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void must(bool holds)
 {
-    if (!holds) {
+    if (!holds)
         abort();
-    }
 }
 
 /* -- what the parser says, as a number: of the head and of the body; and how it ends */
@@ -29,9 +28,8 @@ struct said {
 
 static uint64_t mix(uint64_t sum, struct bytes bytes)
 {
-    for (size_t i = 0; i < bytes.len; i++) {
+    for (size_t i = 0; i < bytes.len; i++)
         sum = (sum ^ (unsigned char)bytes.at[i]) * UINT64_C(0x100000001b3);
-    }
     return (sum ^ bytes.len) * UINT64_C(0x100000001b3);
 }
 
@@ -78,9 +76,8 @@ static bool give(struct said *said, struct answer *answer, struct bytes in, size
             size_t taken = answer->piece.len < take_max ? answer->piece.len : take_max;
 
             must(taken > 0 && said->heads == 1);
-            for (size_t i = 0; i < taken; i++) {
+            for (size_t i = 0; i < taken; i++)
                 said->body = (said->body ^ (unsigned char)in.at[i]) * UINT64_C(0x100000001b3);
-            }
             said->body_len += taken;
             answer_take(answer, &in, taken);
             break;
@@ -169,17 +166,15 @@ static size_t chunks_length(struct bytes text, size_t *body_len)
         memcpy(size_text, text.at, len < 20 ? len : 20);
         size = strtoul(size_text, NULL, 16);
         text = behind(text, len);
-        if (size == 0) {
+        if (size == 0)
             break;
-        }
         *body_len += size;
         text = behind(text, size);
         must(text.len >= 2 && memcmp(text.at, "\r\n", 2) == 0);
         text = behind(text, 2);
     }
-    while (memcmp(text.at, "\r\n", 2) != 0) {
+    while (memcmp(text.at, "\r\n", 2) != 0)
         text = behind(text, line_length(text));
-    }
     return all - text.len + 2;
 }
 
@@ -197,9 +192,8 @@ static size_t second_reader(enum answer_to to, struct bytes text, size_t *body_l
         head = (struct bytes){at.at, head_len};
         at = behind(at, head_len);
     } while (head.at[9] == '1');
-    if (to == ANSWER_TO_HEAD || memcmp(head.at + 9, "204", 3) == 0 || memcmp(head.at + 9, "304", 3) == 0) {
+    if (to == ANSWER_TO_HEAD || memcmp(head.at + 9, "204", 3) == 0 || memcmp(head.at + 9, "304", 3) == 0)
         return text.len - at.len;
-    }
     if (field_of(head, "Transfer-Encoding").at != NULL) {
         must(field_of(head, "Content-Length").at == NULL);
         return text.len - at.len + chunks_length(at, body_len);
@@ -217,9 +211,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct bytes text;
     size_t body_len;
 
-    if (size < 2) {
+    if (size < 2)
         return 0;
-    }
     to = data[0] == 'h' ? ANSWER_TO_HEAD : ANSWER_TO_OTHER;
     text = (struct bytes){(const char *)data + 1, size - 1};
     at_once = parse(to, text, text.len, text.len);
@@ -228,8 +221,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     other = parse(to, text, 7, 3);
     must_agree(&at_once, &other);
     must((at_once.why != NULL) == (at_once.end == ANSWER_MALFORMED || at_once.end == ANSWER_MORE));
-    if (at_once.end == ANSWER_WHOLE) {
+    if (at_once.end == ANSWER_WHOLE)
         must(at_once.used == second_reader(to, text, &body_len) && at_once.body_len == body_len);
-    }
     return 0;
 }

@@ -66,10 +66,9 @@ static size_t text_length(struct bytes t)
             continue;
         if (++i == t.len || !one_of(t.at[i], "\"\\/bfnrtu"))
             return 0;
-        for (size_t j = 1; t.at[i] == 'u' && j <= 4; j++) {
+        for (size_t j = 1; t.at[i] == 'u' && j <= 4; j++)
             if (i + j >= t.len || !one_of(t.at[i + j], "0123456789abcdefABCDEF"))
                 return 0;
-        }
     }
     return 0;
 }
@@ -80,10 +79,9 @@ static size_t scalar_length(struct bytes t)
 
     if (t.at[0] == '"')
         return text_length(t);
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 3; i++)
         if (t.len >= strlen(words[i]) && memcmp(t.at, words[i], strlen(words[i])) == 0)
             return strlen(words[i]);
-    }
     return number_length(t);
 }
 

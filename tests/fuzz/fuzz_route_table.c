@@ -68,19 +68,17 @@ static bool is_own(struct bytes path)
                                       "version", "openapi.json", "problems"};
     struct bytes first = take(&path);
 
-    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
         if (bytes_are(first, own[i]))
             return true;
-    }
     return false;
 }
 
 static const struct route *plain_find(const struct route_table *table, struct bytes path)
 {
-    for (unsigned i = 0; i < table->count && !is_own(path); i++) {
+    for (unsigned i = 0; i < table->count && !is_own(path); i++)
         if (matches(bytes_of(table->routes[i].match), path))
             return &table->routes[i];
-    }
     return NULL;
 }
 

@@ -7,9 +7,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void must(bool holds)
 {
-    if (!holds) {
+    if (!holds)
         abort();
-    }
 }
 
 /* A url that was taken names one place, and what is in it can be used as it is. */
@@ -21,9 +20,8 @@ static void check_url(const struct store_url *url)
     must(strlen(url->host) <= STORE_HOST_MAX && strlen(url->path) <= STORE_PATH_MAX);
     must(strlen(url->user) <= STORE_USER_MAX && strlen(url->password) <= STORE_PASSWORD_MAX);
     must(strpbrk(url->host, "\r\n/@ ") == NULL);
-    for (const char *at = url->password; *at != '\0'; at++) {
+    for (const char *at = url->password; *at != '\0'; at++)
         must((unsigned char)*at >= 0x20 && *at != 0x7f);
-    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -33,9 +31,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bool has_password = false;
 
     must(text != NULL);
-    if (size > 0) {
+    if (size > 0)
         memcpy(text, data, size);
-    }
     text[size] = '\0';
     const char *bad = store_url_check(text, &has_password);
     must(bad == store_url_read(text, &url));

@@ -38,9 +38,8 @@ __attribute__((constructor)) static void shim_open(void)
     void *at;
 
     below = getenv(SHIM_BELOW_VARIABLE);
-    if (file == NULL) {
+    if (file == NULL)
         return;
-    }
     at = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (fd < 0 || at == MAP_FAILED) {
         fprintf(stderr, "shim: %s cannot be mapped: %s\n", file, strerror(errno));
@@ -57,9 +56,8 @@ static void shift(struct timespec *at)
 {
     int64_t ns = page != NULL ? atomic_load(&page->clock_ns) : 0;
 
-    if (ns == 0) {
+    if (ns == 0)
         return;
-    }
     atomic_fetch_add(&page->clock_reads, 1);
     at->tv_sec += ns / SECOND_NS;
     at->tv_nsec += ns % SECOND_NS;
@@ -76,9 +74,8 @@ int clock_gettime(clockid_t clock, struct timespec *at)
 {
     int status = (int)syscall(SYS_clock_gettime, clock, at);
 
-    if (status == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) {
+    if (status == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
         shift(at);
-    }
     return status;
 }
 
@@ -97,9 +94,8 @@ time_t time(time_t *at)
     struct timespec now = {0};
 
     clock_gettime(CLOCK_REALTIME, &now);
-    if (at != NULL) {
+    if (at != NULL)
         *at = now.tv_sec;
-    }
     return now.tv_sec;
 }
 
@@ -119,9 +115,8 @@ static bool fd_is_below(int fd, const char *name)
 
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
     len = readlink(link, path, PATH_MAX);
-    if (len <= 0) {
+    if (len <= 0)
         return false;
-    }
     snprintf(path + len, sizeof(path) - (size_t)len, "%s%s", *name != '\0' ? "/" : "", name);
     return is_below(path);
 }
@@ -130,12 +125,10 @@ static bool path_is_below(int dir_fd, const char *path)
 {
     char cwd[PATH_MAX], whole[2 * PATH_MAX + 2];
 
-    if (*path == '/') {
+    if (*path == '/')
         return is_below(path);
-    }
-    if (dir_fd != AT_FDCWD) {
+    if (dir_fd != AT_FDCWD)
         return fd_is_below(dir_fd, path);
-    }
     snprintf(whole, sizeof(whole), "%s/%s", getcwd(cwd, sizeof(cwd)) != NULL ? cwd : "", path);
     return is_below(whole);
 }
@@ -177,9 +170,8 @@ ssize_t write(int fd, const void *buf, size_t len)
     ssize_t (*next)(int, const void *, size_t);
 
     find(&next, "write");
-    if (is_full(fd)) {
+    if (is_full(fd))
         return len > SHORT_WRITE_MIN ? next(fd, buf, len / 2) : fail(ENOSPC);
-    }
     return next(fd, buf, len);
 }
 
@@ -217,9 +209,8 @@ static int open_next(int dir_fd, const char *path, int flags, mode_t mode)
     int (*next)(int, const char *, int, ...);
 
     find(&next, "openat");
-    if ((flags & (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC)) != 0 && is_read_only(dir_fd, path)) {
+    if ((flags & (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC)) != 0 && is_read_only(dir_fd, path))
         return fail(EROFS);
-    }
     return next(dir_fd, path, flags, mode);
 }
 

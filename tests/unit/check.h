@@ -88,12 +88,10 @@ static inline void check_list(const char *name, void (*test)(void), int line)
 {
     unsigned i = check_state.listed++;
 
-    if (i == CHECK_TESTS_MAX) {
+    if (i == CHECK_TESTS_MAX)
         abort();
-    }
-    for (; i > 0 && check_state.list[i - 1].line > line; i--) {
+    for (; i > 0 && check_state.list[i - 1].line > line; i--)
         check_state.list[i] = check_state.list[i - 1];
-    }
     check_state.list[i].name = name;
     check_state.list[i].test = test;
     check_state.list[i].line = line;
@@ -161,9 +159,8 @@ static inline void check_run(const char *name, void (*test)(void))
     len = len < sizeof(sentence) ? len : sizeof(sentence) - 1;
     memcpy(sentence, name, len);
     sentence[len] = '\0';
-    for (size_t i = 0; i < len; i++) {
+    for (size_t i = 0; i < len; i++)
         sentence[i] = sentence[i] == '_' ? ' ' : sentence[i];
-    }
     check_state.failing = false;
     check_state.skipped = NULL;
     test();
@@ -199,9 +196,8 @@ static inline void *check_shared(size_t size)
 {
     void *shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-    if (shared == MAP_FAILED) {
+    if (shared == MAP_FAILED)
         abort();
-    }
     return shared;
 }
 
@@ -247,9 +243,8 @@ static inline void check_parts(unsigned count, unsigned at_once, void (*part)(un
         }
         out[i] = fdopen(memfd_create("tap", MFD_CLOEXEC), "w+");
         child[i] = fork();
-        if (out[i] == NULL || child[i] < 0) {
+        if (out[i] == NULL || child[i] < 0)
             abort();
-        }
         if (child[i] == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
             dup2(fileno(out[i]), STDOUT_FILENO);
@@ -257,9 +252,8 @@ static inline void check_parts(unsigned count, unsigned at_once, void (*part)(un
             exit(0);
         }
     }
-    for (; taken < count; taken++) {
+    for (; taken < count; taken++)
         check_take(out[taken], child[taken]);
-    }
 }
 
 static inline void check_one(unsigned number)

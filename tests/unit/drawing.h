@@ -14,14 +14,11 @@ static inline unsigned drawing_state(const char *at, const char *const *names, u
     size_t len = 0;
 
     at += strspn(at, " *");
-    while (isupper((unsigned char)at[len])) {
+    while (isupper((unsigned char)at[len]))
         len++;
-    }
-    for (unsigned i = 0; i < count; i++) {
-        if (bytes_are((struct bytes){at, len}, names[i])) {
+    for (unsigned i = 0; i < count; i++)
+        if (bytes_are((struct bytes){at, len}, names[i]))
             return i;
-        }
-    }
     return count;
 }
 
@@ -35,9 +32,8 @@ static inline unsigned drawing_check(const char *path, const char *const *names,
     unsigned arrows = 0;
     char line[256];
 
-    if (!CHECK(file != NULL)) {
+    if (!CHECK(file != NULL))
         return 0;
-    }
     while (fgets(line, sizeof(line), file) != NULL && strstr(line, "*/") == NULL) {
         const char *arrow = strstr(line, "-->");
         unsigned from = drawing_state(line, names, count);
@@ -53,9 +49,8 @@ static inline unsigned drawing_check(const char *path, const char *const *names,
         for (unsigned to = 0; to < count; to++) {
             bool good = CHECK_INT(drawn[from][to], allows(from, to));
 
-            if (!CHECK_INT(drawn[from][to], gone != NULL ? gone[from] >> to & 1 : drawn[from][to]) || !good) {
+            if (!CHECK_INT(drawn[from][to], gone != NULL ? gone[from] >> to & 1 : drawn[from][to]) || !good)
                 printf("# %s to %s\n", names[from], names[to]);
-            }
         }
     }
     return arrows;

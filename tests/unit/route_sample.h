@@ -28,9 +28,8 @@ static inline struct route_table *table_of(const char *routes, char why[ROUTE_WH
     struct route_table *table;
 
     snprintf(text, size, "{'routes':[%s]}", routes);
-    for (char *c = text; *c != '\0'; c++) {
+    for (char *c = text; *c != '\0'; c++)
         *c = *c == '\'' ? '"' : *c;
-    }
     table = route_table_parse(bytes_of(text), false, why);
     free(text);
     return table;

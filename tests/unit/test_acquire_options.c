@@ -115,12 +115,10 @@ TEST(the_most_that_can_be_asked_reads_back)
 
     memset(long_name, 'n', sizeof(long_name));
     memset(request.session, 'i', REQUEST_SESSION_MAX);
-    for (size_t i = 0; i < sizeof(key); i++) {
+    for (size_t i = 0; i < sizeof(key); i++)
         key[i] = i % 2 == 0 ? '"' : '\\';
-    }
-    for (unsigned i = 0; i < names.count; i++) {
+    for (unsigned i = 0; i < names.count; i++)
         names.name[i] = (struct bytes){long_name, sizeof(long_name)};
-    }
     read = acquire_options_write(&acquire_options, &request, inbox, UINT64_MAX, &names, &out);
     json = json_parse(read, 4, NULL);
     if (CHECK(json != NULL)) {

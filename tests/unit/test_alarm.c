@@ -40,9 +40,8 @@ static void turn_until(struct world *world, unsigned rang)
 {
     uint64_t till_ms = loop_now_ms() + LONG_MS;
 
-    while (world->rang < rang && loop_now_ms() < till_ms) {
+    while (world->rang < rang && loop_now_ms() < till_ms)
         waited_turn(world->loop, 5);
-    }
     CHECK_INT(world->rang, rang);
 }
 
@@ -62,9 +61,8 @@ static void bell_rings(struct alarm *alarm)
 
 static void bell_set(struct world *world, struct bell *bell, uint64_t at_ms)
 {
-    if (bell->alarm.rings == NULL) {
+    if (bell->alarm.rings == NULL)
         bell->alarm.rings = bell_rings;
-    }
     bell->world = world;
     bell->at_ms = at_ms;
     world->setting = true;
@@ -85,9 +83,8 @@ TEST_WORLD(an_alarm_rings_once_and_not_before_its_time)
     CHECK_INT(alarm_count(world->clock), 0);
     CHECK(waited_ms() - began_ms < 20 + 20);
     uint64_t till_ms = loop_now_ms() + 20;
-    while (loop_now_ms() < till_ms) {
+    while (loop_now_ms() < till_ms)
         loop_turn(world->loop, 5);
-    }
     CHECK_INT(world->rang, 1);
     CHECK_INT(world->early, 0);
 }
@@ -111,15 +108,12 @@ TEST_WORLD(thousands_of_alarms_ring_in_the_order_of_their_times)
 
     srandom(1);
     uint64_t now_ms = loop_now_ms();
-    for (unsigned i = 0; i < MANY; i++) {
+    for (unsigned i = 0; i < MANY; i++)
         bell_set(world, &bells[i], now_ms + 200 + (uint64_t)random() % 100);
-    }
-    for (unsigned i = 0; i < MANY; i += 3) { /* moved sooner or later, */
+    for (unsigned i = 0; i < MANY; i += 3) /* moved sooner or later, */
         bell_set(world, &bells[i], now_ms + 200 + (uint64_t)random() % 100);
-    }
-    for (unsigned i = 0; i < MANY; i += 7) { /* or taken out of the middle */
+    for (unsigned i = 0; i < MANY; i += 7) /* or taken out of the middle */
         alarm_clear(world->clock, &bells[i].alarm);
-    }
     for (unsigned i = 0; i < MANY; i++) {
         CHECK_INT(bells[i].alarm.place != 0, i % 7 != 0);
         set += i % 7 != 0;
@@ -129,9 +123,8 @@ TEST_WORLD(thousands_of_alarms_ring_in_the_order_of_their_times)
     CHECK_INT(alarm_count(world->clock), 0);
     CHECK_INT(world->early, 0);
     CHECK_INT(world->out_of_order, 0);
-    for (unsigned i = 0; i < MANY; i++) {
+    for (unsigned i = 0; i < MANY; i++)
         CHECK_INT(bells[i].rang, i % 7 != 0);
-    }
 }
 
 TEST_WORLD(a_sooner_one_that_is_set_later_does_not_wait_for_the_others)
@@ -196,9 +189,8 @@ TEST_WORLD(one_that_sets_itself_anew_at_once_lets_the_others_and_the_loop_have_t
     bell_set(world, &again, 0);
     bell_set(world, &other, loop_now_ms() + 5);
     for (uint64_t till_ms = loop_now_ms() + LONG_MS;
-         (other.rang == 0 || again.rang < 2) && loop_now_ms() < till_ms; turns++) {
+         (other.rang == 0 || again.rang < 2) && loop_now_ms() < till_ms; turns++)
         loop_turn(world->loop, 1);
-    }
     CHECK_INT(other.rang, 1);
     CHECK(again.rang >= 2 && again.rang <= 2 * (turns + 1));
     alarm_clear(world->clock, &again.alarm);
@@ -240,13 +232,11 @@ TEST(a_clock_that_is_freed_forgets_what_is_set)
     struct bell bells[3] = {{.rang = 0}};
 
     world_open(&world);
-    for (unsigned i = 0; i < 3; i++) {
+    for (unsigned i = 0; i < 3; i++)
         bell_set(&world, &bells[i], loop_now_ms() + 5 * i);
-    }
     world_close(&world);
-    for (unsigned i = 0; i < 3; i++) {
+    for (unsigned i = 0; i < 3; i++)
         CHECK(bells[i].alarm.place == 0 && bells[i].rang == 0);
-    }
 }
 
 CHECK_MAIN

@@ -92,9 +92,8 @@ static void parse_cut(struct said *said, enum answer_to to, struct bytes text, s
     answer_init(&answer, to);
     give(said, &answer, (struct bytes){text.at, cut}, take_max);
     was_over = said->over;
-    if (!was_over) {
+    if (!was_over)
         give(said, &answer, (struct bytes){text.at + cut, text.len - cut}, take_max);
-    }
     give_fin(said, &answer);
     answer_done(&answer);
 }
@@ -105,9 +104,8 @@ static void parse_bytes(struct said *said, enum answer_to to, struct bytes text)
 
     *said = (struct said){0};
     answer_init(&answer, to);
-    for (size_t i = 0; i < text.len && !said->over; i++) {
+    for (size_t i = 0; i < text.len && !said->over; i++)
         give(said, &answer, (struct bytes){text.at + i, 1}, TAKE_ALL);
-    }
     give_fin(said, &answer);
     answer_done(&answer);
 }
@@ -126,14 +124,12 @@ static void check_answer(enum answer_to to, struct bytes text, const char *wante
     struct said at_once, said;
 
     parse_cut(&at_once, to, text, 0, TAKE_ALL);
-    if (!CHECK_TEXT(bytes_of(at_once.text), bytes_of(wanted))) {
+    if (!CHECK_TEXT(bytes_of(at_once.text), bytes_of(wanted)))
         printf("# of %.*s\n", (int)text.len, text.at);
-    }
     for (size_t cut = 1; cut <= text.len; cut++) {
         parse_cut(&said, to, text, cut, cut % 3 + 1);
-        if (!CHECK(says_same(&said, &at_once))) {
+        if (!CHECK(says_same(&said, &at_once)))
             printf("# cut at %zu: %s\n", cut, said.text);
-        }
     }
     parse_bytes(&said, to, text);
     CHECK(says_same(&said, &at_once));
@@ -147,9 +143,8 @@ struct row {
 
 static void check_rows(const struct row *rows, size_t count, enum answer_to to)
 {
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         check_answer(to, bytes_of(rows[i].text), rows[i].wanted);
-    }
 }
 
 #define OK "HTTP/1.1 200 OK\r\n"
@@ -386,9 +381,8 @@ TEST(too_many_heads_with_1xx_are_malformed)
     static char text[(ANSWER_INTERIM_MAX + 1) * sizeof(go) + sizeof(end)];
     size_t len = 0;
 
-    for (unsigned i = 0; i < ANSWER_INTERIM_MAX; i++, len += sizeof(go) - 1) {
+    for (unsigned i = 0; i < ANSWER_INTERIM_MAX; i++, len += sizeof(go) - 1)
         memcpy(text + len, go, sizeof(go) - 1);
-    }
     memcpy(text + len, end, sizeof(end) - 1);
     check_answer(ANSWER_TO_OTHER, (struct bytes){text, len + sizeof(end) - 1}, "204 0 1000 || whole 0");
     memcpy(text + len, go, sizeof(go) - 1);

@@ -14,9 +14,8 @@ static void check_resource(const char *base, const char *key, const char *url)
 {
     struct request request = {.what = "test"};
 
-    if (CHECK_INT(request_resource(&request, base, key), CLI_GO_ON)) {
+    if (CHECK_INT(request_resource(&request, base, key), CLI_GO_ON))
         CHECK_TEXT(bytes_of(request.url), bytes_of(url));
-    }
     request_done(&request);
 }
 

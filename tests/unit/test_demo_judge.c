@@ -221,9 +221,8 @@ static const struct hazard_part *part_of(const struct sample *sample)
 {
     const struct hazard *hazard = hazards;
 
-    while (strcmp(hazard->name, sample->of.hazard) != 0) {
+    while (strcmp(hazard->name, sample->of.hazard) != 0)
         hazard++;
-    }
     return &hazard->parts[sample->of.part];
 }
 
@@ -237,19 +236,16 @@ static struct timeline filled(const struct sample *sample, size_t without)
 {
     struct timeline timeline = {.ttl_ms = TTL_MS};
 
-    for (size_t i = 0; i < EVENTS_MAX && sample->good[i].label != NULL; i++) {
-        if (i != without) {
+    for (size_t i = 0; i < EVENTS_MAX && sample->good[i].label != NULL; i++)
+        if (i != without)
             timeline_add(&timeline, &sample->good[i]);
-        }
-    }
     return timeline;
 }
 
 static bool check_not_good(const struct sample *sample, const struct timeline *timeline)
 {
-    if (CHECK(judge(part_of(sample), timeline) != NULL)) {
+    if (CHECK(judge(part_of(sample), timeline) != NULL))
         return true;
-    }
     printf("# %s, part %u\n", sample->of.hazard, sample->of.part);
     return false;
 }
@@ -258,9 +254,8 @@ static void spoil(struct timeline *timeline, const struct wrong *wrong)
 {
     struct timeline_event *event = (struct timeline_event *)(uintptr_t)timeline_find(timeline, wrong->event);
 
-    if (!CHECK(event != NULL)) {
+    if (!CHECK(event != NULL))
         return;
-    }
     switch (wrong->what) {
     case WORD: snprintf(event->word, sizeof(event->word), "%s", wrong->text); return;
     case TEXT: snprintf(event->text, sizeof(event->text), "%s", wrong->text); return;
@@ -302,9 +297,8 @@ TEST(whatever_is_missing_it_is_not_good)
         for (size_t i = 0; i < EVENTS_MAX && sample->good[i].label != NULL; i++) {
             struct timeline timeline = filled(sample, i);
 
-            if (!check_not_good(sample, &timeline)) {
+            if (!check_not_good(sample, &timeline))
                 printf("# without %s: %s\n", sample->good[i].label, sample->good[i].word);
-            }
         }
     }
 }
@@ -316,9 +310,8 @@ TEST(whatever_went_otherwise_it_is_not_good)
             struct timeline timeline = filled(sample, EVENTS_MAX);
 
             spoil(&timeline, &sample->wrongs[i]);
-            if (!check_not_good(sample, &timeline)) {
+            if (!check_not_good(sample, &timeline))
                 printf("# wrong %zu: %s\n", i, sample->wrongs[i].event);
-            }
         }
     }
 }
@@ -330,9 +323,8 @@ TEST(the_judges_of_the_parts_do_not_agree_with_each_other)
         const struct hazard_part *own = part_of(sample), *parts = own - sample->of.part;
         struct timeline timeline = filled(sample, EVENTS_MAX);
 
-        for (unsigned i = 0; i < HAZARD_PARTS_MAX && parts[i].headline != NULL; i++) {
+        for (unsigned i = 0; i < HAZARD_PARTS_MAX && parts[i].headline != NULL; i++)
             CHECK(is_pawl(&parts[i]) == is_pawl(own) || judge(&parts[i], &timeline) != NULL);
-        }
     }
 }
 

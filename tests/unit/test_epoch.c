@@ -65,9 +65,8 @@ TEST_EPOCH(calls_are_allowed_on_the_admitted_redis_by_links_that_stood_when_it_w
     };
 
     admit(store_epoch, 7);
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         CHECK_INT(epoch_allows(store_epoch, rows[i].run, rows[i].stood_us), rows[i].problem);
-    }
     epoch_confirm(store_epoch, nothing, 1001);
     CHECK_INT(epoch_allows(store_epoch, RUN_A, 1001), PROBLEM_NONE);
     CHECK_INT(epoch_allows(store_epoch, RUN_A, 1002), PROBLEM_STORE_NOT_ADMITTED);
@@ -368,26 +367,22 @@ TEST(an_answer_of_a_former_epoch_never_raises_what_is_seen_in_the_next)
     uint64_t seqs[STRIPES];
     unsigned wrong = 0;
 
-    for (unsigned i = 0; i < HAMMERS; i++) {
+    for (unsigned i = 0; i < HAMMERS; i++)
         pthread_create(&thread[i], NULL, hammer, &crowd);
-    }
     for (int64_t epoch = 1; epoch <= EPOCHS; epoch++) {
         unsigned calls = atomic_load(&crowd.calls);
 
-        for (unsigned i = 0; i < STRIPES; i++) {
+        for (unsigned i = 0; i < STRIPES; i++)
             seqs[i] = number_of(epoch, 0);
-        }
         epoch_admit(crowd.store_epoch, "2:ours", RUN_A, BYTES(REPLID), epoch, seqs, 1000);
         wrong += look_at_epoch(crowd.store_epoch, epoch);
-        while (epoch % 50 == 0 && atomic_load(&crowd.calls) - calls < HAMMERS) {
+        while (epoch % 50 == 0 && atomic_load(&crowd.calls) - calls < HAMMERS)
             sched_yield(); /* so that some epochs last, however few processors there are */
-        }
         wrong += look_at_epoch(crowd.store_epoch, epoch);
     }
     atomic_store(&crowd.over, true);
-    for (unsigned i = 0; i < HAMMERS; i++) {
+    for (unsigned i = 0; i < HAMMERS; i++)
         pthread_join(thread[i], NULL);
-    }
     CHECK_INT(wrong, 0);
     epoch_free(crowd.store_epoch);
 }
@@ -411,12 +406,10 @@ TEST(of_what_several_threads_have_seen_the_highest_stays)
 
     admit(crowd.store_epoch, 7);
     epoch_set_ceiling(crowd.store_epoch, ROUNDS, 0);
-    for (unsigned i = 0; i < HAMMERS; i++) {
+    for (unsigned i = 0; i < HAMMERS; i++)
         pthread_create(&thread[i], NULL, raise_seen, &crowd);
-    }
-    for (unsigned i = 0; i < HAMMERS; i++) {
+    for (unsigned i = 0; i < HAMMERS; i++)
         pthread_join(thread[i], NULL);
-    }
     CHECK_INT(epoch_seen(crowd.store_epoch, 0, 7), ROUNDS);
     CHECK_INT(epoch_let_through_most(crowd.store_epoch), ROUNDS);
     CHECK(epoch_now_ms(crowd.store_epoch) >= 1000000 + ROUNDS);
@@ -462,13 +455,11 @@ TEST(once_settled_no_worker_has_a_call_in_flight_nor_makes_one)
         unsigned calls = atomic_load(&crowd.calls);
 
         admit(crowd.store_epoch, round);
-        while (atomic_load(&crowd.calls) == calls) {
+        while (atomic_load(&crowd.calls) == calls)
             sched_yield();
-        }
         suspend(crowd.store_epoch);
-        while (!epoch_is_settled(crowd.store_epoch, 1, RUN_A)) {
+        while (!epoch_is_settled(crowd.store_epoch, 1, RUN_A))
             sched_yield();
-        }
         calls = atomic_load(&crowd.calls);
         wrong += atomic_load(&crowd.busy);
         sched_yield();

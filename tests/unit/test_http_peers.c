@@ -34,9 +34,8 @@ int pthread_mutex_unlock(pthread_mutex_t *lock)
     status = unlock(lock);
     if (other_thread.is_next) {
         other_thread.is_next = false;
-        for (unsigned i = 0; i < PEERS; i++) {
+        for (unsigned i = 0; i < PEERS; i++)
             http_peer_leave(other_thread.peers, other_thread.counted[i]);
-        }
     }
     return status;
 }

@@ -67,9 +67,8 @@ TEST(a_file_that_is_none_means_that_there_was_somebody)
         CHECK(!parse(&found, wrong[i]));
         check_found(&found, "u " INCARNATION_LOST " ");
     }
-    for (int i = 0; i <= INCARNATIONS_MAX; i++) {
+    for (int i = 0; i <= INCARNATIONS_MAX; i++)
         memcpy(many + i * LINE_LEN, LINE(ONE, BOOT), LINE_LEN);
-    }
     CHECK(incarnations_parse(&found, many, INCARNATIONS_MAX * LINE_LEN, BOOT));
     CHECK_INT(found.count, INCARNATIONS_MAX);
     CHECK(!incarnations_parse(&found, many, sizeof(many), BOOT));

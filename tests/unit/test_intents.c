@@ -55,9 +55,8 @@ LIST_TEST(what_is_being_closed_or_forgotten_or_has_no_known_end_is_in_the_list)
         struct intent *one;
 
         one = intent_new(all, 5, BYTES(ASKED), INTENT_ASKED);
-        if (words[i] != INTENT_FORGET) {
+        if (words[i] != INTENT_FORGET)
             intent_text(all, one, BYTES(SENT));
-        }
         intent_set_word(all, one, words[i]);
         CHECK(have(all, SENT));
         CHECK_INT(intents_count(all), 1);
@@ -121,16 +120,14 @@ LIST_TEST(what_is_shown_to_have_ended_before_that_was_told_is_dropped_when_it_is
 
         one = intent_new(all, 5, BYTES(ASKED), INTENT_ASKED);
         intent_recorded(all, one, BYTES(SENT));
-        if (words[i] == INTENT_UNKNOWN) {
+        if (words[i] == INTENT_UNKNOWN)
             intent_set_word(all, one, INTENT_UNKNOWN);
-        }
         closing = intent_new(all, 5, BYTES(SENT), INTENT_OPEN); /* the prober's own */
         intent_set_word(all, closing, INTENT_CLOSE);
         intents_drop_unknown(all, 5, BYTES(SENT));
         CHECK_INT(intents_count(all), 2);
-        if (words[i] == INTENT_OPEN) {
+        if (words[i] == INTENT_OPEN)
             intent_set_word(all, one, INTENT_UNKNOWN);
-        }
         intents_unknown(all, one);
         CHECK_INT(intents_count(all), 1);
         intents_drop(all, closing);

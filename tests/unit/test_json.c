@@ -174,18 +174,16 @@ static const struct bytes refused[] = {
 
 TEST(what_rfc_8259_allows_is_accepted)
 {
-    for (size_t i = 0; i < sizeof(accepted) / sizeof(accepted[0]); i++) {
+    for (size_t i = 0; i < sizeof(accepted) / sizeof(accepted[0]); i++)
         if (!accepts(accepted[i]))
             CHECK_TEXT(accepted[i], BYTES("accepted"));
-    }
 }
 
 TEST(what_is_not_strictly_json_or_repeats_a_member_is_refused)
 {
-    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
         if (accepts(refused[i]))
             CHECK_TEXT(refused[i], BYTES("refused"));
-    }
 }
 
 /* A copy that ends where its memory ends, so that a sanitizer sees a read behind it. */

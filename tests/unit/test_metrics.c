@@ -31,9 +31,8 @@ static bool says(const struct metrics *metrics, const char *line)
     int len = snprintf(wanted, sizeof(wanted), "\n%s\n", line);
     bool found = memmem(text.at, text.len, wanted, (size_t)len) != NULL;
 
-    if (!found) {
+    if (!found)
         printf("# no line %s\n", line);
-    }
     json_out_done(&out);
     return found;
 }

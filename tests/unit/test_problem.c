@@ -6,10 +6,9 @@
 
 static bool is_kebab_case(const char *code)
 {
-    for (const char *at = code; *at; at++) {
+    for (const char *at = code; *at; at++)
         if (!islower((unsigned char)*at) && *at != '-')
             return false;
-    }
     return code[0] != '-' && code[0] != '\0' && code[strlen(code) - 1] != '-';
 }
 

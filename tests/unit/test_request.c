@@ -33,9 +33,8 @@ static void check_fault(enum reads reads, const char *body, enum problem problem
 {
     read_as(reads, body);
     if (!CHECK_INT(got.fault.problem, problem) ||
-        !CHECK(problem == PROBLEM_NONE || strstr(got.fault.detail, detail) != NULL)) {
+        !CHECK(problem == PROBLEM_NONE || strstr(got.fault.detail, detail) != NULL))
         printf("# %.300s: %s\n", body, problem != PROBLEM_NONE ? got.fault.detail : "nothing wrong");
-    }
 }
 
 static struct lease_request request_of(const char *body)
@@ -150,9 +149,8 @@ TEST(what_may_not_be_asked_is_named)
         {FORCE, "{\"ttl_ms\":100}", PROBLEM_INVALID_REQUEST, "ttl_ms"},
     };
 
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         check_fault(cases[i].reads, cases[i].body, cases[i].problem, cases[i].detail);
-    }
 }
 
 TEST(names_are_read_in_their_order_with_everything_else)
@@ -175,9 +173,8 @@ TEST(a_hundred_names_of_128_bytes_fit_and_one_more_does_not)
     for (unsigned count = 100; count <= 101; count++) {
         size_t len = (size_t)snprintf(body, sizeof(body), "{\"names\":[");
 
-        for (unsigned i = 0; i < count; i++) {
+        for (unsigned i = 0; i < count; i++)
             len += (size_t)snprintf(body + len, sizeof(body) - len, "%s\"%0128u\"", i > 0 ? "," : "", i);
-        }
         snprintf(body + len, sizeof(body) - len, "]}");
         check_fault(SEVERAL, body, count > 100 ? PROBLEM_OUT_OF_RANGE : PROBLEM_NONE, "1 to 100");
         CHECK_INT(got.names.count, count > 100 ? 0 : 100);

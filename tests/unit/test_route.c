@@ -17,9 +17,8 @@ static void try_tables(const struct table_case *tests, size_t count)
         bool right = tests[i].says == NULL ? table != NULL
                                            : table == NULL && strstr(why, tests[i].says) != NULL;
 
-        if (!CHECK(right)) {
+        if (!CHECK(right))
             printf("# %s\n# %s\n", tests[i].routes, table == NULL ? why : "taken");
-        }
         route_table_free(table);
     }
 }
@@ -79,9 +78,8 @@ TEST(a_file_is_named_too)
 
     snprintf(path, sizeof(path), "%s/routes-%d", tmp != NULL ? tmp : "/tmp", (int)getpid());
     file = fopen(path, "w");
-    if (!CHECK(file != NULL)) {
+    if (!CHECK(file != NULL))
         return;
-    }
     fputs("{\"routes\":[{\"match\":\"a\"}]}", file);
     fclose(file);
     CHECK(route_table_load(path, false, why) == NULL);
@@ -138,9 +136,8 @@ TEST(a_pattern_is_canonical_its_captures_are_whole_segments_and_pawls_own_addres
     };
 
     TRY(blank);
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         try_matches(cases[i].matches, cases[i].says);
-    }
 }
 
 TEST(a_lease_is_made_of_captures_and_of_what_may_stand_in_a_name)
@@ -234,9 +231,8 @@ TEST(an_upstream_is_a_url_without_user_and_query_or_a_socket)
             int len = (int)strcspn(at, " ");
             struct route_table *table = table_to(at, len, why);
 
-            if (!CHECK(table == NULL && strstr(why, bad_urls[i].says) != NULL)) {
+            if (!CHECK(table == NULL && strstr(why, bad_urls[i].says) != NULL))
                 printf("# %.*s: %s\n", len, at, table == NULL ? why : "taken");
-            }
             CHECK(strstr(why, "secret") == NULL);
             route_table_free(table);
             at += len;
@@ -258,16 +254,14 @@ TEST(routes_to_one_place_share_an_upstream)
                                 i > 0 ? "," : "", i, i, urls_of[i]);
     }
     table = table_of(routes, why);
-    if (!CHECK(table != NULL)) {
+    if (!CHECK(table != NULL))
         return;
-    }
     CHECK_INT(table->upstream_count, 4);
     CHECK(table->routes[0].upstream == table->routes[1].upstream);
     CHECK(table->routes[0].upstream != table->routes[2].upstream);
     CHECK(table->routes[3].upstream != table->routes[4].upstream);
-    for (unsigned i = 0; i < table->upstream_count; i++) {
+    for (unsigned i = 0; i < table->upstream_count; i++)
         CHECK_INT(table->upstreams[i]->index, i);
-    }
     route_table_free(table);
 }
 
@@ -485,9 +479,8 @@ TEST(times_and_sizes_have_limits_and_defaults)
     struct route_table *table = table_of("{" G("/a", "a", "ordered") "}", why);
 
     TRY(cases);
-    if (!CHECK(table != NULL)) {
+    if (!CHECK(table != NULL))
         return;
-    }
     CHECK_INT(table->routes[0].timeout_ms, 30000);
     CHECK_INT(table->routes[0].max_body, 0);
     CHECK_INT(table->routes[0].check, ROUTE_LIVE);
@@ -549,11 +542,9 @@ TEST(the_hash_does_not_see_how_a_table_is_written)
         "{" BASE ",'headers':{'request':{},'answer':{'deny':[]}}}",
     };
 
-    for (size_t i = 0; i < sizeof(written) / sizeof(written[0]); i++) {
-        if (!CHECK(same_hash("{" BASE "}", written[i]))) {
+    for (size_t i = 0; i < sizeof(written) / sizeof(written[0]); i++)
+        if (!CHECK(same_hash("{" BASE "}", written[i])))
             printf("# %s\n", written[i]);
-        }
-    }
     CHECK(same_hash("{" BASE ",'headers':{'request':{'deny':['Cookie','x-a']}}}",
                     "{" BASE ",'headers':{'request':{'deny':['X-A','cookie']}}}"));
     CHECK(same_hash("{" ANY("/a:b", "a") "}", "{" ANY("/a%3Ab", "a") "}"));
@@ -601,12 +592,10 @@ TEST(the_hash_sees_everything_that_a_table_means)
     enum { COUNT = sizeof(others) / sizeof(others[0]) };
 
     for (size_t i = 0; i < COUNT; i++) {
-        if (!CHECK(!same_hash("{" BASE "}", others[i]))) {
+        if (!CHECK(!same_hash("{" BASE "}", others[i])))
             printf("# %s\n", others[i]);
-        }
-        for (size_t j = 0; j < i; j++) {
+        for (size_t j = 0; j < i; j++)
             CHECK(!same_hash(others[i], others[j]));
-        }
     }
     CHECK(!same_hash("{" IF_MATCH("/a:b/{x}", "{x}") "}", "{" IF_MATCH("/a%3Ab/{x}", "{x}") "}"));
     CHECK(!same_hash("{" TO("/a", "a", "https://h") "}", "{" TO("/a", "a", "https://h") ",'ca_file':'/ca'}"));

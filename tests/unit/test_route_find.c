@@ -25,11 +25,10 @@ static void try_finds(const char *routes, const struct find_case *tests, size_t 
         bool right = tests[i].route < 0 ? found == ROUTE_NONE
                                         : found == ROUTE_FOUND && (int)match.route->index == tests[i].route;
 
-        if (!CHECK(right)) {
+        if (!CHECK(right))
             printf("# %s: %d, %s\n", tests[i].path, (int)found, wrong != NULL ? wrong : "");
-        } else if (found == ROUTE_FOUND) {
+        else if (found == ROUTE_FOUND)
             CHECK_TEXT(((struct bytes){match.lease, match.lease_len}), bytes_of(tests[i].lease));
-        }
     }
     route_table_free(table);
 }
@@ -153,9 +152,8 @@ static void try_bad(const char *routes, const struct bad_case *tests, size_t cou
         const char *wrong = NULL;
 
         CHECK_INT(route_find(table, bytes_of(tests[i].path), &match, &wrong), tests[i].found);
-        if (!CHECK(tests[i].says == NULL || (wrong != NULL && strstr(wrong, tests[i].says) != NULL))) {
+        if (!CHECK(tests[i].says == NULL || (wrong != NULL && strstr(wrong, tests[i].says) != NULL)))
             printf("# %s: %s\n", tests[i].path, wrong);
-        }
     }
     route_table_free(table);
 }
@@ -221,9 +219,8 @@ TEST(more_segments_than_a_pattern_can_have_are_taken_by_the_rest_only)
     struct route_match match;
     const char *wrong;
 
-    for (int i = 0; i < 100; i++) {
+    for (int i = 0; i < 100; i++)
         memcpy(path + 2 * i, "/a", 2);
-    }
     if (CHECK(table != NULL)) {
         CHECK_INT(route_find(table, bytes_of(path), &match, &wrong), ROUTE_FOUND);
         CHECK_INT(match.route->index, 1);
@@ -240,9 +237,8 @@ TEST(captures_and_the_probe_are_as_they_stand_in_the_path)
     struct route_match match;
     const char *wrong;
 
-    if (!CHECK(table != NULL)) {
+    if (!CHECK(table != NULL))
         return;
-    }
     CHECK_INT(route_find(table, BYTES("/a/b%3ac/%37/rest"), &match, &wrong), ROUTE_FOUND);
     CHECK_TEXT(((struct bytes){match.path, match.path_len}), BYTES("/a/b%3Ac/7/rest"));
     CHECK_TEXT(match.captures[0], BYTES("b%3Ac"));
@@ -264,9 +260,8 @@ static void check_refused(const char *member, const char *says)
 
     snprintf(routes, sizeof(routes), "{" ANY("/a", "a") ",%s}", member);
     table = table_of(routes, why);
-    if (!CHECK(table == NULL && strstr(why, says) != NULL)) {
+    if (!CHECK(table == NULL && strstr(why, says) != NULL))
         printf("# %s: %s\n", member, table == NULL ? why : "taken");
-    }
     route_table_free(table);
 }
 
@@ -280,14 +275,12 @@ TEST(everything_but_what_the_route_calls_a_read_is_a_write)
             "/c", "c") ",'read_methods':[]}",
         why);
 
-    if (!CHECK(table != NULL)) {
+    if (!CHECK(table != NULL))
         return;
-    }
     CHECK(route_reads(&table->routes[0], BYTES("GET")) && route_reads(&table->routes[0], BYTES("HEAD")) &&
           route_reads(&table->routes[0], BYTES("OPTIONS")));
-    for (size_t i = 0; i < sizeof(writes) / sizeof(writes[0]); i++) {
+    for (size_t i = 0; i < sizeof(writes) / sizeof(writes[0]); i++)
         CHECK(!route_reads(&table->routes[0], bytes_of(writes[i])));
-    }
     CHECK(route_reads(&table->routes[1], BYTES("POST")) && route_reads(&table->routes[1], BYTES("QUERY")));
     CHECK(!route_reads(&table->routes[1], BYTES("HEAD")) && !route_reads(&table->routes[2], BYTES("GET")));
     route_table_free(table);
@@ -372,9 +365,8 @@ TEST(a_status_that_does_not_say_how_the_write_ended_is_not_final)
             "/c", "c") ",'unsure_statuses':[]}",
         why);
 
-    if (!CHECK(table != NULL)) {
+    if (!CHECK(table != NULL))
         return;
-    }
     for (unsigned status = 0; status < 1000; status++) {
         bool known = status >= 200 && status <= 599;
         char text[16];

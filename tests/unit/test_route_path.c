@@ -61,9 +61,8 @@ static void check_refused(struct bytes raw, const char *says)
     size_t len = 0;
     const char *why = route_path_canonical(raw, path, &len);
 
-    if (!CHECK(why != NULL && strstr(why, says) != NULL)) {
+    if (!CHECK(why != NULL && strstr(why, says) != NULL))
         printf("# %.*s: %s\n", (int)raw.len, raw.at, why != NULL ? why : "taken");
-    }
 }
 
 TEST(what_servers_read_in_two_ways_is_refused)

@@ -28,9 +28,8 @@ static void check_stream(const char *text, const char *wanted, const char *id)
         struct seen seen = {.text = ""};
 
         sse_init(&seen.sse, event);
-        for (size_t at = 0; at < len; at += piece) {
+        for (size_t at = 0; at < len; at += piece)
             CHECK(sse_feed(&seen.sse, (struct bytes){text + at, piece < len - at ? piece : len - at}));
-        }
         CHECK_TEXT(bytes_of(seen.text), bytes_of(wanted));
         CHECK_TEXT(bytes_of(seen.sse.id), bytes_of(id));
         sse_done(&seen.sse);

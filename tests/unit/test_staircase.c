@@ -71,13 +71,11 @@ static void strip_colours(char *text)
 {
     char *to = text;
 
-    for (const char *from = text; *from != '\0';) {
-        if (*from == '\033') {
+    for (const char *from = text; *from != '\0';)
+        if (*from == '\033')
             from += strcspn(from, "m") + 1;
-        } else {
+        else
             *to++ = *from++;
-        }
-    }
     *to = '\0';
 }
 

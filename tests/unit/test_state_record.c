@@ -142,9 +142,8 @@ TEST(a_text_with_one_bit_changed_or_cut_or_longer_is_damaged)
         CHECK(!is_taken((struct bytes){text, len}));
         text[i / 8] = (char)(text[i / 8] ^ 1 << i % 8);
     }
-    for (size_t cut = 0; cut < len; cut++) {
+    for (size_t cut = 0; cut < len; cut++)
         CHECK(!is_taken((struct bytes){text, cut}));
-    }
     CHECK(is_taken((struct bytes){text, len}) && !is_taken((struct bytes){text + 1, len - 1}));
     text[len] = '\n';
     CHECK(!state_record_parse(text, len + 1, &read) && state_record_equal(&read, &untouched));
@@ -204,23 +203,18 @@ static void check_spoilt(const char *good, const char *that, const char *this)
     char body[STATE_TEXT_MAX];
 
     snprintf(body, sizeof(body), "%.*s%s%s", (int)(at - good), good, this, at + strlen(that));
-    if (!CHECK(!is_taken_sealed(bytes_of(body)))) {
+    if (!CHECK(!is_taken_sealed(bytes_of(body))))
         printf("# taken: %s\n", body);
-    }
 }
 
 TEST(what_is_sealed_but_otherwise_written_is_damaged)
 {
-    for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
-        if (!CHECK(is_taken_sealed(bytes_of(taken[i])))) {
+    for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
+        if (!CHECK(is_taken_sealed(bytes_of(taken[i]))))
             printf("# not taken: %s\n", taken[i]);
-        }
-    }
-    for (size_t i = 0; i < sizeof(spoilt) / sizeof(spoilt[0]); i++) {
-        for (size_t k = 0; spoilt[i].these[k] != NULL; k++) {
+    for (size_t i = 0; i < sizeof(spoilt) / sizeof(spoilt[0]); i++)
+        for (size_t k = 0; spoilt[i].these[k] != NULL; k++)
             check_spoilt(spoilt[i].good, spoilt[i].that, spoilt[i].these[k]);
-        }
-    }
     CHECK(!is_taken_sealed(BYTES(FIRST "id abcdefgh\0jklmnop\n" OF_STORE NUMBERS)));
     CHECK(!is_taken_sealed(BYTES(FIRST ID "store \0one_is_a_part_of_this_1\n" NUMBERS)));
     CHECK(!is_taken_sealed(BYTES(FIRST ID OF_STORE NUMBERS "\0")));
@@ -232,9 +226,8 @@ static bool lines_are_taken(const char *head, const char *begin, const char *end
     char body[STATE_TEXT_MAX + 128];
     size_t len = (size_t)snprintf(body, sizeof(body), "%s", head);
 
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = 0; i < count; i++)
         len += (size_t)snprintf(body + len, sizeof(body) - len, "%s%016u " INCARNATION "%s\n", begin, i, end);
-    }
     return is_taken_sealed((struct bytes){body, len});
 }
 
@@ -251,9 +244,8 @@ TEST(at_most_256_members_and_256_doubts_are_listed)
 
 static void variable_is(const char *name, const char *value)
 {
-    if (value != NULL ? setenv(name, value, 1) != 0 : unsetenv(name) != 0) {
+    if (value != NULL ? setenv(name, value, 1) != 0 : unsetenv(name) != 0)
         abort();
-    }
 }
 
 static const struct {
@@ -291,11 +283,10 @@ TEST(the_path_is_the_given_one_or_the_first_that_the_environment_names)
         variable_is("XDG_STATE_HOME", path_cases[i].xdg);
         variable_is("HOME", path_cases[i].home);
         const char *wrong = state_path(path_cases[i].given, path);
-        if (path_cases[i].path != NULL) {
+        if (path_cases[i].path != NULL)
             CHECK(wrong == NULL && CHECK_TEXT(bytes_of(path), bytes_of(path_cases[i].path)));
-        } else {
+        else
             CHECK(wrong != NULL && strstr(wrong, path_cases[i].wrong) != NULL);
-        }
     }
     variable_is("STATE_DIRECTORY", NULL);
     variable_is("XDG_STATE_HOME", NULL);

@@ -111,9 +111,8 @@ TEST(a_bad_url_is_refused_in_a_sentence)
     for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         const char *why = store_url_check(bad[i], &has_password);
 
-        if (!CHECK(why != NULL && why[0] != '\0')) {
+        if (!CHECK(why != NULL && why[0] != '\0'))
             printf("# %s\n", bad[i]);
-        }
     }
 }
 
@@ -159,9 +158,8 @@ TEST(a_password_is_noticed_in_good_and_in_mistyped_urls)
         bool has = !passwords[i].has;
 
         store_url_check(passwords[i].text, &has);
-        if (!CHECK_INT(has, passwords[i].has)) {
+        if (!CHECK_INT(has, passwords[i].has))
             printf("# %s\n", passwords[i].text);
-        }
     }
 }
 

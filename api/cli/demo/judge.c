@@ -8,9 +8,8 @@ enum { STATUS_STALE = 412 };
 
 void timeline_add(struct timeline *timeline, const struct timeline_event *event)
 {
-    if (timeline->count < TIMELINE_MAX) {
+    if (timeline->count < TIMELINE_MAX)
         timeline->events[timeline->count++] = *event;
-    }
 }
 
 static bool event_is(const struct timeline_event *event, const char *name)
@@ -23,11 +22,9 @@ static bool event_is(const struct timeline_event *event, const char *name)
 
 const struct timeline_event *timeline_find(const struct timeline *timeline, const char *name)
 {
-    for (size_t i = 0; i < timeline->count; i++) {
-        if (event_is(&timeline->events[i], name)) {
+    for (size_t i = 0; i < timeline->count; i++)
+        if (event_is(&timeline->events[i], name))
             return &timeline->events[i];
-        }
-    }
     return NULL;
 }
 
@@ -74,11 +71,9 @@ static bool check_holds(const struct check *check, const struct timeline *timeli
 const char *judge(const struct hazard_part *part, const struct timeline *timeline)
 {
     for (const struct check *const *list = part->with.checks; *list != NULL; list++) {
-        for (const struct check *check = *list; check->kind != CHECKS_END; check++) {
-            if (!check_holds(check, timeline)) {
+        for (const struct check *check = *list; check->kind != CHECKS_END; check++)
+            if (!check_holds(check, timeline))
                 return check->otherwise;
-            }
-        }
     }
     return NULL;
 }

@@ -99,12 +99,10 @@ static void picture_add(struct picture *picture, const struct stair_event *event
 {
     size_t at = picture->count;
 
-    if (at == PICTURE_MAX) {
+    if (at == PICTURE_MAX)
         return;
-    }
-    for (; at > 0 && picture->events[at - 1].at_ms > event->at_ms; at--) {
+    for (; at > 0 && picture->events[at - 1].at_ms > event->at_ms; at--)
         picture->events[at] = picture->events[at - 1];
-    }
     picture->events[at] = *event;
     picture->count++;
 }
@@ -137,15 +135,12 @@ static void event_show(struct stage *stage, const struct actor *actor, const str
 
 static void event_add(struct stage *stage, struct actor *actor, const struct timeline_event *event)
 {
-    if (actor != NULL && strcmp(event->word, "granted") == 0) {
+    if (actor != NULL && strcmp(event->word, "granted") == 0)
         actor->token = event->number;
-    }
     timeline_add(&stage->timeline, event);
-    for (size_t i = 0; i < sizeof(sayings) / sizeof(sayings[0]); i++) {
-        if (strcmp(event->word, sayings[i].word) == 0) {
+    for (size_t i = 0; i < sizeof(sayings) / sizeof(sayings[0]); i++)
+        if (strcmp(event->word, sayings[i].word) == 0)
             event_show(stage, actor, event, &sayings[i]);
-        }
-    }
 }
 
 bool stage_note(struct stage *stage, struct actor *actor, const char *label, const char *word, int64_t number,
@@ -166,18 +161,15 @@ static bool line_read(const char *line, struct timeline_event *event)
     size_t len;
 
     event->at_ms = strtoull(line, &at, 10);
-    if (*at++ != ' ') {
+    if (*at++ != ' ')
         return false;
-    }
     len = strcspn(at, " ");
-    if (len == 0 || len >= sizeof(event->word) || at[len] != ' ') {
+    if (len == 0 || len >= sizeof(event->word) || at[len] != ' ')
         return false;
-    }
     memcpy(event->word, at, len);
     event->number = strtoll(at + len + 1, &at, 10);
-    if (*at != ' ') {
+    if (*at != ' ')
         return false;
-    }
     snprintf(event->text, sizeof(event->text), "%.*s", EVENT_TEXT_SIZE - 1, at + 1);
     return true;
 }
@@ -186,9 +178,8 @@ bool stage_hear(struct stage *stage, struct actor *actor, const char *line)
 {
     struct timeline_event event = {.label = actor->label != NULL ? actor->label : ""};
 
-    if (!line_read(line, &event)) {
+    if (!line_read(line, &event))
         return STAGE_FAIL("%s says something odd: %s", actor->name, line);
-    }
     memcpy(actor->word, event.word, sizeof(actor->word));
     actor->number = event.number;
     event_add(stage, actor, &event);
@@ -206,9 +197,8 @@ static bool play_order(struct stage *stage, const struct scene *scene, struct ac
     actor->text = scene->text;
     actor->shares = strcmp(scene->order, "share") == 0;
     actor->word[0] = '\0';
-    if (!child_say(&actor->child, line)) {
+    if (!child_say(&actor->child, line))
         return STAGE_FAIL("%s does not listen", actor->name);
-    }
     return scene->until == NULL || stage_until(stage, actor, scene->until, STAGE_EVENT_MS);
 }
 
@@ -222,12 +212,10 @@ static bool play_stop(struct stage *stage, struct actor *actor)
     memcpy(word, actor->word, sizeof(word));
     child_signal(&actor->child, SIGSTOP);
     while (event != WATCH_STOPPED || stage->cluster.watch.child != &actor->child) {
-        if (!stage_next(stage, deadline_ms, &event)) {
+        if (!stage_next(stage, deadline_ms, &event))
             return false;
-        }
-        if (event == WATCH_DEADLINE || strcmp(word, actor->word) != 0) {
+        if (event == WATCH_DEADLINE || strcmp(word, actor->word) != 0)
             return STAGE_FAIL("it went otherwise: %s could not be stopped in time", actor->name);
-        }
     }
     return true;
 }
@@ -237,9 +225,8 @@ static bool play_scene(struct stage *stage, const struct scene *scene)
     unsigned ms = stage->ttl_ms * scene->percent / 100;
     struct actor *actor = stage->actors;
 
-    while (scene->actor != NULL && strcmp(actor->name, scene->actor) != 0) {
+    while (scene->actor != NULL && strcmp(actor->name, scene->actor) != 0)
         actor++;
-    }
     switch (scene->act) {
     case SCENES_END: return true;
     case ORDER: return play_order(stage, scene, actor, ms);
@@ -261,11 +248,9 @@ static bool play_scene(struct stage *stage, const struct scene *scene)
 static bool play_scenes(struct stage *stage)
 {
     for (const struct scene *const *list = stage->part->with.scenes; *list != NULL; list++) {
-        for (const struct scene *scene = *list; scene->act != SCENES_END; scene++) {
-            if (!play_scene(stage, scene)) {
+        for (const struct scene *scene = *list; scene->act != SCENES_END; scene++)
+            if (!play_scene(stage, scene))
                 return false;
-            }
-        }
     }
     return true;
 }
@@ -293,13 +278,11 @@ static int play_part(struct stage *stage, const struct hazard_part *part)
     headline(stage, part->headline);
     played = stage_begin(stage, part) && play_scenes(stage);
     stage_end(stage);
-    if (!played) {
+    if (!played)
         return cli_fail(CLI_REFUSED, "the demo could not be played to its end");
-    }
     otherwise = judge(part, &stage->timeline);
-    if (otherwise != NULL) {
+    if (otherwise != NULL)
         return cli_fail(CLI_REFUSED, "it went otherwise than it should: %s", otherwise);
-    }
     printf("\n  %s\n", part->lesson);
     if (!stage->is_pawl) {
         putchar('\n');
@@ -317,9 +300,8 @@ static int play_parts(struct stage *stage)
     for (; count < HAZARD_PARTS_MAX && parts[count].headline != NULL; count++) {
         int status = play_part(stage, &parts[count]);
 
-        if (status != CLI_GO_ON) {
+        if (status != CLI_GO_ON)
             return status;
-        }
     }
     snprintf(title, sizeof(title), "What happened in part %u: whatever lies below the stairs is refused",
              count);
@@ -342,11 +324,10 @@ static int play(const struct hazard *hazard, uint64_t ttl_ms, const char *shim)
     puts(hazard->intro);
     fflush(stdout);
     status = stage_open(stage, shim);
-    if (status == CLI_GO_ON) {
+    if (status == CLI_GO_ON)
         status = play_parts(stage);
-    } else if (status == CLI_OK) {
+    else if (status == CLI_OK)
         status = CLI_REFUSED; /* interrupted: nothing was shown */
-    }
     stage_close(stage);
     free(stage);
     return status;
@@ -356,9 +337,8 @@ static int play(const struct hazard *hazard, uint64_t ttl_ms, const char *shim)
 
 static int list(void)
 {
-    for (const struct hazard *hazard = hazards; hazard->name != NULL; hazard++) {
+    for (const struct hazard *hazard = hazards; hazard->name != NULL; hazard++)
         printf("%-22s %s\n", hazard->name, hazard->line);
-    }
     return CLI_OK;
 }
 
@@ -367,17 +347,14 @@ static int no_such_hazard(const char *name)
     const char *names[HAZARDS_MAX + 2] = {"all"};
     const char *near;
 
-    for (unsigned i = 0; i < HAZARDS_MAX && hazards[i].name != NULL; i++) {
+    for (unsigned i = 0; i < HAZARDS_MAX && hazards[i].name != NULL; i++)
         names[i + 1] = hazards[i].name;
-    }
     near = suggest(name, names);
-    if (near != NULL) {
+    if (near != NULL)
         return cli_fail(CLI_USAGE, "there is no demo of \"%s\"; did you mean \"%s\"?", name, near);
-    }
     cli_fail(CLI_USAGE, "there is no demo of \"%s\"", name);
-    for (unsigned i = 1; names[i] != NULL; i++) {
+    for (unsigned i = 1; names[i] != NULL; i++)
         cli_hint("%s", names[i]);
-    }
     return CLI_USAGE;
 }
 
@@ -391,9 +368,8 @@ static int play_all(uint64_t ttl_ms, const char *shim)
 
         printf("%s%s\n\n", count > 0 ? "\n\n" : "", hazards[count].name);
         status = play(&hazards[count], ttl_ms, shim);
-        if (status == CLI_CONFIG) {
+        if (status == CLI_CONFIG)
             return status;
-        }
         good += status == CLI_OK;
     }
     printf("\n%u of %u hazards: the recipe failed, and Pawl held\n", good, count);
@@ -426,22 +402,16 @@ int cli_demo(int argc, char **argv)
     const char *arguments[ARGUMENTS_MAX + 1];
     int status = flags_read(&usage, argc, argv, arguments, NULL);
 
-    if (status != CLI_GO_ON) {
+    if (status != CLI_GO_ON)
         return status;
-    }
-    if (ttl_ms < TTL_MS_MIN || ttl_ms > TTL_MS_MAX) {
+    if (ttl_ms < TTL_MS_MIN || ttl_ms > TTL_MS_MAX)
         return cli_fail(CLI_USAGE, "--ttl is to be %d ms to %d s", TTL_MS_MIN, TTL_MS_MAX / 1000);
-    }
-    if (listed || arguments[0] == NULL) {
+    if (listed || arguments[0] == NULL)
         return list();
-    }
-    if (strcmp(arguments[0], "all") == 0) {
+    if (strcmp(arguments[0], "all") == 0)
         return play_all(ttl_ms, shim);
-    }
-    for (const struct hazard *hazard = hazards; hazard->name != NULL; hazard++) {
-        if (strcmp(arguments[0], hazard->name) == 0) {
+    for (const struct hazard *hazard = hazards; hazard->name != NULL; hazard++)
+        if (strcmp(arguments[0], hazard->name) == 0)
             return play(hazard, ttl_ms, shim);
-        }
-    }
     return no_such_hazard(arguments[0]);
 }

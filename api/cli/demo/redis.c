@@ -27,9 +27,8 @@ int redis_dial(const char *address)
     } else {
         snprintf(host, sizeof(host), "%.*s", (int)(colon - address), address);
         port.sin_port = htons((uint16_t)strtoul(colon + 1, NULL, 10));
-        if (inet_pton(AF_INET, host, &port.sin_addr) != 1) {
+        if (inet_pton(AF_INET, host, &port.sin_addr) != 1)
             return -1;
-        }
     }
     fd = socket(is_path ? AF_UNIX : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd >= 0 && (is_path ? connect(fd, (const struct sockaddr *)&path, sizeof(path))
@@ -51,20 +50,17 @@ static bool ask(const char *address, unsigned timeout_ms, char *reply, size_t si
     bool good;
 
     reply[0] = '\0';
-    if (redis != NULL && redisSetTimeout(redis, limit) == REDIS_OK) {
+    if (redis != NULL && redisSetTimeout(redis, limit) == REDIS_OK)
         value = redisvCommand(redis, format, args);
-    }
     first = value != NULL && value->elements > 0 ? value->element[0] : value;
     good = first != NULL && first->type != REDIS_REPLY_ERROR;
-    if (first != NULL && first->type == REDIS_REPLY_INTEGER) {
+    if (first != NULL && first->type == REDIS_REPLY_INTEGER)
         snprintf(reply, size, "%lld", first->integer);
-    } else if (first != NULL) {
+    else if (first != NULL)
         snprintf(reply, size, "%s", first->str != NULL ? first->str : "(nil)");
-    }
     freeReplyObject(value);
-    if (redis != NULL) {
+    if (redis != NULL)
         redisFree(redis);
-    }
     return good;
 }
 

@@ -43,9 +43,8 @@ static bool relay_listen(struct relay *relay)
     relay->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (relay->listener < 0 || bind(relay->listener, (const struct sockaddr *)&address, len) != 0 ||
         listen(relay->listener, BACKLOG) != 0 ||
-        getsockname(relay->listener, (struct sockaddr *)&address, &len) != 0) {
+        getsockname(relay->listener, (struct sockaddr *)&address, &len) != 0)
         return false;
-    }
     worker_say("listening", ntohs(address.sin_port), "-");
     return true;
 }
@@ -59,15 +58,13 @@ static size_t keep(struct relay *relay, size_t len)
 
     pthread_mutex_lock(&relay->lock);
     if (relay->holds) {
-        if (relay->kept == 0) {
+        if (relay->kept == 0)
             worker_say("kept", (int64_t)len, "-");
-        }
         kept = len;
         relay->kept += len;
     }
-    while (relay->holds) {
+    while (relay->holds)
         pthread_cond_wait(&relay->changed, &relay->lock);
-    }
     pthread_mutex_unlock(&relay->lock);
     return kept;
 }
@@ -81,9 +78,8 @@ static void *way_run(void *at)
     while (sent >= 0 && (got = read(way->from, bytes, sizeof(bytes))) > 0) {
         size_t kept = keep(way->relay, (size_t)got);
 
-        for (ssize_t done = 0; done < got && sent >= 0; done += sent) {
+        for (ssize_t done = 0; done < got && sent >= 0; done += sent)
             sent = send(way->to, bytes + done, (size_t)(got - done), MSG_NOSIGNAL);
-        }
         pthread_mutex_lock(&way->relay->lock);
         way->relay->kept -= sent < 0 ? kept : 0;
         way->relay->passed += sent < 0 ? 0 : kept;
@@ -101,9 +97,8 @@ static void way_open(struct relay *relay, int from, int to)
     pthread_t thread;
 
     *way = (struct way){relay, from, to};
-    if (pthread_create(&thread, NULL, way_run, way) != 0) {
+    if (pthread_create(&thread, NULL, way_run, way) != 0)
         abort();
-    }
     pthread_detach(thread);
 }
 
@@ -136,9 +131,8 @@ static void relay_obey(struct relay *relay, const char *order)
         worker_say("holding", 0, "-");
     } else {
         pthread_cond_broadcast(&relay->changed);
-        while (relay->passed < relay->kept) {
+        while (relay->passed < relay->kept)
             pthread_cond_wait(&relay->changed, &relay->lock);
-        }
         worker_say("passed", (int64_t)relay->passed, "-");
     }
     pthread_mutex_unlock(&relay->lock);
@@ -158,17 +152,14 @@ int cli_demo_relay(int argc, char **argv)
     int status = flags_read(&usage, argc, argv, arguments, NULL), probe;
     pthread_t thread;
 
-    if (status != CLI_GO_ON) {
+    if (status != CLI_GO_ON)
         return status;
-    }
     relay.target = arguments[0];
     probe = redis_dial(relay.target);
-    if (probe < 0 || !relay_listen(&relay) || pthread_create(&thread, NULL, relay_accept, &relay) != 0) {
+    if (probe < 0 || !relay_listen(&relay) || pthread_create(&thread, NULL, relay_accept, &relay) != 0)
         return cli_fail(CLI_CONFIG, "no relay to %s can be had", arguments[0]);
-    }
     close(probe);
-    while (fgets(order, sizeof(order), stdin) != NULL) {
+    while (fgets(order, sizeof(order), stdin) != NULL)
         relay_obey(&relay, order);
-    }
     exit(CLI_OK); /* the threads go along */
 }

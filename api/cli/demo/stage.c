@@ -38,18 +38,14 @@ bool stage_next(struct stage *stage, uint64_t deadline_ms, enum watch_event *eve
     const struct watch *watch = &stage->cluster.watch;
 
     *event = cluster_next(&stage->cluster, deadline_ms);
-    if (*event == WATCH_SIGNAL) {
+    if (*event == WATCH_SIGNAL)
         return STAGE_FAIL("interrupted");
-    }
-    for (unsigned i = 0; *event == WATCH_LINE && i < ACTORS; i++) {
-        if (watch->child == &stage->actors[i].child) {
+    for (unsigned i = 0; *event == WATCH_LINE && i < ACTORS; i++)
+        if (watch->child == &stage->actors[i].child)
             return stage_hear(stage, &stage->actors[i], watch->line);
-        }
-    }
     if (*event == WATCH_ENDED) {
-        if (watch->child == stage->doomed) {
+        if (watch->child == stage->doomed)
             return true;
-        }
         return !cluster_tell_end(&stage->cluster) && STAGE_FAIL("%s has ended by itself", watch->child->name);
     }
     return true;
@@ -60,9 +56,8 @@ static bool is_one_of(const char *word, const char *words)
     size_t len = strlen(word);
 
     while (len > 0 && words != NULL) {
-        if (strncmp(words, word, len) == 0 && (words[len] == '|' || words[len] == '\0')) {
+        if (strncmp(words, word, len) == 0 && (words[len] == '|' || words[len] == '\0'))
             return true;
-        }
         words = strchr(words, '|');
         words = words != NULL ? words + 1 : NULL;
     }
@@ -75,17 +70,15 @@ bool stage_until(struct stage *stage, const struct actor *actor, const char *wor
     enum watch_event event = WATCH_LINE;
 
     while (words == NULL || !is_one_of(actor->word, words)) {
-        if (!stage_next(stage, deadline_ms, &event)) {
+        if (!stage_next(stage, deadline_ms, &event))
             return false;
-        }
         if (event == WATCH_DEADLINE) {
             return words == NULL ||
                    STAGE_FAIL("it went otherwise: %s was to say \"%s\"; its last word is \"%s\" %" PRId64,
                               actor->name, words, actor->word, actor->number);
         }
-        if (words != NULL && strcmp(actor->word, "failed") == 0) {
+        if (words != NULL && strcmp(actor->word, "failed") == 0)
             return STAGE_FAIL("it went otherwise: %s was to say \"%s\", but failed", actor->name, words);
-        }
     }
     return true;
 }
@@ -98,12 +91,10 @@ bool stage_kill(struct stage *stage, struct child *child)
     stage->doomed = child;
     child_signal(child, SIGKILL);
     while (child->pid != 0) {
-        if (!stage_next(stage, deadline_ms, &event)) {
+        if (!stage_next(stage, deadline_ms, &event))
             return false;
-        }
-        if (event == WATCH_DEADLINE) {
+        if (event == WATCH_DEADLINE)
             return STAGE_FAIL("%s does not end", child->name);
-        }
     }
     return true;
 }
@@ -138,12 +129,10 @@ static bool until_redis(struct stage *stage, const char *address, bool (*is_so)(
     uint64_t deadline_ms = cli_now_ms() + READY_MS;
 
     while (!is_so(address)) {
-        if (!stage_until(stage, NULL, NULL, AGAIN_MS)) {
+        if (!stage_until(stage, NULL, NULL, AGAIN_MS))
             return false;
-        }
-        if (cli_now_ms() > deadline_ms) {
+        if (cli_now_ms() > deadline_ms)
             return STAGE_FAIL("%s in time", otherwise);
-        }
     }
     return true;
 }
@@ -160,15 +149,12 @@ static bool nodes_start(struct stage *stage)
                                              .directory = stage->cluster.files.run,
                                              .keeps = "no"};
 
-        if (cluster_spawn(&stage->cluster, &node, NULL) != CLI_GO_ON) {
+        if (cluster_spawn(&stage->cluster, &node, NULL) != CLI_GO_ON)
             return false;
-        }
     }
-    for (unsigned i = 0; i < stage->hazard->on.nodes; i++) {
-        if (!until_redis(stage, stage->node_at[i], redis_ping, "redis-server did not answer")) {
+    for (unsigned i = 0; i < stage->hazard->on.nodes; i++)
+        if (!until_redis(stage, stage->node_at[i], redis_ping, "redis-server did not answer"))
             return false;
-        }
-    }
     return true;
 }
 
@@ -185,9 +171,8 @@ static bool replica_start(struct stage *stage)
 
     run_path(stage, "replica-data-", stage->part_index, directory);
     snprintf(follow, sizeof(follow), "REPLICAOF 127.0.0.1 %" PRId64, stage->actors[ACTOR_RELAY].number);
-    if (mkdir(directory, 0700) != 0) {
+    if (mkdir(directory, 0700) != 0)
         return STAGE_FAIL("%s cannot be made: %s", directory, strerror(errno));
-    }
     return ask(stage->redis_at, "CONFIG SET repl-diskless-sync-delay 0", reply) &&
            cluster_spawn(&stage->cluster, &replica, NULL) == CLI_GO_ON &&
            until_redis(stage, stage->replica_at, redis_ping, "redis-server did not answer") &&
@@ -203,14 +188,12 @@ bool stage_crash(struct stage *stage, const char *label)
 
     if (!stage_kill(stage, master) || !stage_kill(stage, &stage->actors[ACTOR_RELAY].child) ||
         !ask(stage->replica_at, "REPLICAOF NO ONE", reply) ||
-        rename(stage->replica_at, stage->redis_at) != 0 || !ask(stage->redis_at, "ROLE", reply)) {
+        rename(stage->replica_at, stage->redis_at) != 0 || !ask(stage->redis_at, "ROLE", reply))
         return false;
-    }
     *master = stage->replica; /* from now on it is what it has replaced, to its end */
     stage->replica.pid = 0;
-    if (strncmp(reply, "master", strlen("master")) != 0) {
+    if (strncmp(reply, "master", strlen("master")) != 0)
         return STAGE_FAIL("the replica was not promoted");
-    }
     return stage_note(stage, NULL, label, "promoted", 0, "");
 }
 
@@ -219,17 +202,14 @@ bool stage_jump(struct stage *stage, const char *label)
     char before[REPLY_SIZE], after[REPLY_SIZE];
     int64_t jumped;
 
-    if (!ask(stage->redis_at, "TIME", before)) {
+    if (!ask(stage->redis_at, "TIME", before))
         return false;
-    }
     atomic_fetch_add(&stage->redis_shim.page->clock_ns, HOUR_NS);
-    if (!ask(stage->redis_at, "TIME", after)) {
+    if (!ask(stage->redis_at, "TIME", after))
         return false;
-    }
     jumped = strtoll(after, NULL, 10) - strtoll(before, NULL, 10);
-    if (jumped < JUMP_S_MIN) {
+    if (jumped < JUMP_S_MIN)
         return STAGE_FAIL("the clock of Redis did not jump");
-    }
     return stage_note(stage, NULL, label, "jumped", jumped, "");
 }
 
@@ -250,16 +230,13 @@ static int shim_page_open(struct shim *shim, const char *object)
     char whole[PATH_MAX];
     void *at = MAP_FAILED;
 
-    if (realpath(object, whole) == NULL || access(whole, R_OK) != 0 || strlen(whole) >= SHIM_PATH_SIZE - 16) {
+    if (realpath(object, whole) == NULL || access(whole, R_OK) != 0 || strlen(whole) >= SHIM_PATH_SIZE - 16)
         return cli_fail(CLI_CONFIG, "the shim %.200s cannot be had: %s", object, strerror(errno));
-    }
     shim->page_fd = memfd_create("shim", MFD_CLOEXEC);
-    if (shim->page_fd >= 0 && ftruncate(shim->page_fd, (off_t)sizeof(*shim->page)) == 0) {
+    if (shim->page_fd >= 0 && ftruncate(shim->page_fd, (off_t)sizeof(*shim->page)) == 0)
         at = mmap(NULL, sizeof(*shim->page), PROT_READ | PROT_WRITE, MAP_SHARED, shim->page_fd, 0);
-    }
-    if (at == MAP_FAILED) {
+    if (at == MAP_FAILED)
         return cli_fail(CLI_CONFIG, "the shim's page cannot be made: %s", strerror(errno));
-    }
     shim->page = at;
     snprintf(shim->preload, SHIM_PATH_SIZE, "LD_PRELOAD=%.*s", SHIM_PATH_SIZE - 16, whole);
     snprintf(shim->file, SHIM_PATH_SIZE, SHIM_FILE_VARIABLE "=/proc/%ld/fd/%d", (long)getpid(),
@@ -278,9 +255,8 @@ static int shim_open(struct shim *shim, const char *given)
 
     /* As the build has it, or the package pawl-lab. */
     if (given != NULL || child_find_beside("torture/shim.so", R_OK, path) ||
-        child_find_beside("../lib/pawl/shim.so", R_OK, path)) {
+        child_find_beside("../lib/pawl/shim.so", R_OK, path))
         return shim_page_open(shim, given != NULL ? given : path);
-    }
     cli_fail(CLI_CONFIG, "the shim that shifts a clock is neither beside pawl nor in ../lib/pawl");
     cli_hint("Install the package pawl-lab, or name it: --shim FILE.");
     return CLI_CONFIG;
@@ -301,20 +277,17 @@ int stage_open(struct stage *stage, const char *shim)
                                       .redis_variables = stage->redis_shim.variables};
     int status = CLI_GO_ON;
 
-    if (needs(stage, NEEDS_CLOCK_OF_REDIS)) {
+    if (needs(stage, NEEDS_CLOCK_OF_REDIS))
         status = shim_open(&stage->redis_shim, shim);
-    }
-    if (status == CLI_GO_ON && needs(stage, NEEDS_CLOCK_OF_B)) {
+    if (status == CLI_GO_ON && needs(stage, NEEDS_CLOCK_OF_B))
         status = shim_open(&stage->b_shim, shim);
-    }
     return status == CLI_GO_ON ? cluster_start(&stage->cluster, &plan) : status;
 }
 
 void stage_close(struct stage *stage)
 {
-    if (stage->cluster.watch.count > 0 || stage->cluster.files.run[0] != '\0') {
+    if (stage->cluster.watch.count > 0 || stage->cluster.files.run[0] != '\0')
         cluster_end(&stage->cluster);
-    }
     shim_close(&stage->redis_shim);
     shim_close(&stage->b_shim);
 }
@@ -358,9 +331,8 @@ static bool relay_start(struct stage *stage)
     bool to_redis = needs(stage, NEEDS_REPLICA) || !stage->is_pawl;
     const char *target = to_redis ? stage->redis_at : stage->cluster.gateway_url + strlen("http://");
 
-    if (!needs(stage, NEEDS_RELAY | NEEDS_REPLICA)) {
+    if (!needs(stage, NEEDS_RELAY | NEEDS_REPLICA))
         return true;
-    }
     return cluster_spawn(&stage->cluster, &process, (const char *const[]){"demo-relay", target, NULL}) ==
                CLI_GO_ON &&
            stage_until(stage, relay, "listening", STAGE_EVENT_MS) &&
@@ -378,22 +350,18 @@ bool stage_begin(struct stage *stage, const struct hazard_part *part)
     stage->timeline = (struct timeline){.ttl_ms = stage->ttl_ms};
     stage->picture.count = 0;
     stage->began_ms = cli_now_ms();
-    for (unsigned i = 0; i < WORKER_NODES_MAX; i++) {
+    for (unsigned i = 0; i < WORKER_NODES_MAX; i++)
         run_path(stage, "node-", stage->part_index * WORKER_NODES_MAX + i, stage->node_at[i]);
-    }
     run_path(stage, "replica-", stage->part_index, stage->replica_at);
     snprintf(stage->redis_at, ADDRESS_SIZE, "%.*s", ADDRESS_SIZE - 1,
              stage->is_pawl ? stage->cluster.files.socket : stage->node_at[0]);
-    for (unsigned i = 0; i < ACTORS; i++) {
+    for (unsigned i = 0; i < ACTORS; i++)
         stage->actors[i] = (struct actor){.child = stage->actors[i].child, .name = names[i]};
-    }
-    if (stage->b_shim.page != NULL) {
+    if (stage->b_shim.page != NULL)
         atomic_store(&stage->b_shim.page->clock_ns, HOUR_NS);
-    }
     begun = (stage->is_pawl || nodes_start(stage)) && relay_start(stage);
-    for (unsigned i = 0; begun && i < ACTOR_RELAY; i++) {
+    for (unsigned i = 0; begun && i < ACTOR_RELAY; i++)
         begun = worker_start(stage, &stage->actors[i]);
-    }
     stage->began_ms = cli_now_ms();
     return begun;
 }
@@ -411,11 +379,9 @@ static void end_quietly(struct stage *stage, struct child *child)
 
 void stage_end(struct stage *stage)
 {
-    for (unsigned i = 0; i < ACTORS; i++) {
+    for (unsigned i = 0; i < ACTORS; i++)
         end_quietly(stage, &stage->actors[i].child);
-    }
     end_quietly(stage, &stage->replica);
-    for (unsigned i = 0; i < WORKER_NODES_MAX; i++) {
+    for (unsigned i = 0; i < WORKER_NODES_MAX; i++)
         end_quietly(stage, &stage->nodes[i]);
-    }
 }

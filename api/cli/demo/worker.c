@@ -102,9 +102,8 @@ void worker_say(const char *word, int64_t number, const char *format, ...)
 /* In steps, so that what is left of it after a pause still takes its time. */
 static void pass_ms(unsigned ms)
 {
-    for (; ms > STEP_MS; ms -= STEP_MS) {
+    for (; ms > STEP_MS; ms -= STEP_MS)
         poll(NULL, 0, STEP_MS);
-    }
     poll(NULL, 0, (int)ms);
 }
 
@@ -177,9 +176,8 @@ static int64_t take_expire(struct worker *worker)
 {
     const char *node = worker->nodes[0];
 
-    if (redis_do(node, WRITE_MS, "SETNX %s %s", worker->lease, worker->value) != 1) {
+    if (redis_do(node, WRITE_MS, "SETNX %s %s", worker->lease, worker->value) != 1)
         return 0;
-    }
     worker_say("set", 0, "-");
     pass_ms(worker->ttl_ms / EXPIRE_PART); /* whatever the program does between the two */
     return redis_do(node, WRITE_MS, "PEXPIRE %s %u", worker->lease, worker->ttl_ms) == 1 ? worker->ttl_ms : 0;
@@ -197,9 +195,8 @@ static int64_t take_timestamp(struct worker *worker)
     value_set_end(worker);
     if (redis_do(node, WRITE_MS, "SETNX %s %s", worker->lease, worker->value) != 1 &&
         (redis_do(node, WRITE_MS, "GET %s", worker->lease) >= cli_wall_ms() ||
-         redis_do(node, WRITE_MS, "GETSET %s %s", worker->lease, worker->value) >= cli_wall_ms())) {
+         redis_do(node, WRITE_MS, "GETSET %s %s", worker->lease, worker->value) >= cli_wall_ms()))
         return 0;
-    }
     return worker->ttl_ms;
 }
 
@@ -220,9 +217,8 @@ static int64_t take_redlock(struct worker *worker)
     uint64_t asked_ms = cli_now_ms();
     unsigned got = set_nx_px(worker);
 
-    if (got > worker->node_count / 2 && (int64_t)(cli_now_ms() - asked_ms) < good_for_ms) {
+    if (got > worker->node_count / 2 && (int64_t)(cli_now_ms() - asked_ms) < good_for_ms)
         return good_for_ms;
-    }
     release_by_script(worker);
     return 0;
 }
@@ -319,20 +315,18 @@ static enum try pawl_take(struct worker *worker, unsigned limit_ms)
     case PAWL_NOT_DONE:
     case PAWL_LOST: break;
     }
-    if (problem.status == 0 || problem.status >= 500) {
+    if (problem.status == 0 || problem.status >= 500)
         return TRY_LATER;
-    }
     worker_say("failed", problem.status, "acquire");
     return TRY_FAILED;
 }
 
 static void say_refusal(const char *word, const char *what, const struct pawl_problem *problem)
 {
-    if (problem->status != 0) {
+    if (problem->status != 0)
         worker_say(word, problem->status, "%s", problem->code);
-    } else {
+    else
         worker_say("failed", 0, "%s: %s", what, problem->detail);
-    }
 }
 
 static void gateway_write(const struct worker *worker, const char *text)
@@ -345,14 +339,12 @@ static void gateway_write(const struct worker *worker, const char *text)
     /* 503: certainly not done, and worth asking again. */
     while ((outcome = pawl_put(worker->pawl, worker->lease, worker->grant.fencing_token, text, strlen(text),
                                &write, NULL, &problem)) != PAWL_OK &&
-           problem.status == 503 && cli_now_ms() < until_ms) {
+           problem.status == 503 && cli_now_ms() < until_ms)
         pass_ms(AGAIN_MS);
-    }
-    if (outcome == PAWL_OK) {
+    if (outcome == PAWL_OK)
         worker_say("written", 0, "-");
-    } else {
+    else
         say_refusal("refused", "write", &problem);
-    }
 }
 
 static void gateway_read(const struct worker *worker)
@@ -360,11 +352,10 @@ static void gateway_read(const struct worker *worker)
     struct pawl_resource resource = {.size = sizeof(resource)};
     struct pawl_problem problem = {.size = sizeof(problem)};
 
-    if (pawl_get(worker->pawl, worker->lease, NULL, &resource, &problem) == PAWL_OK) {
+    if (pawl_get(worker->pawl, worker->lease, NULL, &resource, &problem) == PAWL_OK)
         worker_say("reads", 0, "%s", resource.body);
-    } else {
+    else
         say_refusal("refused", "read", &problem);
-    }
     pawl_resource_done(&resource);
 }
 
@@ -382,12 +373,10 @@ static void worker_take(struct worker *worker, unsigned limit_ms)
         enum try end = is_pawl ? pawl_take(worker, (unsigned)(until_ms - now_ms)) : recipe_take(worker);
 
         tries++;
-        if (end == TRY_GRANTED || end == TRY_FAILED) {
+        if (end == TRY_GRANTED || end == TRY_FAILED)
             return;
-        }
-        if (end == TRY_LATER || !is_pawl) {
+        if (end == TRY_LATER || !is_pawl)
             pass_ms(pause_ms);
-        }
     }
     worker_say("vain", tries, "-");
 }
@@ -397,15 +386,14 @@ static void worker_release(struct worker *worker)
     struct pawl_problem problem = {.size = sizeof(problem)};
 
     worker_say("leaving", 0, "-");
-    if (lock_is(worker, "pawl") && pawl_release(worker->pawl, &worker->grant, &problem) != PAWL_OK) {
+    if (lock_is(worker, "pawl") && pawl_release(worker->pawl, &worker->grant, &problem) != PAWL_OK)
         say_refusal("lost", "release", &problem);
-    } else if (lock_is(worker, "pawl")) {
+    else if (lock_is(worker, "pawl"))
         worker_say("released", 0, "-");
-    } else if (worker->lock->release == NULL) {
+    else if (worker->lock->release == NULL)
         release_by_del(worker);
-    } else {
+    else
         worker_say(worker->lock->release(worker) ? "released" : "lost", 0, "-");
-    }
     worker->holds_until_ms = 0;
 }
 
@@ -413,11 +401,10 @@ static void worker_release(struct worker *worker)
 
 static void say_done(bool done, const char *word, const char *text, const char *what, const char *why)
 {
-    if (done) {
+    if (done)
         worker_say(word, 0, "%s", text);
-    } else {
+    else
         worker_say("failed", 0, "%s: %s", what, why);
-    }
 }
 
 static void worker_write(const struct worker *worker, const char *text)
@@ -457,9 +444,8 @@ static void worker_read(const struct worker *worker)
 
 static bool still_holds(const struct worker *worker)
 {
-    if (cli_now_ms() < worker->holds_until_ms) {
+    if (cli_now_ms() < worker->holds_until_ms)
         return true;
-    }
     worker_say("over", 0, "-");
     return false;
 }
@@ -477,17 +463,15 @@ static void worker_do(struct worker *worker, const char *verb, unsigned ms, cons
         if (still_holds(worker)) {
             worker_say("holds", (int64_t)(worker->holds_until_ms - cli_now_ms()), "-");
             pass_ms(ms);
-            if (works) {
+            if (works)
                 worker_write(worker, text);
-            }
         }
     } else if (strcmp(verb, "toil") == 0) {
         pass_ms(ms);
         worker_write(worker, text);
     } else if (strcmp(verb, "write") == 0) {
-        if (still_holds(worker)) {
+        if (still_holds(worker))
             worker_write(worker, text);
-        }
     } else if (strcmp(verb, "extend") == 0) {
         extend_timestamp(worker);
     } else if (strcmp(verb, "read") == 0) {
@@ -505,11 +489,10 @@ static void worker_obey(struct worker *worker, char *line)
     char *rest = NULL, *verb = strtok_r(line, " ", &rest), *ms = strtok_r(NULL, " ", &rest);
 
     rest[strcspn(rest, "\n")] = '\0';
-    if (ms == NULL || *rest == '\0') {
+    if (ms == NULL || *rest == '\0')
         worker_say("failed", 0, "not understood: %s", verb != NULL ? verb : "");
-    } else {
+    else
         worker_do(worker, verb, (unsigned)strtoul(ms, NULL, 10), rest);
-    }
 }
 
 int cli_demo_worker(int argc, char **argv)
@@ -536,17 +519,15 @@ int cli_demo_worker(int argc, char **argv)
     char line[WORKER_LINE_SIZE], *list, *rest = NULL;
     int status = flags_read(&usage, argc, argv, arguments, NULL);
 
-    if (status != CLI_GO_ON) {
+    if (status != CLI_GO_ON)
         return status;
-    }
     signal(SIGPIPE, SIG_IGN); /* redis.h */
     worker.name = arguments[0];
     worker.lease = arguments[2];
     worker.ttl_ms = (unsigned)ttl_ms;
     worker.lock = locks;
-    for (size_t i = 0; i < sizeof(locks) / sizeof(locks[0]); i++) {
+    for (size_t i = 0; i < sizeof(locks) / sizeof(locks[0]); i++)
         worker.lock = strcmp(locks[i].name, arguments[1]) == 0 ? &locks[i] : worker.lock;
-    }
     worker.pawl = pawl_open(&(struct pawl_options){.size = sizeof(struct pawl_options),
                                                    .lease_url = worker.lease_url,
                                                    .gateway_url = worker.gateway_url,
@@ -556,12 +537,10 @@ int cli_demo_worker(int argc, char **argv)
     worker.grant.size = sizeof(worker.grant);
     list = strdup(nodes);
     for (char *at = strtok_r(list, ",", &rest); at != NULL && worker.node_count < WORKER_NODES_MAX;
-         at = strtok_r(NULL, ",", &rest)) {
+         at = strtok_r(NULL, ",", &rest))
         worker.nodes[worker.node_count++] = at;
-    }
-    while (fgets(line, sizeof(line), stdin) != NULL) {
+    while (fgets(line, sizeof(line), stdin) != NULL)
         worker_obey(&worker, line);
-    }
     free(list);
     pawl_close(worker.pawl);
     return CLI_OK;

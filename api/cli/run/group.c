@@ -40,9 +40,8 @@ static bool file_read(int folder, const char *name, char *text, size_t size)
     int fd = openat(folder, name, O_RDONLY | O_CLOEXEC);
     ssize_t len = fd >= 0 ? read(fd, text, size - 1) : -1;
 
-    if (fd >= 0) {
+    if (fd >= 0)
         close(fd);
-    }
     text[len > 0 ? len : 0] = '\0';
     return len > 0;
 }
@@ -53,11 +52,9 @@ static const char *cgroup_root(void)
     static const char *const usual[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified", NULL};
     struct statfs about;
 
-    for (const char *const *at = usual; *at != NULL; at++) {
-        if (statfs(*at, &about) == 0 && about.f_type == CGROUP2_SUPER_MAGIC) {
+    for (const char *const *at = usual; *at != NULL; at++)
+        if (statfs(*at, &about) == 0 && about.f_type == CGROUP2_SUPER_MAGIC)
             return *at;
-        }
-    }
     return NULL;
 }
 
@@ -68,16 +65,14 @@ static bool cgroup_own(char *path, size_t size)
     const char *root = cgroup_root(), *at = text;
     int len;
 
-    if (root == NULL || !file_read(AT_FDCWD, "/proc/self/cgroup", text, sizeof(text))) {
+    if (root == NULL || !file_read(AT_FDCWD, "/proc/self/cgroup", text, sizeof(text)))
         return false;
-    }
     while (at != NULL && strncmp(at, "0::/", 4) != 0) {
         at = strchr(at, '\n');
         at = at != NULL ? at + 1 : NULL;
     }
-    if (at == NULL || strncmp(at, "0::/..", 6) == 0) {
+    if (at == NULL || strncmp(at, "0::/..", 6) == 0)
         return false;
-    }
     at += 3;
     len = at[1] == '\n' ? 0 : (int)strcspn(at, "\n");
     return snprintf(path, size, "%s%.*s/pawl-run-%d", root, len, at, getpid()) < (int)size - SUFFIX_SIZE;
@@ -128,18 +123,16 @@ static void cgroup_drop(struct run_group *group)
         close(group->cgroup_fd);
         rmdir(group->path);
     }
-    if (group->kill_fd >= 0) {
+    if (group->kill_fd >= 0)
         close(group->kill_fd);
-    }
     group->cgroup_fd = group->kill_fd = -1;
 }
 
 void run_group_close(struct run_group *group)
 {
     cgroup_drop(group);
-    if (group->pidfd >= 0) {
+    if (group->pidfd >= 0)
         close(group->pidfd);
-    }
     group->pidfd = -1;
 }
 
@@ -190,26 +183,22 @@ static bool number_is_ours(const struct run_group *group)
 
 void run_group_signal(const struct run_group *group, int number)
 {
-    if (group->pid <= 1) {
+    if (group->pid <= 1)
         return;
-    }
     /* By the descriptor, where the kernel can: it never means another group that has got the same number. */
     if ((group->pidfd < 0 || leader_signal(group, number, SIGNAL_PROCESS_GROUP) == EINVAL) &&
-        number_is_ours(group)) {
+        number_is_ours(group))
         kill(-group->pid, number);
-    }
     /* A leader may leave its group for another one of its session, with setpgid(2). */
-    if (group->pidfd >= 0 && getpgid(group->pid) != group->pid) {
+    if (group->pidfd >= 0 && getpgid(group->pid) != group->pid)
         leader_signal(group, number, 0);
-    }
 }
 
 void run_group_kill(const struct run_group *group)
 {
     run_group_signal(group, SIGKILL);
-    if (group->kill_fd >= 0) {
+    if (group->kill_fd >= 0)
         (void)!write(group->kill_fd, "1", 1); /* it is gone when that fails */
-    }
 }
 
 static bool is_gone(const struct run_group *group)
@@ -225,9 +214,8 @@ bool run_group_wait_gone(const struct run_group *group, int64_t most_ms)
     int64_t until_ms = pawl_now_ms() + most_ms;
 
     while (!is_gone(group)) {
-        if (pawl_now_ms() >= until_ms) {
+        if (pawl_now_ms() >= until_ms)
             return false;
-        }
         poll(NULL, 0, LOOK_AGAIN_MS);
     }
     return true;
@@ -251,12 +239,10 @@ bool run_orphans_reap(const struct run *run, siginfo_t *end)
 {
     for (;;) {
         *end = (siginfo_t){0};
-        if (waitid(P_ALL, 0, end, WEXITED | WNOHANG | WNOWAIT) != 0 || end->si_pid == 0) {
+        if (waitid(P_ALL, 0, end, WEXITED | WNOHANG | WNOWAIT) != 0 || end->si_pid == 0)
             return false;
-        }
-        if (end->si_pid == run->group.pid) {
+        if (end->si_pid == run->group.pid)
             return true;
-        }
         waitid(P_PID, (id_t)end->si_pid, end, WEXITED | WNOHANG);
     }
 }
@@ -272,16 +258,14 @@ static bool kill_children_of(const struct run *run, const char *thread)
     snprintf(path, sizeof(path), "/proc/self/task/%.20s/children", thread);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     len = fd >= 0 ? read(fd, list, sizeof(list) - 1) : -1;
-    if (fd >= 0) {
+    if (fd >= 0)
         close(fd);
-    }
     list[len > 0 ? len : 0] = '\0';
     while (isdigit((unsigned char)*at)) {
         pid_t pid = (pid_t)strtol(at, &at, 10);
 
-        if (*at != ' ') {
+        if (*at != ' ')
             return true; /* cut: perhaps only the beginning of a number */
-        }
         if (pid != run->watchdog_pid) {
             kill(pid, SIGKILL);
             found = true;
@@ -297,14 +281,11 @@ static bool kill_children(const struct run *run)
     const struct dirent *thread;
     bool found = false;
 
-    while (threads != NULL && (thread = readdir(threads)) != NULL) {
-        if (thread->d_name[0] != '.') {
+    while (threads != NULL && (thread = readdir(threads)) != NULL)
+        if (thread->d_name[0] != '.')
             found |= kill_children_of(run, thread->d_name);
-        }
-    }
-    if (threads != NULL) {
+    if (threads != NULL)
         closedir(threads);
-    }
     return found;
 }
 
@@ -312,13 +293,11 @@ bool run_orphans_end(const struct run *run)
 {
     int64_t until_ms = pawl_now_ms() + GONE_MOST_MS;
 
-    if (!run->adopts) {
+    if (!run->adopts)
         return run_group_wait_gone(&run->group, GONE_MOST_MS);
-    }
     while (kill_children(run)) {
-        if (pawl_now_ms() >= until_ms) {
+        if (pawl_now_ms() >= until_ms)
             return false;
-        }
         while (waitpid(-1, NULL, WNOHANG) > 0) {
         }
         poll(NULL, 0, LOOK_AGAIN_MS);

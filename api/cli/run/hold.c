@@ -47,9 +47,8 @@ static int part_of(const char *text, size_t most)
 {
     size_t len = strlen(text) < most ? strlen(text) : most;
 
-    while (len > 0 && ((unsigned char)text[len] & 0xC0) == 0x80) {
+    while (len > 0 && ((unsigned char)text[len] & 0xC0) == 0x80)
         len--;
-    }
     return (int)len;
 }
 
@@ -106,11 +105,10 @@ static void *show_run(void *user)
     char line[LINE_SIZE];
 
     for (int pause_ms = FIRST_MS; poll(&stop, 1, pause_ms) == 0; pause_ms = AGAIN_MS) {
-        if (pawl_look(show->pawl, show->name, &view, NULL) == PAWL_OK) {
+        if (pawl_look(show->pawl, show->name, &view, NULL) == PAWL_OK)
             line_make(show, &view, line);
-        } else {
+        else
             snprintf(line, sizeof(line), "waiting for the lease service: it cannot be reached");
-        }
         line_draw(show, line);
     }
     return NULL;
@@ -131,9 +129,8 @@ static bool show_start(struct run_show *show)
 static void show_done(struct run_show *show)
 {
     pawl_close(show->pawl);
-    if (show->stop_fd >= 0) {
+    if (show->stop_fd >= 0)
         close(show->stop_fd);
-    }
     pthread_mutex_destroy(&show->lock);
     free(show);
 }
@@ -144,9 +141,8 @@ struct run_show *run_show_begin(const char *name, const char *lease_url)
         .size = sizeof(options), .lease_url = lease_url, .timeout_ms = LOOK_MS, .attempts = 1};
     struct run_show *show;
 
-    if (isatty(STDERR_FILENO) == 0 || tcgetpgrp(STDERR_FILENO) != getpgrp()) {
+    if (isatty(STDERR_FILENO) == 0 || tcgetpgrp(STDERR_FILENO) != getpgrp())
         return NULL;
-    }
     show = cli_alloc(sizeof(*show));
     *show = (struct run_show){.name = name, .pawl = pawl_open(&options, NULL)};
     pthread_mutex_init(&show->lock, NULL);
@@ -162,9 +158,8 @@ void run_show_end(struct run_show *show)
 {
     const uint64_t one = 1;
 
-    if (show == NULL) {
+    if (show == NULL)
         return;
-    }
     (void)!write(show->stop_fd, &one, sizeof(one));
     pthread_mutex_lock(&show->lock);
     show->over = true;
@@ -196,9 +191,8 @@ int64_t run_hold_grace_ms(const struct run *run, int64_t ttl_ms)
 {
     int64_t usual_ms = ttl_ms / 4 < GRACE_MOST_MS ? ttl_ms / 4 : GRACE_MOST_MS;
 
-    if (run->on_lost != RUN_ON_LOST_TERM) {
+    if (run->on_lost != RUN_ON_LOST_TERM)
         return 0;
-    }
     return run->kill_after_ms > 0 ? (int64_t)run->kill_after_ms : usual_ms;
 }
 
@@ -215,12 +209,10 @@ void run_hold_times(const struct run *run, const struct pawl_grant *grant, int64
                     int64_t *kill_ms)
 {
     *signal_ms = *kill_ms = RUN_NEVER_MS;
-    if (run->on_lost != RUN_ON_LOST_WARN) {
+    if (run->on_lost != RUN_ON_LOST_WARN)
         *kill_ms = grant->deadline_ms - run_hold_margin_ms(grant->ttl_ms);
-    }
-    if (run->on_lost == RUN_ON_LOST_TERM) {
+    if (run->on_lost == RUN_ON_LOST_TERM)
         *signal_ms = *kill_ms - run_hold_grace_ms(run, grant->ttl_ms);
-    }
 }
 
 /* -- on the guard's thread */
@@ -306,13 +298,11 @@ int run_hold_open(struct run *run)
         atomic_compare_exchange_strong(&run->deadline_ms, &unknown, run->grant.deadline_ms);
         return CLI_GO_ON;
     }
-    if (outcome == PAWL_HELD) {
+    if (outcome == PAWL_HELD)
         return hold_refused(run, &problem);
-    }
     number = run_signals_next(run);
-    if (number != 0) {
+    if (number != 0)
         return RUN_SIGNALLED + number;
-    }
     advice = cli_advice(bytes_of(problem.detail), buf, sizeof(buf));
     return cli_fail(RUN_FAILED, "%s could not be acquired, and the command was not started: %.*s", run->name,
                     (int)advice.len, advice.at);
@@ -343,9 +333,8 @@ static bool release_wait(struct release *release, pthread_t thread)
 {
     struct pollfd done = {.fd = release->done_fd, .events = POLLIN};
 
-    if (poll(&done, 1, RELEASE_MOST_MS) <= 0) {
+    if (poll(&done, 1, RELEASE_MOST_MS) <= 0)
         return false;
-    }
     pthread_join(thread, NULL);
     return true;
 }

@@ -37,11 +37,10 @@ static bool fits_now(void)
 
 static void line_say(const struct run_line *line)
 {
-    if (line->kind == RUN_LINE_WRONG) {
+    if (line->kind == RUN_LINE_WRONG)
         cli_fail(0, "%s", line->text);
-    } else {
+    else
         cli_hint("%s", line->text);
-    }
 }
 
 void run_tell(struct run_deferred *deferred, enum run_line_kind kind, const char *format, ...)
@@ -52,18 +51,16 @@ void run_tell(struct run_deferred *deferred, enum run_line_kind kind, const char
     va_start(args, format);
     vsnprintf(line.text, sizeof(line.text), format, args);
     va_end(args);
-    if (deferred->count == 0 && fits_now()) {
+    if (deferred->count == 0 && fits_now())
         line_say(&line);
-    } else if (deferred->count < RUN_DEFERRED_MAX) {
+    else if (deferred->count < RUN_DEFERRED_MAX)
         deferred->lines[deferred->count++] = line;
-    }
 }
 
 void run_tell_rest(struct run_deferred *deferred)
 {
-    for (unsigned i = 0; i < deferred->count; i++) {
+    for (unsigned i = 0; i < deferred->count; i++)
         line_say(&deferred->lines[i]);
-    }
     deferred->count = 0;
 }
 
@@ -73,13 +70,11 @@ void run_trace_request(const struct http_client_request *request)
     size_t len = 0;
     FILE *out = open_memstream(&text, &len);
 
-    if (out == NULL) {
+    if (out == NULL)
         return;
-    }
     trace_curl(out, request, NULL);
-    if (fclose(out) == 0 && len <= PIPE_BUF && fits_now()) {
+    if (fclose(out) == 0 && len <= PIPE_BUF && fits_now())
         (void)!write(STDERR_FILENO, text, len); /* in one piece, whichever thread it is */
-    }
     free(text);
 }
 
@@ -99,9 +94,8 @@ struct watch_over {
 
 static void loss_tell(struct run *run, const char *why, const char *then)
 {
-    if (run->ended_in_time) {
+    if (run->ended_in_time)
         return; /* we stood still, and hear only now of both */
-    }
     if (!run->lost) {
         run_tell(&run->deferred, RUN_LINE_WRONG, "the hold of %s is lost: %s", run->name, why);
         run_tell(&run->deferred, RUN_LINE_HINT, "%s", then);
@@ -131,12 +125,10 @@ static void loss_act(struct run *run, int64_t now_ms)
 
     word.kill_ms = now_ms + run_hold_grace_ms(run, run->grant.ttl_ms);
     /* It may be reported only because the deadline has passed. */
-    if (word.kill_ms > deadline_ms) {
+    if (word.kill_ms > deadline_ms)
         word.kill_ms = deadline_ms;
-    }
-    if (!run->killed) {
+    if (!run->killed)
         run->kill_ms = word.kill_ms;
-    }
     run_word_say(run->watchdog_fd, &word);
 }
 
@@ -145,13 +137,11 @@ static void loss_heard(struct run *run, struct watch_over *over)
 {
     uint64_t told;
 
-    if (read(run->loss_fd, &told, sizeof(told)) != (ssize_t)sizeof(told)) {
+    if (read(run->loss_fd, &told, sizeof(told)) != (ssize_t)sizeof(told))
         return; /* what the guard's thread has written before it is ours only behind this */
-    }
     over->ready[WATCHED_LOSS].fd = over->ready[WATCHED_DEADLINE].fd = -1;
-    if (run->on_lost != RUN_ON_LOST_WARN) {
+    if (run->on_lost != RUN_ON_LOST_WARN)
         loss_act(run, pawl_now_ms());
-    }
     loss_tell(run, run->loss.detail, loss_then(run, run->on_lost));
 }
 
@@ -159,9 +149,8 @@ static void loss_heard(struct run *run, struct watch_over *over)
 static void deadline_passed(struct run *run, struct watch_over *over, int64_t now_ms)
 {
     over->ready[WATCHED_DEADLINE].fd = -1;
-    if (run->on_lost != RUN_ON_LOST_WARN && !run->killed && now_ms >= atomic_load(&run->deadline_ms)) {
+    if (run->on_lost != RUN_ON_LOST_WARN && !run->killed && now_ms >= atomic_load(&run->deadline_ms))
         run->kill_ms = 0;
-    }
 }
 
 static int64_t last_ms(const struct run *run)
@@ -188,9 +177,8 @@ static void kill_now(struct run *run)
 
 static void kill_when_due(struct run *run, int64_t now_ms)
 {
-    if (run->kill_ms == RUN_NEVER_MS || now_ms < run->kill_ms) {
+    if (run->kill_ms == RUN_NEVER_MS || now_ms < run->kill_ms)
         return;
-    }
     if (run->killed) {
         run_tell(&run->deferred, RUN_LINE_WRONG,
                  "the command could not be killed within a second and still runs, unprotected: it is another "
@@ -203,13 +191,12 @@ static void kill_when_due(struct run *run, int64_t now_ms)
 
 static void dog_heard(struct run *run, enum run_word_kind kind)
 {
-    if (kind == RUN_WORD_ENDED) {
+    if (kind == RUN_WORD_ENDED)
         run->ended_in_time = true;
-    } else if (kind == RUN_WORD_SIGNALLED) {
+    else if (kind == RUN_WORD_SIGNALLED)
         loss_tell(run, "it could not be renewed in time.", loss_then(run, run->on_lost));
-    } else if (kind == RUN_WORD_KILLED) {
+    else if (kind == RUN_WORD_KILLED)
         loss_tell(run, "it could not be renewed in time.", loss_then(run, RUN_ON_LOST_KILL));
-    }
 }
 
 static void dog_hear(struct run *run, struct watch_over *over)
@@ -217,9 +204,8 @@ static void dog_hear(struct run *run, struct watch_over *over)
     struct run_word word;
     enum run_heard heard;
 
-    while ((heard = run_word_hear(run->watchdog_fd, &word)) == RUN_HEARD_WORD) {
+    while ((heard = run_word_hear(run->watchdog_fd, &word)) == RUN_HEARD_WORD)
         dog_heard(run, word.kind);
-    }
     if (heard == RUN_HEARD_END && !over->dog_gone) {
         over->dog_gone = true;
         over->ready[WATCHED_DOG].fd = -1;
@@ -233,9 +219,8 @@ static void dog_hear(struct run *run, struct watch_over *over)
 
 static void front_again(struct run *run)
 {
-    if ((run->terminal.at_once || run->terminal.given) && run_terminal_is_front(&run->terminal)) {
+    if ((run->terminal.at_once || run->terminal.given) && run_terminal_is_front(&run->terminal))
         run_terminal_give(&run->terminal, run->group.pid);
-    }
     run_group_signal(&run->group, SIGCONT);
 }
 
@@ -268,9 +253,8 @@ static void command_stopped(struct run *run, int number)
         run_group_signal(&run->group, SIGCONT);
         return;
     }
-    if (!run->terminal.is_ours && !run->stop_passed_on) {
+    if (!run->terminal.is_ours && !run->stop_passed_on)
         return; /* somebody else stopped it, and continues it; the lease is renewed */
-    }
     run->stop_passed_on = false;
     run_terminal_take(&run->terminal);
     print_duration(left, pawl_guard_remaining_ms(run->guard));
@@ -285,9 +269,8 @@ static void command_stopped(struct run *run, int number)
 static bool command_ended(struct run *run, siginfo_t *end)
 {
     *end = (siginfo_t){0};
-    if (waitid(P_PID, (id_t)run->group.pid, end, WSTOPPED | WNOHANG) == 0 && end->si_pid != 0) {
+    if (waitid(P_PID, (id_t)run->group.pid, end, WSTOPPED | WNOHANG) == 0 && end->si_pid != 0)
         command_stopped(run, end->si_status);
-    }
     return run_orphans_reap(run, end);
 }
 
@@ -295,12 +278,10 @@ static int end_status(const struct run *run, const struct watch_over *over, cons
 {
     int own = end->si_code == CLD_EXITED ? end->si_status : RUN_SIGNALLED + end->si_status;
 
-    if (run->lost && run->on_lost == RUN_ON_LOST_WARN) {
+    if (run->lost && run->on_lost == RUN_ON_LOST_WARN)
         return own != 0 ? own : RUN_LOST;
-    }
-    if (own == 0 && over->left_behind) {
+    if (own == 0 && over->left_behind)
         own = RUN_FAILED;
-    }
     return run->lost ? RUN_LOST : over->dog_gone ? RUN_FAILED : own;
 }
 
@@ -310,9 +291,8 @@ static int command_over(struct run *run, struct watch_over *over, const siginfo_
     siginfo_t gone;
 
     dog_hear(run, over);
-    if (!run->ended_in_time && hold_over) {
+    if (!run->ended_in_time && hold_over)
         loss_tell(run, "it was over before the command was.", "The command has ended.");
-    }
     run_group_kill(&run->group);
     run_word_say(run->watchdog_fd, &(struct run_word){.kind = RUN_WORD_DONE});
     waitid(P_PID, (id_t)run->group.pid, &gone, WEXITED);
@@ -323,9 +303,8 @@ static int command_over(struct run *run, struct watch_over *over, const siginfo_
             "what the command left behind could not be killed within a second, and runs on, unprotected");
     }
     run_terminal_take(&run->terminal);
-    if (end->si_code != CLD_EXITED) {
+    if (end->si_code != CLD_EXITED)
         run_terminal_restore(&run->terminal);
-    }
     return end_status(run, over, end);
 }
 
@@ -357,12 +336,10 @@ int run_loop(struct run *run)
         /* The time first, then what the watchdog has seen until then: we may stand still anywhere. */
         now_ms = pawl_now_ms();
         dog_hear(run, &over);
-        if (over.ready[WATCHED_LOSS].fd >= 0 && over.ready[WATCHED_LOSS].revents != 0) {
+        if (over.ready[WATCHED_LOSS].fd >= 0 && over.ready[WATCHED_LOSS].revents != 0)
             loss_heard(run, &over);
-        }
-        if (over.ready[WATCHED_DEADLINE].fd >= 0 && over.ready[WATCHED_DEADLINE].revents != 0) {
+        if (over.ready[WATCHED_DEADLINE].fd >= 0 && over.ready[WATCHED_DEADLINE].revents != 0)
             deadline_passed(run, &over, now_ms);
-        }
         watchdog_replace(run, now_ms);
         kill_when_due(run, now_ms);
         signals_pass_on(run);

@@ -71,15 +71,12 @@ static int run_check(struct run *run, const struct words *words)
 {
     uint64_t ttl_ms = run->ask.ttl_ms > 0 ? run->ask.ttl_ms : TTL_USUAL_MS;
 
-    if (words->at_once && run->ask.wait_ms > 0) {
+    if (words->at_once && run->ask.wait_ms > 0)
         return cli_fail(RUN_FAILED, "--no-wait and --wait exclude each other");
-    }
-    if (!signal_read(words->signal, &run->signal_number)) {
+    if (!signal_read(words->signal, &run->signal_number))
         return cli_fail(RUN_FAILED, "--signal takes a name like TERM, INT, HUP or USR1, or a number");
-    }
-    if (!on_lost_read(words->on_lost, &run->on_lost)) {
+    if (!on_lost_read(words->on_lost, &run->on_lost))
         return cli_fail(RUN_FAILED, "--on-lost takes term, kill or warn");
-    }
     if (run->kill_after_ms > ttl_ms / 2) {
         return cli_fail(RUN_FAILED, "--kill-after can be half the ttl at most: the command is signalled so "
                                     "long before the hold ends, and every hitch would reach it");
@@ -99,9 +96,8 @@ static int run_split(const struct option *flags, int argc, char **argv)
 
     while ((found = options_word(&line)) != WORD_END) {
         arguments += found == WORD_ARGUMENT;
-        if (arguments == 2) {
+        if (arguments == 2)
             return line.at - 1;
-        }
     }
     return argc;
 }
@@ -150,12 +146,10 @@ static int run_read(struct run *run, struct words *words, int argc, char **argv)
     int split = completes ? argc : run_split(flags, argc, argv);
     int status = flags_read(&usage, split, argv, arguments, NULL);
 
-    if (status != CLI_GO_ON) {
+    if (status != CLI_GO_ON)
         return status == CLI_OK ? CLI_OK : RUN_FAILED;
-    }
-    if (split >= argc) {
+    if (split >= argc)
         return cli_fail(RUN_FAILED, "missing argument: CMD; see pawl run --help");
-    }
     run->name = arguments[0];
     run->argv = argv + split;
     return run_check(run, words);
@@ -180,9 +174,8 @@ static char **environment_new(const struct run *run, size_t *kept)
         "PAWL_LEASE=", "PAWL_TOKEN=", "PAWL_FENCING_TOKEN=", "PAWL_LEASE_ID=", NULL};
     char token[TOKEN_SIZE], **list = environment_without(ours, 3);
 
-    for (*kept = 0; list[*kept] != NULL;) {
+    for (*kept = 0; list[*kept] != NULL;)
         ++*kept;
-    }
     snprintf(token, sizeof(token), "%lld", (long long)run->grant.token);
     list[*kept] = variable_new("PAWL_LEASE", run->name);
     list[*kept + 1] = variable_new("PAWL_TOKEN", token);
@@ -192,9 +185,8 @@ static char **environment_new(const struct run *run, size_t *kept)
 
 static void environment_free(char **list, size_t kept)
 {
-    for (size_t i = kept; list[i] != NULL; i++) {
+    for (size_t i = kept; list[i] != NULL; i++)
         free(list[i]);
-    }
     free(list);
 }
 
@@ -231,12 +223,10 @@ _Noreturn static void child_main(const struct run *run, char **environment, pid_
 
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent || !run_word_say(run->watchdog_fd, &word)) {
+    if (getppid() != parent || !run_word_say(run->watchdog_fd, &word))
         _exit(RUN_FAILED);
-    }
-    if (is_too_late(run)) {
+    if (is_too_late(run))
         _exit(RUN_LOST);
-    }
     run_terminal_give_self(&run->terminal);
     run_signals_restore(run);
     execvpe(run->argv[0], run->argv, environment);
@@ -288,22 +278,19 @@ static int command_start(struct run *run)
     char **environment;
     size_t kept;
 
-    if (!times_say(run)) {
+    if (!times_say(run))
         return cli_fail(RUN_FAILED, "the watchdog has gone; the command was not started");
-    }
     run_signals_more(run);
     run_terminal_open(&run->terminal);
     run->terminal.given = run->terminal.at_once && run_terminal_is_front(&run->terminal);
     environment = environment_new(run, &kept);
     pid = run_group_fork(&run->group);
-    if (pid == 0) {
+    if (pid == 0)
         child_main(run, environment, parent);
-    }
     environment_free(environment, kept);
     catch_say(run);
-    if (pid < 0) {
+    if (pid < 0)
         return cli_fail(RUN_FAILED, "no process could be started: %s", strerror(errno));
-    }
     setpgid(pid, pid); /* both sides do it; the second call may fail, which means nothing */
     run_group_know(&run->group, pid, pidfd_open(pid, 0)); /* nobody can have waited for it yet */
     return CLI_GO_ON;
@@ -320,9 +307,8 @@ static void fill_standard(void)
     do {
         fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     } while (fd >= 0 && fd <= STDERR_FILENO);
-    if (fd >= 0) {
+    if (fd >= 0)
         close(fd);
-    }
 }
 
 static int run_prepare(struct run *run)
@@ -332,9 +318,8 @@ static int run_prepare(struct run *run)
     run_group_open(&run->group);
     run->watchdog_fd = run_watchdog_start(&run->group, run->signal_number, &run->watchdog_pid);
     run->loss_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (run->watchdog_fd < 0 || run->loss_fd < 0) {
+    if (run->watchdog_fd < 0 || run->loss_fd < 0)
         return cli_fail(RUN_FAILED, "the watchdog could not be started; the command was not either");
-    }
     return CLI_GO_ON;
 }
 
@@ -344,9 +329,8 @@ int cli_run(int argc, char **argv)
     struct run run = {.kill_ms = RUN_NEVER_MS, .watchdog_fd = -1, .loss_fd = -1};
     int status = run_read(&run, &words, argc, argv);
 
-    if (status != CLI_GO_ON) {
+    if (status != CLI_GO_ON)
         return status;
-    }
     fill_standard();
     status = run_prepare(&run);
     status = status == CLI_GO_ON ? run_hold_open(&run) : status;

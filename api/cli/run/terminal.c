@@ -23,18 +23,15 @@ static bool is_ignored(int number)
 /* Blocked, one that is ignored would be kept for the signalfd. */
 static void set_add(sigset_t *set, const int *numbers, size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (!is_ignored(numbers[i])) {
+    for (size_t i = 0; i < count; i++)
+        if (!is_ignored(numbers[i]))
             sigaddset(set, numbers[i]);
-        }
-    }
 }
 
 static void keep_ignored(struct run *run, int number)
 {
-    if (is_ignored(number)) {
+    if (is_ignored(number))
         sigaddset(&run->ignored_before, number);
-    }
 }
 
 void run_signals_open(struct run *run)
@@ -49,9 +46,8 @@ void run_signals_open(struct run *run)
     signal(SIGPIPE, SIG_IGN);
     signal(SIGCHLD, SIG_DFL); /* ignored, the kernel would throw the command's status away */
     run->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (run->signal_fd < 0 || sigprocmask(SIG_BLOCK, &set, &run->mask_before) != 0) {
+    if (run->signal_fd < 0 || sigprocmask(SIG_BLOCK, &set, &run->mask_before) != 0)
         abort();
-    }
 }
 
 void run_signals_more(struct run *run)
@@ -61,9 +57,8 @@ void run_signals_more(struct run *run)
     sigemptyset(&set);
     set_add(&set, ending, sizeof(ending) / sizeof(ending[0]));
     set_add(&set, further, sizeof(further) / sizeof(further[0]));
-    if (sigprocmask(SIG_BLOCK, &set, NULL) != 0 || signalfd(run->signal_fd, &set, 0) < 0) {
+    if (sigprocmask(SIG_BLOCK, &set, NULL) != 0 || signalfd(run->signal_fd, &set, 0) < 0)
         abort();
-    }
 }
 
 int run_signals_next(const struct run *run)
@@ -123,9 +118,8 @@ void run_terminal_give(struct run_terminal *terminal, pid_t group)
 
 void run_terminal_give_self(const struct run_terminal *terminal)
 {
-    if (terminal->given) {
+    if (terminal->given)
         tcsetpgrp(STDIN_FILENO, getpid());
-    }
 }
 
 void run_terminal_take(struct run_terminal *terminal)
@@ -138,7 +132,6 @@ void run_terminal_take(struct run_terminal *terminal)
 
 void run_terminal_restore(const struct run_terminal *terminal)
 {
-    if (run_terminal_is_front(terminal)) {
+    if (run_terminal_is_front(terminal))
         tcsetattr(STDIN_FILENO, TCSADRAIN, &terminal->modes);
-    }
 }

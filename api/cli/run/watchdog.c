@@ -77,12 +77,10 @@ enum run_heard run_word_hear(int fd, struct run_word *word)
     } while (got < 0 && errno == EINTR);
     word->pidfd = -1;
     with = got > 0 ? CMSG_FIRSTHDR(&message) : NULL;
-    if (with != NULL && with->cmsg_type == SCM_RIGHTS) {
+    if (with != NULL && with->cmsg_type == SCM_RIGHTS)
         memcpy(&word->pidfd, CMSG_DATA(with), sizeof(int));
-    }
-    if (got == (ssize_t)sizeof(*word)) {
+    if (got == (ssize_t)sizeof(*word))
         return RUN_HEARD_WORD;
-    }
     return got < 0 && errno == EAGAIN ? RUN_HEARD_NOTHING : RUN_HEARD_END;
 }
 
@@ -159,14 +157,12 @@ static void watchdog_hear(struct watchdog *dog)
     enum run_heard heard;
 
     while ((heard = run_word_hear(dog->fd, &word)) == RUN_HEARD_WORD) {
-        if (word.kind == RUN_WORD_DONE) {
+        if (word.kind == RUN_WORD_DONE)
             watchdog_over(dog, heard);
-        }
         watchdog_take(dog, &word);
     }
-    if (heard == RUN_HEARD_END) {
+    if (heard == RUN_HEARD_END)
         watchdog_over(dog, heard);
-    }
 }
 
 /* -- its process */
@@ -179,9 +175,8 @@ static void watchdog_set_timer(const struct watchdog *dog, int64_t now_ms)
                                                        : dog->kill_ms;
     struct itimerspec at = {0};
 
-    if (dog->state != WATCHDOG_IDLE && at_ms != RUN_NEVER_MS) {
+    if (dog->state != WATCHDOG_IDLE && at_ms != RUN_NEVER_MS)
         at.it_value = (struct timespec){.tv_sec = at_ms / 1000, .tv_nsec = at_ms % 1000 * 1000000 + 1};
-    }
     timerfd_settime(dog->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
@@ -194,9 +189,8 @@ static void watchdog_run(struct watchdog *dog)
 
         watchdog_set_timer(dog, pawl_now_ms());
         poll(ready, FD_MAX, -1);
-        if (ready[2].revents != 0) {
+        if (ready[2].revents != 0)
             dog->ended_ms = pawl_now_ms();
-        }
         /* Words first: they cost nothing, and a later deadline that came in time is valid. */
         watchdog_hear(dog);
         watchdog_look(dog, pawl_now_ms());
@@ -210,23 +204,18 @@ static void keep_only(struct watchdog *dog, int fd)
     int null, next = 3;
 
     null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    for (int standard = 0; null >= 0 && standard < 3; standard++) {
+    for (int standard = 0; null >= 0 && standard < 3; standard++)
         dup2(null, standard);
-    }
     for (size_t at = 0; at < sizeof(kept) / sizeof(kept[0]); at++) {
         int least = -1;
 
-        for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
-            if (kept[i] >= next && (least < 0 || kept[i] < least)) {
+        for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+            if (kept[i] >= next && (least < 0 || kept[i] < least))
                 least = kept[i];
-            }
-        }
-        if (least < 0) {
+        if (least < 0)
             break;
-        }
-        if (least > next) {
+        if (least > next)
             close_range((unsigned)next, (unsigned)least - 1, 0);
-        }
         next = least + 1;
     }
     close_range((unsigned)next, ~0U, 0);
@@ -258,9 +247,8 @@ static void watchdog_main(const struct run_group *group, int fd, int signal_numb
     become_important();
     (void)!chdir("/");
     dog.timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (dog.timer_fd >= 0) {
+    if (dog.timer_fd >= 0)
         watchdog_run(&dog);
-    }
     _exit(1);
 }
 
@@ -268,9 +256,8 @@ int run_watchdog_start(const struct run_group *group, int signal_number, pid_t *
 {
     int pair[2];
 
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
         return -1;
-    }
     *pid = fork();
     if (*pid == 0) {
         close(pair[0]);

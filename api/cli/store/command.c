@@ -181,10 +181,9 @@ enum { MODES = sizeof(modes) / sizeof(modes[0]) };
 static int history_check(struct asking *h)
 {
     h->ask.reads = h->word[0] == '\0';
-    for (unsigned i = 0; i < MODES; i++) {
+    for (unsigned i = 0; i < MODES; i++)
         if (h->word[0] == '\0' || strcmp(h->word, modes[i].mode) == 0)
             return CLI_GO_ON;
-    }
     return cli_fail(CLI_USAGE, "\"%s\" is none of all, ends and off", h->word);
 }
 
@@ -346,9 +345,8 @@ static int init_run(int argc, char **argv)
     flags[STORE_INBOX_FLAGS] = (struct option)FLAG_ON("allow-unsafe-redis",
                                                       "though Redis can lose what it acknowledged", &unsafe);
     status = flags_read(&usage, argc, argv, NULL, NULL);
-    if (status != CLI_GO_ON) {
+    if (status != CLI_GO_ON)
         return status;
-    }
     if (state_path(inbox.state_dir, path) == NULL && state_file_open(&file, path, why) == STATE_IN_USE) {
         status = cli_fail(CLI_CONFIG, "%s", why);
         cli_hint("Stop it first: a store is made before its lease service runs.");

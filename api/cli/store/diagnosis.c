@@ -92,10 +92,9 @@ static bool state_is(const struct member_fact *member, const char *state)
 /* Lease services that take part in this epoch, alive or not. */
 static void leases_add(const struct store_facts *facts, char names[FINDING_TEXT_SIZE])
 {
-    for (EACH_MEMBER(member, facts)) {
+    for (EACH_MEMBER(member, facts))
         if (is_lease(member) && !state_is(member, "pending") && !state_is(member, "forgotten"))
             name_add(names, member->id, member);
-    }
 }
 
 /* -- what may be found */
@@ -265,10 +264,9 @@ static void find_ceiling(const struct store_facts *facts, struct store_diagnosis
              facts->top_stripe);
         return;
     }
-    for (EACH_MEMBER(member, facts)) {
+    for (EACH_MEMBER(member, facts))
         if (store_facts_is_live_lease(member) && (lowest == NULL || member->floor < lowest->floor))
             lowest = member;
-    }
     finding = find(diagnosis, CLI_REFUSED, "",
                    "no token above %" PRId64 " is reserved, and stripe %s has come to it (floor-reached)",
                    facts->ceiling, facts->top_stripe);

@@ -416,10 +416,9 @@ const char *store_facts_id(const struct store_facts *facts)
 
 const struct member_fact *store_facts_member(const struct store_facts *facts, const char *id)
 {
-    for (unsigned i = 0; i < facts->member_count; i++) {
+    for (unsigned i = 0; i < facts->member_count; i++)
         if (strcmp(facts->members[i].id, id) == 0)
             return &facts->members[i];
-    }
     return NULL;
 }
 
@@ -436,9 +435,8 @@ bool store_facts_is_live_lease(const struct member_fact *member)
 
 bool store_facts_lease_lives(const struct store_facts *facts)
 {
-    for (unsigned i = 0; i < facts->member_count; i++) {
+    for (unsigned i = 0; i < facts->member_count; i++)
         if (store_facts_is_live_lease(&facts->members[i]))
             return true;
-    }
     return false;
 }

@@ -85,10 +85,9 @@ static int seen_collect(struct recover *r, const struct option *flags, int argc,
     enum options_word found;
     int status = CLI_GO_ON;
 
-    while (status == CLI_GO_ON && (found = options_word(&line)) != WORD_END) {
+    while (status == CLI_GO_ON && (found = options_word(&line)) != WORD_END)
         if (found == WORD_FLAG && strcmp(line.option->name, "seen") == 0)
             status = seen_add(r, line.value);
-    }
     return status;
 }
 
