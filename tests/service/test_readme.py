@@ -2,63 +2,71 @@
 """The lines that the README tells a newcomer to type do what it says."""
 
 import concurrent.futures
+import os
 import re
 import subprocess
 
-from world import ROOT, World, check_equal, check_in, main, test, wait_until
+from world import BUILD, ROOT, World, check_equal, check_in, main, test, wait_until
 
 WORLD = World()
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+ENVIRONMENT = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PAWL_LEASE_URL": WORLD.lease_daemon.url, "PAWL_GATEWAY_URL": WORLD.gateway_daemon.url}
 
 
-def curl_lines(there="/v1/leases/"):
-    """The first block of the README with this in it, with the ports of this test."""
-    for block in re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.S):
-        if there in block:
-            block = block.replace("http://127.0.0.1:8700", WORLD.lease_daemon.url)
-            return [line for line in block.replace("http://127.0.0.1:8701", WORLD.gateway_daemon.url).splitlines() if line]
-    raise AssertionError(f"the README has no block with {there}")
+def block(language, word):
+    """The first block of the README with this in it, with the ports of this test and times that do not take long."""
+    [text, *_] = [one for one in re.findall(rf"```{language}\n(.*?)```", README, re.S) if word in one]
+    for old, new in (("http://127.0.0.1:8700", WORLD.lease_daemon.url), ("http://127.0.0.1:8701", WORLD.gateway_daemon.url),
+                     ("build/pawl", f"{BUILD}/pawl"), ('"ttl_ms":3000', '"ttl_ms":300')):
+        text = text.replace(old, new)
+    return text
 
 
-def typed(lines):
-    """What a shell says when the lines are pasted into it."""
-    done = subprocess.run(["sh", "-e"], input="\necho\n".join(lines), capture_output=True, text=True, timeout=10,
-                          check=False)
+def run(*words, text=None):
+    done = subprocess.run(words, input=text, env=ENVIRONMENT, cwd=ROOT, capture_output=True, text=True, timeout=30, check=False)
     check_equal(done.returncode, 0, done.stderr)
     return done.stdout
 
 
 @test
-def the_four_lines_of_the_readme_acquire_and_write():
-    lines = curl_lines()
+def the_four_lines_end_in_a_refusal_as_often_as_they_are_typed():
+    lines = [line for line in block("sh", "take()").splitlines() if line]
     check_equal(len(lines), 4)
-    said = typed(lines)
-    check_in("201 Created", said)
-    check_in("verdict=accepted", said)
-    check_in("\npacked\n", said)
-    check_in('"state":"held"', said)
+    for _ in range(2):
+        said = run("sh", "-e", text="\n".join(lines)).replace("\r", "")
+        late = said.index("412 Precondition Failed")
+        check_in("verdict=accepted", said[:late])
+        check_in("reason=stale-token", said[late:])
+    check_equal(WORLD.gateway("GET", "/v1/resources/orders:42").body, b"by B")
 
 
 @test
-def once_the_hold_is_over_and_another_has_it_the_same_line_is_refused():
-    lines = [line.replace("600000", "100").replace("orders:42", "orders:43") for line in curl_lines()]
-    token = typed([lines[0], 'echo "$TOKEN"']).strip()
-    wait_until(lambda: WORLD.look("orders:43")["state"] == "free", "the hold runs out")
-    WORLD.acquire("orders:43")
-    said = typed([f"TOKEN='{token}'", lines[1]])
-    check_in("412 Precondition Failed", said)
-    check_in("reason=stale-token", said)
-
-
-@test
-def the_line_of_the_readme_that_waits_is_granted_when_the_lease_is_free():
+def the_line_that_waits_is_granted_when_the_lease_is_free():
     before = WORLD.acquire("report")
-    lines = curl_lines("wait_ms")
-    check_equal(len(lines), 1)
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        said = pool.submit(typed, lines)
+        said = pool.submit(run, "sh", "-e", text=block("sh", '"holder":"worker-7"'))
         wait_until(lambda: WORLD.look("report")["waiting"] == 1, "it waits")
         WORLD.release("report", before)
         check_in('"holder":"worker-7"', said.result())
+
+
+@test
+def the_programs_write_under_a_lease():
+    run("sh", "-e", text=block("sh", "nightly-report"))
+    run("python3", "-c", block("python", "orders:43"))
+    run("node", "-e", block("js", "orders:44"))
+    for key in ("nightly-report", "orders:43", "orders:44"):
+        check_equal(WORLD.gateway("GET", f"/v1/resources/{key}").status, 200, key)
+        wait_until(lambda key=key: WORLD.look(key)["state"] == "free", "it is given back")
+
+
+@test
+def the_route_is_one():
+    path = os.path.join(os.environ.get("TMPDIR", "/tmp"), f"readme-routes-{os.getpid()}.json")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(block("json", "routes"))
+    run(str(BUILD / "pawl-gateway"), "--keys", WORLD.keys_file, "--routes", path, "--check-config")
+    os.remove(path)
 
 
 main(close=WORLD.close)
