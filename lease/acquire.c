@@ -301,10 +301,15 @@ static enum step acquire_held(struct member_call *call, const struct store_reply
     const struct acquire *a = container_of(call, struct acquire, lease.record);
     const struct store_reply *list = store_reply_list(reply, 2);
     const struct store_reply *one = list != NULL ? store_reply_list(list, 0) : reply;
+    char seconds[BYTES_NUMBER_SIZE];
     struct json_out *json;
 
     if (one == NULL)
         return http_refuse(a->lease.req, PROBLEM_INTERNAL);
+    /* A holder may renew or release; a delay ends when it said. */
+    if (list == NULL && store_reply_text(one, 3).len == 0)
+        http_reply_header(a->lease.req, "Retry-After",
+                          bytes_of_number(seconds, store_reply_integer(one, 4) / 1000 + 1));
     json = http_problem_begin(a->lease.req, PROBLEM_LEASE_HELD, NULL);
     lease_held_write(json, list != NULL ? store_reply_text(one, 0) : a->lease.name, one, 2);
     if (list != NULL) {

@@ -170,6 +170,7 @@ def a_delayed_lease_is_held_by_nobody_and_says_for_how_long():
     check_equal((looked["token"], looked["mode"], looked["holders"]), (grant["token"], None, []))
     answer = refused(ask(name), 409, "lease-held", holder=None, token=grant["token"])
     check(590000 < answer.json["expires_in_ms"] <= 600000, answer)
+    check(590 < int(answer.header("Retry-After")) <= 601, "its end is known")
     check_equal(set(listed("delay-b", "delayed")), {name})
     check_equal(listed("delay-b", "held"), {})
     refused(WORLD.lease("PUT", path(name), {"Lease-Id": grant["lease_id"]}), 410, "lease-lost", ended="expired")
