@@ -2,7 +2,7 @@
 --
 -- What is asked for, its terms: {lease_id, hold, holder, ttl, meta or "", more}; more is nil or what the
 -- service has packed as JSON (lease/acquire_options.c): mode "shared" | "permits", permits, delay, session
--- (key of its record), key and digest (of the Idempotency-Key), inbox and wid (who waits), keep
+-- (key of its record), key and digest (of the Idempotency-Key), desk (its inbox) and wid (who waits), keep
 -- (keep_place_ms), all (names of an all-or-none).
 local CLAIM_MS = 3000
 
