@@ -187,17 +187,30 @@ static const char *request_wrong(const struct http_request *req)
     return bytes_are(http_method_text(req), "TRACE") ? "TRACE is not forwarded." : NULL;
 }
 
-/* The index of the service stands where no route wants to be. */
+/* The index of the service stands where no route wants to be; as any address of Pawl's own it wants a Host
+ * that is known. */
 static enum step forward_nowhere(struct http_request *req)
 {
-    bool is_root = bytes_are(http_path(req), "/") && http_query(req).at == NULL;
+    bool reads = http_method(req) & (HTTP_GET | HTTP_HEAD);
 
-    if (is_root && bytes_are(http_method_text(req), "OPTIONS")) {
-        http_reply_header(req, "Allow", BYTES("GET, HEAD, OPTIONS"));
-        return http_answer(req, 204);
+    if (!bytes_are(http_path(req), "/"))
+        return http_refuse(req, PROBLEM_NOT_FOUND);
+    if (http_host_is_foreign(req)) {
+        struct json_out *json = http_problem_begin(req, PROBLEM_FOREIGN_ORIGIN, NULL);
+
+        json_text(json, "why", BYTES("host"));
+        return http_problem_end(req, 0);
     }
-    return is_root && http_method(req) & (HTTP_GET | HTTP_HEAD) ? service_index(req)
-                                                                : http_refuse(req, PROBLEM_NOT_FOUND);
+    if (!reads)
+        http_reply_header(req, "Allow", BYTES("GET, HEAD, OPTIONS"));
+    if (bytes_are(http_method_text(req), "OPTIONS"))
+        return http_answer(req, 204);
+    if (!reads)
+        return http_refuse(req, PROBLEM_METHOD_NOT_ALLOWED);
+    return http_query(req).at != NULL
+               ? http_refuse_detail(req, PROBLEM_INVALID_REQUEST,
+                                    "This request takes no query. Send it without '?'.")
+               : service_index(req);
 }
 
 enum step forward_start(struct http_request *req)

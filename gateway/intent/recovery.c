@@ -404,7 +404,7 @@ static void stray_close(struct recovery *recovery, unsigned stripe, struct bytes
         !bytes_are(intent_part(text, INTENT_INCARNATION), gateway->incarnation) ||
         intents_have(&gateway->intents, stripe, text))
         return;
-    if (text.len > INTENT_TEXT_MAX) {
+    if (text.len > INTENT_TEXT_MAX || intent_part(text, INTENT_NAME).len > NAME_MAX_BYTES) {
         passed_over(recovery, text);
     } else {
         intent_end(&recovery->own->closer, intent_new(&gateway->intents, stripe, text, INTENT_OPEN),

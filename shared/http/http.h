@@ -109,6 +109,8 @@ struct bytes http_noted_lease(const struct http_request *req);
 const char *http_noted_why(const struct http_request *req);
 /* How the request was refused; PROBLEM_NONE if it was not, or not yet. For the log and the metrics. */
 enum problem http_problem(const struct http_request *req);
+/* Whether the Host is one under which this service is not to be reached by a web page (docs/contract.md). */
+bool http_host_is_foreign(const struct http_request *req);
 /* The row of the routes; NULL: none, or it is not known yet. */
 const struct http_route *http_route(const struct http_request *req);
 /* What http_server_new() was given. */

@@ -62,7 +62,7 @@ static bool is_loopback_name(struct bytes name)
     return http_address_is_loopback(text);
 }
 
-static bool is_foreign_host(const struct http_request *req)
+bool http_host_is_foreign(const struct http_request *req)
 {
     const struct http_options *options = &req->server->options;
     struct bytes host = http_header(req, "Host", NULL), name = host_name(host);
@@ -102,7 +102,7 @@ static const char *browser_why(const struct http_request *req)
 
     if (marks & HTTP_ANY_SITE)
         return NULL;
-    if (is_foreign_host(req))
+    if (http_host_is_foreign(req))
         return "host";
     if (reads || is_listed)
         return NULL;

@@ -35,6 +35,7 @@ struct scan {
     unsigned depth, depth_max;
     struct json_spans *spans;
     const char *member; /* the last of the object itself, from its quote on; NULL: none yet */
+    const char *nul;    /* the first one in whose value stands \u0000: a fault only when there is no other */
     const char *why;
 };
 
@@ -174,8 +175,8 @@ static bool scan_unicode_escape(struct scan *s)
 
     if (unit < 0)
         return fail(s, "\\u in a text needs four hexadecimal digits.");
-    if (unit == 0)
-        return fail(s, has_nul);
+    if (unit == 0 && s->nul == NULL)
+        s->nul = s->member;
     if (unit < 0xD800 || unit > 0xDFFF)
         return true;
     if (unit <= 0xDBFF && take(s, '\\') && take(s, 'u')) {
@@ -285,8 +286,11 @@ static bool scan_member(struct scan *s)
     if (peek(s) != '"')
         return fail(s, "A member has no name in quotes.");
     s->member = s->depth == 1 ? s->at : s->member;
+    const char *nul = s->nul;
     if (!scan_text(s))
         return false;
+    if (s->nul != nul)
+        return fail(s, "A member's name must not have \\u0000 in it.");
     skip_space(s);
     if (!take(s, ':'))
         return fail(s, "A colon is missing behind a member's name.");
@@ -350,7 +354,8 @@ static bool scan_all(struct scan *s)
     skip_space(s);
     if (s->at != s->end)
         return fail(s, "Something stands behind the JSON object.");
-    return true;
+    s->member = s->nul;
+    return s->nul == NULL || fail(s, has_nul);
 }
 
 /* -- what is wrong */

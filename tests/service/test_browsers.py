@@ -60,8 +60,8 @@ def every_origin_and_site_but_the_hosts_own_is_foreign():
 
 @test
 def a_host_that_is_not_loopbacks_reads_nothing_either():
-    paths = [(WORLD.lease, path) for path in ("/v1/leases", "/v1/leases/a", "/v1/events", "/metrics", "/version", "/nothing")]
-    paths += [(WORLD.gateway, path) for path in ("/v1/intents", "/v1/resources/a", "/v1/routes", "/v1/gateways/doubt", "/metrics")]
+    paths = [(WORLD.lease, path) for path in ("/v1/leases", "/v1/leases/a", "/v1/events", "/metrics", "/version", "/nothing", "/")]
+    paths += [(WORLD.gateway, path) for path in ("/v1/intents", "/v1/resources/a", "/v1/routes", "/v1/gateways/doubt", "/metrics", "/")]
     for client, path in paths:
         for host in ("evil.example", "evil.example:8700", "127.0.0.1.evil.example", "localhost.evil.example", "xlocalhost", "128.0.0.1",
                      "[::2]", "pawl.example.evil.example", "0.0.0.0", "2130706433", "127.1", "localhost:evil.example"):

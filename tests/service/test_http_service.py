@@ -101,6 +101,9 @@ def the_root_lists_the_addresses():
             check(any(page.startswith(path) for path in listed if path != "/"), page)
         check_equal(len(set(index.json["paths"])), len(index.json["paths"]), "each once")
         check_equal(client("OPTIONS", "/").header("Allow"), "GET, HEAD, OPTIONS")
+        posted = client("POST", "/")
+        check_equal((posted.status, set(posted.header("Allow").split(", "))), (405, {"GET", "HEAD", "OPTIONS"}))
+        check_equal(client("GET", "/?x=1").code, "invalid-request")
 
 
 @test

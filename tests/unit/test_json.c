@@ -247,7 +247,11 @@ TEST(a_refusal_names_the_limit_and_the_member)
         {"{\"a\":1,\"\\u0061\":1}", "The member a stands there twice.", false},
         {"{\"b\":{\"d\":[{\"c\":1,\"c\":1}]}}", "The JSON text may have 3 levels, at the member b.", false},
         {"{\"b\":{\"c\":1,\"c\":1}}", "The member c stands there twice.", false},
-        {"{\"b\":0,\"a\":[\"\\u0000\"]}", "A text must not have \\u0000 in it, at the member a.", true},
+        {"{\"b\":0,\"a\":[\"\\u0000\"],\"c\":1}", "A text must not have \\u0000 in it, at the member a.",
+         true},
+        {"{\"a\":\"\\u0000\"} x", "Something stands behind the JSON object, at the member a.", false},
+        {"{\"a\":\"\\u0000\",\"b\":01}", "A number is not written as JSON wants, at the member b.", false},
+        {"{\"\\u0000\":1}", "A member's name must not have \\u0000 in it, at the member ?u0000.", false},
         {"{\"\x7f\xc3\xa4\":-}", "A number is not written as JSON wants, at the member ???.", false},
         {"{\"1234567890123456789012345678901234567890123456789012345678901234567890\":-}",
          "A number is not written as JSON wants, at the member "
