@@ -129,8 +129,10 @@ int example_start(char url[CLUSTER_URL_SIZE])
     example->listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (example->listen_fd < 0 || bind(example->listen_fd, (struct sockaddr *)&at, sizeof(at)) != 0 ||
         listen(example->listen_fd, SOMAXCONN) != 0 ||
-        getsockname(example->listen_fd, (struct sockaddr *)&at, &len) != 0)
+        getsockname(example->listen_fd, (struct sockaddr *)&at, &len) != 0) {
+        free(example);
         return cli_fail(CLI_CONFIG, "the example cannot listen on 127.0.0.1: %s", strerror(errno));
+    }
     snprintf(url, CLUSTER_URL_SIZE, "http://127.0.0.1:%u", ntohs(at.sin_port));
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

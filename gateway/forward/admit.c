@@ -514,6 +514,7 @@ static enum step ask_missing(struct fenced_call *fenced, const struct store_repl
     struct forward *f = container_of(fenced, struct forward, fenced);
 
     (void)reply;
+    assert(f->by.sticky->under_way > 0); /* f */
     sticky_end(f->by.sticky);
     forward_withdraw(f);
     return forward_ask(f);

@@ -634,9 +634,10 @@ unsigned upstream_pool_open_calls(const struct upstream_pool *pool)
     return pool->calls;
 }
 
-static void idle_close(struct upstream_link *link)
+static void idle_close(const struct upstream_pool *pool, struct upstream_link *link)
 {
     uplink_over(link, UPSTREAM_WHOLE, NULL);
+    assert(LIST_FIRST(&pool->idle) != link);
     uplink_free(link);
 }
 
@@ -644,7 +645,7 @@ void upstream_pool_drain(struct upstream_pool *pool)
 {
     pool->draining = true;
     while (!LIST_EMPTY(&pool->idle))
-        idle_close(LIST_FIRST(&pool->idle));
+        idle_close(pool, LIST_FIRST(&pool->idle));
 }
 
 /* -- kept connections */
@@ -667,7 +668,7 @@ struct upstream_link *upstream_pool_take(struct upstream_pool *pool, const struc
             return NULL;
         if (uplink_is_silent(link))
             return link;
-        idle_close(link);
+        idle_close(pool, link);
     }
     return NULL;
 }
@@ -699,6 +700,7 @@ static void pool_turn_end(struct loop_hook *hook)
 
         LIST_REMOVE(link, due);
         link->is_due = false;
+        assert(LIST_FIRST(&now) != link);
         uplink_work(link);
     }
     pool_leave(pool);
@@ -720,6 +722,7 @@ static void pool_named(struct upstream_pool *pool, const char *why)
             uplink_over(link, UPSTREAM_NOT_SENT, why);
         else
             uplink_connect(link, NULL);
+        assert(LIST_FIRST(&now) != link);
         uplink_settle(link);
     }
     pool_leave(pool);

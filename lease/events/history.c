@@ -21,7 +21,7 @@ static bool read_number(struct bytes text, uint64_t *number)
     int64_t read = bytes_number(text, DIGITS_MAX);
 
     *number = (uint64_t)read;
-    return read >= 0 && (text.at[0] != '0' || text.len == 1);
+    return read >= 0 && (text.len == 1 || (text.at != NULL && text.at[0] != '0'));
 }
 
 bool history_id_read(struct bytes text, struct history_id *id)

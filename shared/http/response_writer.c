@@ -333,6 +333,7 @@ static void response_wake(struct http_response *response)
     struct http_conn *conn = response->kept->conn;
 
     if (response->begun) {
+        assert(conn != NULL); /* it begins on one, and early_leave() ends both */
         early_wake(response);
         return;
     }

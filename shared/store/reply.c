@@ -40,10 +40,11 @@ struct bytes store_reply_text(const struct store_reply *list, size_t i)
 /* No zero in front but alone. */
 static int64_t read_canonical(struct bytes text)
 {
-    bool is_negative = text.len > 0 && text.at[0] == '-';
+    if (text.len == 0)
+        return INT64_MIN;
+    bool is_negative = text.at[0] == '-';
     struct bytes digits = {text.at + is_negative, text.len - is_negative};
     int64_t magnitude = bytes_number(digits, 18);
-
     if (magnitude < 0 || (digits.at[0] == '0' && (digits.len > 1 || is_negative)))
         return INT64_MIN;
     return is_negative ? -magnitude : magnitude;
