@@ -155,9 +155,10 @@ struct acquire {
     int64_t wait_until_ms; /* INT64_MAX: for ever */
     int64_t away_since_ms; /* nobody of Pawl's has answered since then; 0: not so */
     unsigned failures;
-    bool fresh;  /* nobody else asks with this lease_id */
-    bool joined; /* it may have a place in line */
-    bool leaves; /* which is not to be kept any more */
+    bool fresh;        /* nobody else asks with this lease_id */
+    bool joined;       /* it may have a place in line */
+    bool leaves;       /* which is not to be kept any more */
+    bool granted_late; /* while it left, cancelled: it held nothing before */
     int stops[2];
 };
 
@@ -285,7 +286,7 @@ static bool acquire_waits_on(struct acquire *a, enum pawl_outcome *outcome, stru
 }
 
 /* With a request that keeps no place: else the lease would be offered to nobody, for seconds. It may be
- * granted just now, too, which counts unless it was cancelled. */
+ * granted just now, too, which counts unless it was cancelled: then acquire_run() gives it back. */
 static enum pawl_outcome acquire_leave(struct acquire *a, enum pawl_outcome outcome,
                                        struct pawl_problem *problem)
 {
@@ -303,6 +304,7 @@ static enum pawl_outcome acquire_leave(struct acquire *a, enum pawl_outcome outc
         *problem = why;
         return left;
     }
+    a->granted_late = a->call.answer.status == 201;
     http_client_answer_done(&a->call.answer);
     a->call.answer = before;
     return outcome;
@@ -332,7 +334,7 @@ static enum pawl_outcome acquire_run(struct acquire *a, const struct pawl *pawl,
         outcome = acquire_leave(a, outcome, problem);
     if (outcome == PAWL_OK && !grant_take(&a->call, GRANT_NEW, grant))
         outcome = problem_say(problem, PAWL_UNKNOWN, "bad-answer", bad_answer);
-    if (outcome == PAWL_UNKNOWN && a->ask->lease_id == NULL)
+    if (outcome == PAWL_UNKNOWN && (a->ask->lease_id == NULL || a->granted_late))
         acquire_undo(pawl, grant);
     return outcome;
 }

@@ -519,6 +519,18 @@ def who_gives_up_waiting_leaves_the_line():
 
 
 @test
+def what_a_cancelled_wait_is_granted_while_it_leaves_the_line_is_given_back_unless_it_was_held_before():
+    for held, then in ((False, "free"), (True, "held")):
+        name, own = WORLD.name(), "y" * 30
+        if held:
+            WORLD.acquire(name, lease_id=own)
+        with client(cancel=True) as run:
+            LEASE.plan(Plan(canned=problem(409, "wait-timeout").canned, before=lambda fd=run.cancel[1]: os.write(fd, b"x")))
+            is_outcome(run(f"acquire {name} wait=-1 cancel=1 id={own}"), "UNKNOWN", "cancelled")
+            check_equal((grants(name), state(name)), (1, then))
+
+
+@test
 def a_repeat_that_was_not_sent_does_not_make_the_one_before_certain():
     line = Line(WORLD.lease_daemon.port)
     with program(line.url, GATEWAY.url, attempts=2) as run:
