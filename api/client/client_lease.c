@@ -330,7 +330,9 @@ static enum pawl_outcome acquire_run(struct acquire *a, const struct pawl *pawl,
     do {
         outcome = call_run(&a->call, problem);
     } while (acquire_waits_on(a, &outcome, problem));
-    if (outcome != PAWL_OK && a->ask->wait_ms > 0 && a->ask->keep_place_ms == 0 && a->joined)
+    /* Once superseded the place is another's, whom the leave would drive out. */
+    if (outcome != PAWL_OK && a->ask->wait_ms > 0 && a->ask->keep_place_ms == 0 && a->joined &&
+        (a->fresh || strcmp(problem->code, "superseded") != 0))
         outcome = acquire_leave(a, outcome, problem);
     if (outcome == PAWL_OK && !grant_take(&a->call, GRANT_NEW, grant))
         outcome = problem_say(problem, PAWL_UNKNOWN, "bad-answer", bad_answer);

@@ -531,6 +531,17 @@ def what_a_cancelled_wait_is_granted_while_it_leaves_the_line_is_given_back_unle
 
 
 @test
+def who_is_superseded_leaves_the_line_to_the_newer_request_unless_that_is_an_attempt_of_its_own():
+    for own, first, told, requests in ((f"id={'y' * 30}", problem(409, "wait-timeout"), ("NOT_DONE", "superseded"), 2),
+                                       (f"id={'y' * 30}", CUT_AT_ONCE, ("UNKNOWN", "superseded"), 2),
+                                       ("", CUT_AT_ONCE, ("OK", ""), 3)):
+        with client() as run:
+            LEASE.plan(first, Plan(canned=problem(409, "superseded").canned, before=lambda: until_ms(now_ms() + 300)))
+            is_outcome(run(f"acquire {WORLD.name()} wait=250 {own}"), *told)
+            check_equal(len(LEASE.requests), requests, own)
+
+
+@test
 def a_repeat_that_was_not_sent_does_not_make_the_one_before_certain():
     line = Line(WORLD.lease_daemon.port)
     with program(line.url, GATEWAY.url, attempts=2) as run:
