@@ -276,7 +276,8 @@ static bool acquire_waits_on(struct acquire *a, enum pawl_outcome *outcome, stru
         return false;
     if (in_line)
         a->away_since_ms = 0;
-    else if (a->away_since_ms == 0 || (waited && took_ms < (int64_t)a->call.wait_ms))
+    else if (a->away_since_ms == 0 ||
+             (waited && took_ms < (int64_t)a->call.wait_ms && a->call.sent != HTTP_CLIENT_NOT_SENT))
         a->away_since_ms = now_ms; /* it stood in line until now, as far as one can tell */
     a->failures = waited ? 0 : a->failures + 1;
     if (a->away_since_ms != 0 && now_ms - a->away_since_ms >= AWAY_MOST_MS)

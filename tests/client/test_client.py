@@ -3,6 +3,8 @@
 
 import os
 import re
+import socket
+import threading
 
 from client_world import (CUT_AT_ONCE, CUT_BEFORE_ANSWER, CUT_IN_ANSWER, CUT_IN_REQUEST, Line, Plan, World, canned,
                           done, now_ms, problem, program, until_ms, wait_until)
@@ -581,6 +583,24 @@ def who_waits_for_ever_asks_again_when_a_wait_is_over():
         check_in(b'"keep_place_ms":30000', LEASE.requests[0])
         check(15000 <= int(LEASE.requests[0].partition(b'"wait_ms":')[2].split(b",")[0]) <= 20000, LEASE.requests)
         check_equal(len(LEASE.requests), 2)
+
+
+def hang_up(listener):
+    """Takes each connection, and closes it a while later, before anything of a request has come through its TLS."""
+    while True:
+        with listener.accept()[0]:
+            until_ms(now_ms() + 100)
+
+
+@test
+def who_waits_sits_out_thirty_seconds_in_which_nobody_is_reached_however_long_each_attempt_takes():
+    with socket.create_server(("127.0.0.1", 0)) as listener, client() as run:
+        threading.Thread(target=hang_up, args=(listener,), daemon=True).start()
+        run(f"open lease=https://127.0.0.1:{listener.getsockname()[1]}")
+        run("speed times=20")
+        began = now_ms()
+        is_outcome(run(f"acquire {WORLD.name()} wait=400000"), "NOT_DONE", "not-sent")
+        check(1500 <= now_ms() - began < 10000, now_ms() - began)
 
 
 def close():
