@@ -215,6 +215,8 @@ static enum pawl_outcome acquire_check(const char *name, const struct pawl_ask *
         wrong = "The name of a lease is 1 to 128 of A-Z a-z 0-9 . _ : -, beginning with a letter or digit.";
     else if (ask->lease_id != NULL && !client_is_lease_id(ask->lease_id))
         wrong = "A lease_id is 22 to 64 of A-Z a-z 0-9 _ -, at random.";
+    else if (ask->lease_id == NULL && ask->keep_place_ms > 0)
+        wrong = "keep_place_ms needs a lease_id of the caller's: by it the place is found again.";
     else if ((ask->session == NULL) != (ask->session_secret == NULL))
         wrong = "A session and its secret come together.";
     else if (ask->mode != PAWL_EXCLUSIVE && ask->mode != PAWL_SHARED && ask->mode != PAWL_PERMITS)

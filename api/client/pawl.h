@@ -103,8 +103,8 @@ struct pawl_ask {
     const int *cancel_fd;                 /* NULL, or a descriptor: when it is readable the call gives up and
                                            * leaves the line ("cancelled": PAWL_NOT_DONE when nothing was
                                            * sent, else PAWL_UNKNOWN). It is only polled */
-    uint64_t keep_place_ms; /* with a lease_id: how long the place is kept for it, also when this call is over
-                             * without a grant; 0: no longer than the call waits */
+    uint64_t keep_place_ms; /* only with a lease_id, else "bad-argument": how long the place is kept for it,
+                             * also when this call is over without a grant; 0: no longer than it waits */
 };
 
 struct pawl_grant {

@@ -95,6 +95,7 @@ static struct pawl_ask ask_of(void)
     ask.permits = (unsigned)number("permits");
     ask.meta = word("meta");
     ask.lease_id = word("id");
+    ask.keep_place_ms = (uint64_t)number("keep");
     ask.session = word("session");
     ask.session_secret = word("secret");
     ask.cancel_fd = word("cancel") != NULL ? &cancel_pipe[0] : NULL;

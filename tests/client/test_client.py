@@ -179,7 +179,7 @@ def a_stale_token_is_fenced_off():
 @test
 def what_cannot_be_right_is_not_sent():
     with client() as run:
-        for command in ("acquire a/b", "acquire " + "x" * 129, "acquire job id=short", "look -x", "renew", "release",
+        for command in ("acquire a/b", "acquire " + "x" * 129, "acquire job id=short", "acquire job keep=1", "look -x", "renew", "release",
                         "put job body=x", "guard job session=a secret=b"):
             is_outcome(run(command), "NOT_DONE", "bad-argument")
         is_outcome(run("put job body=x token=\x01"), "NOT_DONE", "not-sent")
