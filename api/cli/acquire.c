@@ -16,7 +16,7 @@
 #include "api/client/client.h"
 #include "shared/token/name.h"
 
-enum { META_LEVELS = 7 };
+enum { META_LEVELS = 7, GIVE_BACK_MOST_MS = 1000 /* after a signal, as long as leaving the line */ };
 
 struct acquire {
     struct call call;          /* its secret is the lease_id */
@@ -212,10 +212,12 @@ static int acquire_ask(struct acquire *a)
 
 /* Of a lease_id that was made here, and that nobody will ever see. true: it holds nothing now; an attempt
  * that is still on its way finds it over. */
-static bool acquire_give_back(const struct acquire *a)
+static bool acquire_give_back(const struct acquire *a, unsigned timeout_ms)
 {
-    struct request request = {
-        .what = "release", .wants = REQUEST_RELEASED, .trace = a->call.given.trace, .http.method = "DELETE"};
+    struct request request = {.what = "release",
+                              .wants = REQUEST_RELEASED,
+                              .trace = a->call.given.trace,
+                              .http = {.method = "DELETE", .timeout_ms = timeout_ms}};
     bool given = false;
 
     if (request_lease(&request, a->call.given.lease_url, a->call.name) == CLI_GO_ON) {
@@ -229,7 +231,7 @@ static bool acquire_give_back(const struct acquire *a)
 static void acquire_undo(const struct acquire *a)
 {
     if (a->origin == SECRET_NEW && a->call.given.lease_id_file == NULL) {
-        bool given = acquire_give_back(a);
+        bool given = acquire_give_back(a, HTTP_CLIENT_TIMEOUT_MS);
 
         cli_hint(given ? "Its lease_id was given back; if a request is still on its way, it may be held "
                          "until its ttl."
@@ -249,7 +251,7 @@ static int acquire_flush(const struct acquire *a)
     cli_fail(CLI_REFUSED, "acquire %s: it was granted, but the output could not be written", a->call.name);
     if (a->origin != SECRET_NEW)
         cli_hint("It is still held, with the lease_id that it had before.");
-    else if (acquire_give_back(a))
+    else if (acquire_give_back(a, HTTP_CLIENT_TIMEOUT_MS))
         cli_hint("It was given back.");
     else
         cli_hint("It could not be given back: it may be held until its ttl.");
@@ -330,7 +332,7 @@ static int acquire_give_up(const struct acquire *a)
 
     run_signals_restore(&a->signals); /* a second one ends it in the middle of what follows */
     if (a->origin == SECRET_NEW && a->call.given.lease_id_file == NULL)
-        acquire_give_back(a);
+        acquire_give_back(a, GIVE_BACK_MOST_MS);
     raise(number);
     return RUN_SIGNALLED + number;
 }
@@ -350,9 +352,9 @@ int cli_acquire(int argc, char **argv)
     } else if (status == CLI_GO_ON) {
         status = acquire_show(&a);
     } else if (a.outcome == PAWL_UNKNOWN) {
-        if (a.ask.cancel_fd != NULL)
-            run_signals_restore(&a.signals);
         acquire_undo(&a);
+        if (a.ask.cancel_fd != NULL)
+            run_signals_restore(&a.signals); /* only now may one that has come meanwhile end it */
     }
     pawl_close(a.pawl);
     verb_done(&a.call);

@@ -53,6 +53,8 @@ static bool request_read(struct example *example, int fd, struct bytes *body)
         len += (size_t)got;
         example->request[len] = '\0';
         head = head_of(example->request, &wanted);
+        if (wanted > REQUEST_MAX)
+            return false;
     }
     *body = (struct bytes){example->request + head, wanted};
     return head > 0 && len >= head + wanted;

@@ -63,6 +63,7 @@ struct client_call {
     bool unreported; /* an attempt has had no known end */
     /* Of the attempt that was answered last, and of the first: pawl_now_ms() before it left. */
     int64_t sent_ms, first_sent_ms;
+    enum http_client_outcome sent; /* of the last attempt, by itself */
     struct http_client_answer answer;
     struct json *json; /* of a 2xx answer that has a body, or NULL */
 };

@@ -295,7 +295,8 @@ static enum pawl_outcome call_try(struct client_call *call, struct pawl_problem 
         call->first_sent_ms = call->sent_ms;
     if (call->pawl->sending != NULL)
         call->pawl->sending(&call->request);
-    outcome = judge_answer(http_client_send(&call->request, &call->answer), &call->answer, problem);
+    call->sent = http_client_send(&call->request, &call->answer);
+    outcome = judge_answer(call->sent, &call->answer, problem);
     if (outcome == PAWL_OK && call->answer.status != 204 && call->repeat == CALL_STATE) {
         call->json = json_parse((struct bytes){call->answer.body, call->answer.len}, CLIENT_JSON_LEVELS,
                                 NULL);

@@ -155,9 +155,10 @@ struct acquire {
     int64_t wait_until_ms; /* INT64_MAX: for ever */
     int64_t away_since_ms; /* nobody of Pawl's has answered since then; 0: not so */
     unsigned failures;
-    bool fresh;  /* nobody else asks with this lease_id */
-    bool joined; /* it may have a place in line */
-    bool leaves; /* which is not to be kept any more */
+    bool fresh;        /* nobody else asks with this lease_id */
+    bool joined;       /* it may have a place in line */
+    bool leaves;       /* which is not to be kept any more */
+    bool granted_late; /* while it left, cancelled: it held nothing before */
     int stops[2];
 };
 
@@ -214,6 +215,8 @@ static enum pawl_outcome acquire_check(const char *name, const struct pawl_ask *
         wrong = "The name of a lease is 1 to 128 of A-Z a-z 0-9 . _ : -, beginning with a letter or digit.";
     else if (ask->lease_id != NULL && !client_is_lease_id(ask->lease_id))
         wrong = "A lease_id is 22 to 64 of A-Z a-z 0-9 _ -, at random.";
+    else if (ask->lease_id == NULL && ask->keep_place_ms > 0)
+        wrong = "keep_place_ms needs a lease_id of the caller's: by it the place is found again.";
     else if ((ask->session == NULL) != (ask->session_secret == NULL))
         wrong = "A session and its secret come together.";
     else if (ask->mode != PAWL_EXCLUSIVE && ask->mode != PAWL_SHARED && ask->mode != PAWL_PERMITS)
@@ -275,7 +278,8 @@ static bool acquire_waits_on(struct acquire *a, enum pawl_outcome *outcome, stru
         return false;
     if (in_line)
         a->away_since_ms = 0;
-    else if (a->away_since_ms == 0 || (waited && took_ms < (int64_t)a->call.wait_ms))
+    else if (a->away_since_ms == 0 ||
+             (waited && took_ms < (int64_t)a->call.wait_ms && a->call.sent != HTTP_CLIENT_NOT_SENT))
         a->away_since_ms = now_ms; /* it stood in line until now, as far as one can tell */
     a->failures = waited ? 0 : a->failures + 1;
     if (a->away_since_ms != 0 && now_ms - a->away_since_ms >= AWAY_MOST_MS)
@@ -285,7 +289,7 @@ static bool acquire_waits_on(struct acquire *a, enum pawl_outcome *outcome, stru
 }
 
 /* With a request that keeps no place: else the lease would be offered to nobody, for seconds. It may be
- * granted just now, too, which counts unless it was cancelled. */
+ * granted just now, too, which counts unless it was cancelled: then acquire_run() gives it back. */
 static enum pawl_outcome acquire_leave(struct acquire *a, enum pawl_outcome outcome,
                                        struct pawl_problem *problem)
 {
@@ -303,6 +307,7 @@ static enum pawl_outcome acquire_leave(struct acquire *a, enum pawl_outcome outc
         *problem = why;
         return left;
     }
+    a->granted_late = a->call.answer.status == 201;
     http_client_answer_done(&a->call.answer);
     a->call.answer = before;
     return outcome;
@@ -328,11 +333,13 @@ static enum pawl_outcome acquire_run(struct acquire *a, const struct pawl *pawl,
     do {
         outcome = call_run(&a->call, problem);
     } while (acquire_waits_on(a, &outcome, problem));
-    if (outcome != PAWL_OK && a->ask->wait_ms > 0 && a->ask->keep_place_ms == 0 && a->joined)
+    /* Once superseded the place is another's, whom the leave would drive out. */
+    if (outcome != PAWL_OK && a->ask->wait_ms > 0 && a->ask->keep_place_ms == 0 && a->joined &&
+        (a->fresh || strcmp(problem->code, "superseded") != 0))
         outcome = acquire_leave(a, outcome, problem);
     if (outcome == PAWL_OK && !grant_take(&a->call, GRANT_NEW, grant))
         outcome = problem_say(problem, PAWL_UNKNOWN, "bad-answer", bad_answer);
-    if (outcome == PAWL_UNKNOWN && a->ask->lease_id == NULL)
+    if (outcome == PAWL_UNKNOWN && (a->ask->lease_id == NULL || a->granted_late))
         acquire_undo(pawl, grant);
     return outcome;
 }

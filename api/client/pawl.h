@@ -103,8 +103,8 @@ struct pawl_ask {
     const int *cancel_fd;                 /* NULL, or a descriptor: when it is readable the call gives up and
                                            * leaves the line ("cancelled": PAWL_NOT_DONE when nothing was
                                            * sent, else PAWL_UNKNOWN). It is only polled */
-    uint64_t keep_place_ms; /* with a lease_id: how long the place is kept for it, also when this call is over
-                             * without a grant; 0: no longer than the call waits */
+    uint64_t keep_place_ms; /* only with a lease_id, else "bad-argument": how long the place is kept for it,
+                             * also when this call is over without a grant; 0: no longer than it waits */
 };
 
 struct pawl_grant {
@@ -130,7 +130,9 @@ int64_t pawl_now_ms(void);
  * an attempt whose answer was lost, whose hold is over. Repeats itself when an answer is lost: with the same
  * lease_id that is safe. When it is still not known at the end, PAWL_UNKNOWN is said, and a lease_id of the
  * library's own is released, once; one of the caller's, which may have held before, is not: ask again with
- * it. grant is filled with PAWL_OK only, but for name and lease_id, which are there with PAWL_UNKNOWN too. */
+ * it. What a cancelled wait is granted in the moment in which it leaves the line is released, whoever made
+ * the lease_id. grant is filled with PAWL_OK only, but for name and lease_id, which are there with
+ * PAWL_UNKNOWN too. */
 enum pawl_outcome pawl_acquire(struct pawl *pawl, const char *name, const struct pawl_ask *ask,
                                struct pawl_grant *grant, struct pawl_problem *problem);
 /* PAWL_OK, PAWL_LOST, PAWL_NOT_DONE, PAWL_UNKNOWN. ttl_ms 0: the one of before. Changes grant with PAWL_OK;

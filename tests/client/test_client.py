@@ -3,6 +3,8 @@
 
 import os
 import re
+import socket
+import threading
 
 from client_world import (CUT_AT_ONCE, CUT_BEFORE_ANSWER, CUT_IN_ANSWER, CUT_IN_REQUEST, Line, Plan, World, canned,
                           done, now_ms, problem, program, until_ms, wait_until)
@@ -177,7 +179,7 @@ def a_stale_token_is_fenced_off():
 @test
 def what_cannot_be_right_is_not_sent():
     with client() as run:
-        for command in ("acquire a/b", "acquire " + "x" * 129, "acquire job id=short", "look -x", "renew", "release",
+        for command in ("acquire a/b", "acquire " + "x" * 129, "acquire job id=short", "acquire job keep=1", "look -x", "renew", "release",
                         "put job body=x", "guard job session=a secret=b"):
             is_outcome(run(command), "NOT_DONE", "bad-argument")
         is_outcome(run("put job body=x token=\x01"), "NOT_DONE", "not-sent")
@@ -519,6 +521,29 @@ def who_gives_up_waiting_leaves_the_line():
 
 
 @test
+def what_a_cancelled_wait_is_granted_while_it_leaves_the_line_is_given_back_unless_it_was_held_before():
+    for held, then in ((False, "free"), (True, "held")):
+        name, own = WORLD.name(), "y" * 30
+        if held:
+            WORLD.acquire(name, lease_id=own)
+        with client(cancel=True) as run:
+            LEASE.plan(Plan(canned=problem(409, "wait-timeout").canned, before=lambda fd=run.cancel[1]: os.write(fd, b"x")))
+            is_outcome(run(f"acquire {name} wait=-1 cancel=1 id={own}"), "UNKNOWN", "cancelled")
+            check_equal((grants(name), state(name)), (1, then))
+
+
+@test
+def who_is_superseded_leaves_the_line_to_the_newer_request_unless_that_is_an_attempt_of_its_own():
+    for own, first, told, requests in ((f"id={'y' * 30}", problem(409, "wait-timeout"), ("NOT_DONE", "superseded"), 2),
+                                       (f"id={'y' * 30}", CUT_AT_ONCE, ("UNKNOWN", "superseded"), 2),
+                                       ("", CUT_AT_ONCE, ("OK", ""), 3)):
+        with client() as run:
+            LEASE.plan(first, Plan(canned=problem(409, "superseded").canned, before=lambda: until_ms(now_ms() + 300)))
+            is_outcome(run(f"acquire {WORLD.name()} wait=250 {own}"), *told)
+            check_equal(len(LEASE.requests), requests, own)
+
+
+@test
 def a_repeat_that_was_not_sent_does_not_make_the_one_before_certain():
     line = Line(WORLD.lease_daemon.port)
     with program(line.url, GATEWAY.url, attempts=2) as run:
@@ -558,6 +583,24 @@ def who_waits_for_ever_asks_again_when_a_wait_is_over():
         check_in(b'"keep_place_ms":30000', LEASE.requests[0])
         check(15000 <= int(LEASE.requests[0].partition(b'"wait_ms":')[2].split(b",")[0]) <= 20000, LEASE.requests)
         check_equal(len(LEASE.requests), 2)
+
+
+def hang_up(listener):
+    """Takes each connection, and closes it a while later, before anything of a request has come through its TLS."""
+    while True:
+        with listener.accept()[0]:
+            until_ms(now_ms() + 100)
+
+
+@test
+def who_waits_sits_out_thirty_seconds_in_which_nobody_is_reached_however_long_each_attempt_takes():
+    with socket.create_server(("127.0.0.1", 0)) as listener, client() as run:
+        threading.Thread(target=hang_up, args=(listener,), daemon=True).start()
+        run(f"open lease=https://127.0.0.1:{listener.getsockname()[1]}")
+        run("speed times=20")
+        began = now_ms()
+        is_outcome(run(f"acquire {WORLD.name()} wait=400000"), "NOT_DONE", "not-sent")
+        check(1500 <= now_ms() - began < 10000, now_ms() - began)
 
 
 def close():

@@ -530,6 +530,17 @@ def a_waiter_that_is_interrupted_is_out_of_the_line():
 
 
 @test
+def what_may_be_granted_is_given_back_before_a_signal_of_the_last_moment_ends_the_command():
+    def answer(request):
+        if request.startswith(b"POST") and b"keep_place_ms" not in request:  # it leaves the line
+            waiter.send_signal(signal.SIGTERM)
+    server = Server(answer)
+    waiter = begin("acquire", "a", "-w", "300ms", PAWL_LEASE_URL=server.url)
+    ended(waiter, status=-signal.SIGTERM)
+    check(server.requests[-1].startswith(b"DELETE "), str(server.requests))
+
+
+@test
 def shared_permits_and_lock_delay_are_asked_for():
     name = world.name()
     acquired(name, "--mode", "shared")

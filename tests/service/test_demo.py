@@ -150,6 +150,10 @@ def the_example_shows_a_stale_write_refused_in_front_of_a_service_that_knows_not
         said = dev.shell("\n".join(typed)).splitlines()
         check_equal((said[:2], said[3:]), (["written 200"] * 2, ["by B"]), str(said))
         check(re.search(r'"code":"stale-token".* 412$', said[2]) is not None, said[2])
+        port = int(re.search(r"http://127.0.0.1:(\d+)", typed[-1]).group(1))
+        with socket.create_connection(("127.0.0.1", port), timeout=DEADLINE_S) as sender:
+            sender.sendall(b"PUT /orders/7 HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % (2 ** 64 - 1))
+            check_equal(sender.recv(1), b"", "so long a body is refused before it has come")
         check_equal(dev.end(), 0, dev.text)
 
 

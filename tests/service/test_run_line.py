@@ -123,6 +123,17 @@ def who_gives_up_leaves_no_place_behind():
 
 
 @test
+def who_gives_up_does_not_wait_long_for_a_service_that_is_silent():
+    network = Network(world.lease_daemon)
+    network.fail("hang")
+    process = pawl.start("acquire", world.name(), "-w", "1m", PAWL_LEASE_URL=network.url)
+    wait_until(lambda: network.requests, "it has asked")
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=10)  # to leave the line and to give back what may be held take a second each
+    check_equal((process.returncode, [request[:6] for request in network.requests[1:]]), (-signal.SIGTERM, [b"POST /", b"DELETE"]))
+
+
+@test
 def a_place_that_was_asked_for_stays_when_the_command_gives_up():
     name, file = world.name(), f"{world.folder}/place"
     world.acquire(name)
