@@ -10,7 +10,7 @@ import tempfile
 
 import clients_test  # finds the service tests' own package
 import scenarios
-from clients_test import ROOT, check_equal, skip, test
+from clients_test import MUTE, ROOT, check_equal, skip, test
 from scenarios import force, granted, outcome, scenario
 
 MISSING = None if shutil.which("go") else "there is no go"
@@ -65,6 +65,14 @@ def a_context_that_ends_gives_up_and_leaves_no_place_behind(world, agent, lease,
         check_equal(lease.methods(), ["POST", "POST", "DELETE"])
         check_equal(world.look(name)["waiting"], 0)
     world.release(name, other)
+
+
+@scenario
+def who_is_told_that_nothing_is_left_finds_it_marked_as_lost(world, agent, lease, _gateway):
+    for number in range(12):  # the race is lost at every other end
+        lease.begin(None, *[MUTE] * 9)
+        granted(agent, world.name(), hold=f"spin{number}", ttl_ms=100)
+        outcome(agent.ask("spin", hold=f"spin{number}"), "ok")
 
 
 if __name__ == "__main__":

@@ -174,6 +174,15 @@ func do(client *pawl.Client, verb string, given map[string]string) ([]string, er
 		return inside(client, given)
 	case "request":
 		return request(guard, given)
+	case "spin": // until it says that nothing is left: by then the loss must have been marked
+		for guard.Remaining() > 0 {
+		}
+		select {
+		case <-guard.Lost():
+			return nil, nil
+		default:
+			return nil, errors.New("not marked as lost")
+		}
 	case "remaining":
 		return []string{"remaining_ms", left(holds[called])}, nil
 	case "renew":
