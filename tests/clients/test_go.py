@@ -7,11 +7,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 import clients_test  # finds the service tests' own package
 import scenarios
-from clients_test import MUTE, ROOT, check_equal, skip, test
-from scenarios import force, granted, outcome, scenario
+from clients_test import AFTER, MUTE, ROOT, Pass, check_equal, check_in, skip, test
+from scenarios import MINE, every, force, granted, outcome, scenario, wait_past
 
 MISSING = None if shutil.which("go") else "there is no go"
 FOLDER = tempfile.mkdtemp(prefix="pawl-go-")
@@ -73,6 +74,35 @@ def who_is_told_that_nothing_is_left_finds_it_marked_as_lost(world, agent, lease
         lease.begin(None, *[MUTE] * 9)
         granted(agent, world.name(), hold=f"spin{number}", ttl_ms=100)
         outcome(agent.ask("spin", hold=f"spin{number}"), "ok")
+
+
+@scenario
+def a_lost_hold_is_released_with_its_token(world, agent, lease, _gateway):
+    name = world.name()
+    told = granted(agent, name, hold="over", ttl_ms=60000)
+    force(world, name)
+    outcome(agent.ask("renew", hold="over", ttl_ms=60000), "lost")
+    outcome(agent.ask("release", hold="over"), "lost")
+    check_in(f"Fencing-Token: {told['fencing']}", lease.seen[-1])
+
+
+@scenario
+def several_are_given_back_within_the_time_of_one_attempt(world, agent, lease, _gateway):
+    lease.begin(*every(AFTER), *[MUTE] * 3)
+    outcome(agent.ask("acquire_all", hold="a", names=" ".join(world.name() for _ in range(3))), "unknown")
+    check_equal(lease.methods(), every("POST") + ["DELETE"])
+
+
+@scenario
+def a_lease_id_of_the_callers_is_not_given_back_when_its_grant_came_too_late(world, agent, lease, _gateway):
+    late = Pass(back=True)
+    lease.begin(late)
+    agent.send("acquire", hold="h", name=world.name(), lease_id=MINE, ttl_ms=100)
+    late.met.wait(10)
+    wait_past(time.monotonic() + 0.15)
+    late.go()
+    outcome(agent.answer(), "lost", "deadline-passed")
+    check_equal(lease.methods(), ["POST"])
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 
 import clients_test  # finds the service tests' own package
 import scenarios
-from clients_test import AFTER, ROOT, check_equal, skip, test, wait_until
-from scenarios import granted, outcome, scenario
+from clients_test import AFTER, MUTE, ROOT, check_equal, check_in, skip, test, wait_until
+from scenarios import every, force, granted, outcome, scenario
 
 MISSING = None if shutil.which("javac") and shutil.which("java") else "there is no JDK"
 CLASSES = tempfile.mkdtemp(prefix="pawl-java-")
@@ -83,6 +83,23 @@ def lock_waits_until_it_is_granted(world, agent, _lease, _gateway):
     world.release(name, other)
     outcome(agent.answer(), "ok")
     outcome(agent.ask("release", hold="h"), "ok")
+
+
+@scenario
+def a_lost_hold_is_released_with_its_token(world, agent, lease, _gateway):
+    name = world.name()
+    told = granted(agent, name, hold="over", ttl_ms=60000)
+    force(world, name)
+    outcome(agent.ask("renew", hold="over", ttl_ms=60000), "lost")
+    outcome(agent.ask("release", hold="over"), "lost")
+    check_in(f"Fencing-Token: {told['fencing']}", lease.seen[-1])
+
+
+@scenario
+def several_are_given_back_within_the_time_of_one_attempt(world, agent, lease, _gateway):
+    lease.begin(*every(AFTER), *[MUTE] * 3)
+    outcome(agent.ask("acquire_all", hold="a", names=" ".join(world.name() for _ in range(3))), "unknown")
+    check_equal(lease.methods(), every("POST") + ["DELETE"])
 
 
 if __name__ == "__main__":

@@ -322,7 +322,7 @@ func (g *Guard) Release(ctx context.Context) error {
 		g.session.guards.Delete(g)
 	}
 	if lost != nil {
-		_ = g.c.release(ctx, g.Name, g.leaseID, "", 1) // what it does not do, the ttl does
+		_ = g.c.release(ctx, g.Name, g.leaseID, g.FencingToken, 1) // what it does not do, the ttl does
 		return lost
 	}
 	return g.c.release(ctx, g.Name, g.leaseID, g.FencingToken, g.c.attempts)

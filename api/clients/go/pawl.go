@@ -421,9 +421,11 @@ func (c *Client) acquire(ctx context.Context, url string, names []string, option
 		header.Set("Session-Secret", session.secret)
 	}
 	got, err := c.obtain(ctx, url, body, header, names, wait)
+	back, cancel := context.WithTimeout(context.Background(), c.timeout) // of all that is given back; ctx may have ended
+	defer cancel()
 	if err != nil {
 		if options.LeaseID == "" && (errors.Is(err, ErrUnknown) || ctx.Err() != nil && wait > 0) {
-			c.forget(url, body, header, names, wait > 0)
+			c.forget(back, url, body, header, names, wait > 0)
 		}
 		return nil, err
 	}
@@ -434,7 +436,11 @@ func (c *Client) acquire(ctx context.Context, url string, names []string, option
 	for _, one := range guards {
 		if err := one.Err(); err != nil { // the grant came too late
 			for _, other := range guards {
-				_ = other.Release(context.Background())
+				if options.LeaseID == "" {
+					_ = other.Release(back)
+				} else {
+					other.leave() // the same acquire may be made again
+				}
 			}
 			return nil, err
 		}
@@ -525,12 +531,12 @@ func (c *Client) grants(ctx context.Context, url string, body ask, header http.H
 }
 
 // forget gives the place in line back, by a request that takes it and keeps it no more, and what may be held.
-func (c *Client) forget(url string, body ask, header http.Header, names []string, waited bool) {
+func (c *Client) forget(ctx context.Context, url string, body ask, header http.Header, names []string, waited bool) {
 	if waited {
-		_, _ = c.grants(context.Background(), url, body.with("wait_ms", int64(1)), header, names)
+		_, _ = c.grants(ctx, url, body.with("wait_ms", int64(1)), header, names)
 	}
 	for _, name := range names {
-		_ = c.release(context.Background(), name, body["lease_id"].(string), "", 1) // what it does not do, the ttl does
+		_ = c.release(ctx, name, body["lease_id"].(string), "", 1) // what it does not do, the ttl does
 	}
 }
 

@@ -512,11 +512,11 @@ public final class Pawl {
     }
 
     /** The key makes a repeated release count once, however often it was entered. */
-    private void release(String name, String leaseId, String fencingToken, int times) {
+    private void release(String name, String leaseId, String fencingToken, int times, long limitNanos) {
         Map<String, String> headers =
             headers("Lease-Id", leaseId, "Fencing-Token", fencingToken, "Idempotency-Key", random(16));
         whole(() -> {
-            Answer answer = judge(send("DELETE", leaseAt(name), headers, null, timeout.toNanos(), false), 200, 204);
+            Answer answer = judge(send("DELETE", leaseAt(name), headers, null, limitNanos, false), 200, 204);
             Map<String, Object> told = answer.status == 200 ? answer.json() : null;
             if (answer.status == 200 && (told == null || !(told.get("holds") instanceof Long holds) || holds < 1))
                 throw foreign(answer);
@@ -524,9 +524,9 @@ public final class Pawl {
         }, times, true);
     }
 
-    private void giveBack(String name, String leaseId) {
+    private void giveBack(String name, String leaseId, String fencingToken, long limitNanos) {
         try {
-            release(name, leaseId, null, 1);
+            release(name, leaseId, fencingToken, 1, limitNanos);
         } catch (Problem ignored) {
             // it ends by its ttl
         }
@@ -612,15 +612,19 @@ public final class Pawl {
         return made;
     }
 
-    /** Gives the place in line back, by a request that takes it and keeps it no more, and what may be held. */
+    /** Gives the place in line back, by a request that takes it and keeps it no more, and what may be held: as far as the time
+     * of one attempt goes. */
     private void forget(List<Lease> leases, boolean several, String id, boolean waited) {
+        long end = System.nanoTime() + timeout.toNanos();
         try {
             if (waited)
                 grants(leases, several, id, 1, 0, false);
         } catch (Problem | InterruptedException ignored) {
             // it ends by its ttl
         }
-        leases.forEach(lease -> giveBack(lease.name, id));
+        long left;
+        for (int i = 0; i < leases.size() && (left = end - System.nanoTime()) > 0; i++)
+            giveBack(leases.get(i).name, id, null, left); // the token of what may be held is not known
     }
 
     // -- sessions and events
@@ -1028,9 +1032,9 @@ public final class Pawl {
             if (session != null)
                 session.holds.remove(this);
             if (was != null)
-                giveBack(name, leaseId);
+                giveBack(name, leaseId, fencingToken, timeout.toNanos());
             else
-                release(name, leaseId, fencingToken, times);
+                release(name, leaseId, fencingToken, times, timeout.toNanos());
         }
     }
 
