@@ -6,12 +6,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from xml.etree import ElementTree
 
 import clients_test  # finds the service tests' own package
 import scenarios
-from clients_test import AFTER, MUTE, ROOT, check_equal, check_in, skip, test, wait_until
-from scenarios import every, force, granted, outcome, scenario
+from clients_test import AFTER, BEFORE, MUTE, ROOT, HttpRelay, Say, check, check_equal, check_in, skip, test, wait_until
+from scenarios import every, force, granted, outcome, problem, scenario
 
 MISSING = None if shutil.which("javac") and shutil.which("java") else "there is no JDK"
 CLASSES = tempfile.mkdtemp(prefix="pawl-java-")
@@ -100,6 +101,50 @@ def several_are_given_back_within_the_time_of_one_attempt(world, agent, lease, _
     lease.begin(*every(AFTER), *[MUTE] * 3)
     outcome(agent.ask("acquire_all", hold="a", names=" ".join(world.name() for _ in range(3))), "unknown")
     check_equal(lease.methods(), every("POST") + ["DELETE"])
+
+
+def apart(world):
+    """An agent of its own, that nobody has listened with, and its relay."""
+    relay = HttpRelay(world.lease_daemon.port)
+    return scenarios.CLIENT["make"](relay.url, relay.url), relay
+
+
+@scenario
+def events_go_on_after_an_answer_of_somebody_between_and_end_with_a_refusal(world, _agent, _lease, _gateway):
+    name, (agent, relay) = world.name(), apart(world)
+    outcome(agent.ask("events", hold="b", name=name), "ok")
+    wait_until(lambda: relay.answered, "it listens")
+    first = world.acquire(name)
+    agent.lost("b")
+    relay.begin(Say(502, b"<html>", "text/html"), problem(500, "internal", False))
+    relay.cut()
+    world.release(name, first)
+    agent.lost("b", 2)
+    relay.begin(problem(403, "forbidden", False))
+    relay.cut()
+    check_equal([one["code"] for one in agent.lost("b", 3)], ["granted", "released", "forbidden"])
+    agent.end()
+    relay.close()
+
+
+@scenario
+def events_can_be_interrupted_and_close_their_connection(world, _agent, _lease, _gateway):
+    agent, relay = apart(world)
+    outcome(agent.ask("events", hold="i", name=world.name()), "ok")
+    wait_until(lambda: relay.answered, "it listens")
+    outcome(agent.ask("interrupt", hold="i"), "ok")
+    check_equal([one["code"] for one in agent.lost("i")], ["interrupted"])
+    wait_until(lambda: not relay.near, "it is closed")
+    agent.end()
+    relay.close()
+
+
+@scenario
+def an_interrupted_thread_that_locks_pauses_all_the_same(world, agent, lease, _gateway):
+    lease.begin(*[BEFORE] * 4)
+    begun = time.monotonic()
+    check_equal(agent.ask("lock_interrupted", name=world.name())["interrupted"], "1", "it stands")
+    check(time.monotonic() - begun > 0.7, "asked without a pause")
 
 
 if __name__ == "__main__":

@@ -42,14 +42,15 @@ import java.util.Base64;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
-import java.util.Timer;
-import java.util.TimerTask;
+import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Flow;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -465,7 +466,7 @@ public final class Pawl {
                 if (number >= attempts || !(error instanceof Unknown || error instanceof NotDone && error.retryable()))
                     throw inDoubt(doubt, error);
             }
-            pause(number);
+            pause(number, false);
         }
     }
 
@@ -476,13 +477,22 @@ public final class Pawl {
             : new Unknown(doubt.code(), doubt.detail() + "; asked again: " + last.getMessage(), doubt.status(), null, last);
     }
 
-    /** An interrupt ends the pause, and stands. */
-    private static void pause(int tried) {
-        try {
-            Thread.sleep((long) ((100 << Math.min(tried - 1, 3)) * ThreadLocalRandom.current().nextDouble(0.5, 1.0)));
-        } catch (InterruptedException error) {
-            Thread.currentThread().interrupt();
+    /** An interrupt gives up when wanted, else it waits until the end. */
+    private static void pause(int tried, boolean interruptible) throws InterruptedException {
+        double most = 100_000_000 << Math.min(tried - 1, 3);
+        long end = System.nanoTime() + (long) (most * ThreadLocalRandom.current().nextDouble(0.5, 1.0));
+        boolean interrupted = false;
+        for (long left; (left = end - System.nanoTime()) > 0;) {
+            try {
+                TimeUnit.NANOSECONDS.sleep(left);
+            } catch (InterruptedException error) {
+                if (interruptible)
+                    throw error;
+                interrupted = true;
+            }
         }
+        if (interrupted)
+            Thread.currentThread().interrupt();
     }
 
     /** For what is not given up by an interrupt. */
@@ -588,7 +598,7 @@ public final class Pawl {
                     || tried >= attempts && (left <= 0 || System.nanoTime() - heard > SLICE_MS * 1_000_000))
                     throw inDoubt(doubt, error);
             }
-            pause(tried);
+            pause(tried, interruptible);
         }
     }
 
@@ -667,18 +677,15 @@ public final class Pawl {
             try {
                 if (!stream.listen(each))
                     return;
-            } catch (java.io.IOException broken) {
-                if (Thread.interrupted())
-                    throw new InterruptedException();
             } catch (Problem error) {
                 if (error.code().equals("cursor-expired")) {
                     stream.last = null;
                     stream.listens = true;
-                } else if (!stream.listens || error.status() != 0 && !error.retryable()) {
+                } else if (!stream.listens || !(error instanceof Unknown) && error.status() / 100 == 4 && !error.retryable()) {
                     throw error;
                 }
             }
-            pause(3);
+            pause(3, true);
         }
     }
 
@@ -686,7 +693,6 @@ public final class Pawl {
         private final String url;
         private String last;
         private boolean listens;
-        private volatile long heard;
 
         private Stream(String url, String since) {
             this.url = url;
@@ -694,45 +700,35 @@ public final class Pawl {
         }
 
         /** One connection, until it breaks; false: until each has said so. */
-        private boolean listen(Predicate<Map<String, Object>> each) throws java.io.IOException, InterruptedException {
-            HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(url)).timeout(timeout)
-                .header("Accept", "text/event-stream");
+        private boolean listen(Predicate<Map<String, Object>> each) throws InterruptedException {
+            HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(url)).header("Accept", "text/event-stream");
             if (last != null)
                 request.header("Last-Event-ID", last);
+            Lines lines = new Lines();
             long sent = System.nanoTime();
-            HttpResponse<java.io.InputStream> http;
+            CompletableFuture<HttpResponse<byte[]>> coming =
+                client.sendAsync(request.build(), head -> head.statusCode() == 200 ? lines.body() : whole(head));
+            coming.whenComplete((answer, broken) -> lines.told.add(Optional.empty()));
             try {
-                http = client.send(request.build(), HttpResponse.BodyHandlers.ofInputStream());
-            } catch (java.io.IOException error) {
-                throw new NotDone("not-sent", url + ": " + error, 0, Map.of("retryable", true)); // it only reads
-            }
-            Timer silence = new Timer("pawl events", true);
-            try (java.io.InputStream body = http.body()) {
-                if (http.statusCode() != 200) {
-                    byte[] text = body.readNBytes(ANSWER_BYTES_MAX);
-                    judge(new Answer(http.statusCode(), http.headers(), text, sent, System.nanoTime()));
+                if (lines.next(timeout.toMillis()) == null) {
+                    if (!coming.isDone() || coming.isCompletedExceptionally())
+                        throw new NotDone("not-sent", url + ": no answer", 0, Map.of("retryable", true)); // it only reads
+                    HttpResponse<byte[]> http = coming.join();
+                    judge(new Answer(http.statusCode(), http.headers(), http.body(), sent, System.nanoTime()));
                 }
-                heard = System.nanoTime();
-                silence.schedule(new TimerTask() {
-                    @Override
-                    public void run() {
-                        if (System.nanoTime() - heard > LISTEN_MS * 1_000_000)
-                            close(body); // then the reader has its end
-                    }
-                }, 5000, 5000);
                 if (listens && last == null && !each.test(Map.of("type", "missed")))
                     return false;
                 listens = true;
-                return read(new java.io.BufferedReader(new java.io.InputStreamReader(body, StandardCharsets.UTF_8)), each);
+                return read(lines, each);
             } finally {
-                silence.cancel();
+                coming.cancel(true); // closes the connection
             }
         }
 
-        private boolean read(java.io.BufferedReader lines, Predicate<Map<String, Object>> each) throws java.io.IOException {
+        private boolean read(Lines lines, Predicate<Map<String, Object>> each) throws InterruptedException {
             String coming = last;
             StringBuilder data = new StringBuilder();
-            for (String line; (line = lines.readLine()) != null; heard = System.nanoTime()) {
+            for (String line; (line = lines.next(LISTEN_MS)) != null;) {
                 if (line.startsWith("id: "))
                     coming = line.substring(4);
                 if (line.startsWith("data: "))
@@ -747,14 +743,41 @@ public final class Pawl {
             }
             return true;
         }
+    }
 
-        private static void close(java.io.InputStream body) {
-            try {
-                body.close();
-            } catch (java.io.IOException ignored) {
-                // it is closed
-            }
+    /** Of a stream, for a thread that can be interrupted, which the client's own InputStream does not allow. The first is empty, and
+     * tells that there is one. */
+    private static final class Lines implements Flow.Subscriber<String> {
+        private final BlockingQueue<Optional<String>> told = new LinkedBlockingQueue<>(); // an empty one: the end
+        private Flow.Subscription coming;
+
+        private HttpResponse.BodySubscriber<byte[]> body() {
+            return HttpResponse.BodySubscribers.fromLineSubscriber(this, lines -> new byte[0], StandardCharsets.UTF_8, null);
         }
+
+        /** Null: it has ended, or was silent for too long. */
+        private String next(long ms) throws InterruptedException {
+            Optional<String> line = told.poll(ms, TimeUnit.MILLISECONDS);
+            if (line == null || line.isEmpty())
+                return null;
+            coming.request(1);
+            return line.get();
+        }
+
+        @Override
+        public void onSubscribe(Flow.Subscription subscription) {
+            coming = subscription;
+            told.add(Optional.of(""));
+        }
+
+        @Override
+        public void onNext(String line) { told.add(Optional.of(line)); }
+
+        @Override
+        public void onError(Throwable why) { } // the answer ends with it
+
+        @Override
+        public void onComplete() { }
     }
 
     // -- resources, through the gateway
