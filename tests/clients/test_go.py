@@ -11,8 +11,8 @@ import time
 
 import clients_test  # finds the service tests' own package
 import scenarios
-from clients_test import AFTER, MUTE, ROOT, Pass, check_equal, check_in, skip, test
-from scenarios import MINE, every, force, granted, outcome, scenario, wait_past
+from clients_test import AFTER, MUTE, ROOT, HttpRelay, Pass, Say, check_equal, check_in, skip, test, wait_until
+from scenarios import MINE, every, force, granted, outcome, problem, scenario, wait_past
 
 MISSING = None if shutil.which("go") else "there is no go"
 FOLDER = tempfile.mkdtemp(prefix="pawl-go-")
@@ -103,6 +103,36 @@ def a_lease_id_of_the_callers_is_not_given_back_when_its_grant_came_too_late(wor
     late.go()
     outcome(agent.answer(), "lost", "deadline-passed")
     check_equal(lease.methods(), ["POST"])
+
+
+def apart(world):
+    """An agent of its own, that nobody has listened with, and its relay."""
+    relay = HttpRelay(world.lease_daemon.port)
+    return scenarios.CLIENT["make"](relay.url, relay.url), relay
+
+
+@scenario
+def events_go_on_after_an_answer_of_somebody_between_and_end_with_a_refusal(world, _agent, _lease, _gateway):
+    name, (agent, relay) = world.name(), apart(world)
+    outcome(agent.ask("events", hold="b", name=name), "ok")
+    wait_until(lambda: relay.answered, "it listens")
+    first = world.acquire(name)
+    agent.lost("b")
+    relay.begin(Say(502, b"<html>", "text/html"), problem(500, "internal", False))
+    relay.cut()
+    world.release(name, first)
+    agent.lost("b", 2)
+    relay.begin(problem(403, "forbidden", False))
+    relay.cut()
+    check_equal([one["code"] for one in agent.lost("b", 3)], ["granted", "released", "forbidden"])
+    agent.end()
+    relay.close()
+
+
+@scenario
+def events_from_a_cursor_that_cannot_be_sent_are_a_mistake(_world, agent, _lease, _gateway):
+    outcome(agent.ask("events", hold="since", since="1\0"), "ok")
+    outcome(agent.lost("since")[0], "mistake")
 
 
 if __name__ == "__main__":

@@ -636,7 +636,7 @@ type Event struct {
 }
 
 // Events calls each with what happens to this lease, or to all (""), as it happens, until it says an error or ctx ends: that is
-// returned, or what kept the first connection. After a break it goes on behind the last one; what cannot be made up for is told as
+// returned, or what kept the first connection, or a refusal of Pawl's that stays. After a break it goes on behind the last one; what cannot be made up for is told as
 // an Event of Type "missed". A convenience, never the safety: the fence is.
 func (c *Client) Events(ctx context.Context, name, since string, each func(Event) error) error {
 	address := c.lease + "/v1/events"
@@ -655,7 +655,7 @@ func (c *Client) Events(ctx context.Context, name, since string, each func(Event
 			return err
 		case ours && e.Code == "cursor-expired":
 			since, listens = "", true
-		case ours && (!listens || e.Status != 0 && !e.Retryable):
+		case ours && (!listens || e.Kind != ErrUnknown && e.Status/100 == 4 && !e.Retryable), errors.Is(err, ErrMistake):
 			return err
 		}
 		pause(ctx, 3)

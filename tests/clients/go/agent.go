@@ -164,10 +164,11 @@ func do(client *pawl.Client, verb string, given map[string]string) ([]string, er
 		return nil, err
 	case "events":
 		go func() {
-			_ = client.Events(ctx, given["name"], given["since"], func(one pawl.Event) error {
+			err := client.Events(ctx, given["name"], given["since"], func(one pawl.Event) error {
 				say("!", "hold", called, "code", one.Type)
 				return nil
 			})
+			say("!", append(failed(err), "hold", called)...)
 		}()
 		return nil, nil
 	case "inside":
