@@ -3,6 +3,7 @@
 
 import atexit
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import time
 
 import clients_test  # finds the service tests' own package
 import scenarios
-from clients_test import AFTER, MUTE, ROOT, HttpRelay, Pass, Say, check_equal, check_in, skip, test, wait_until
+from clients_test import AFTER, MUTE, ROOT, Agent, HttpRelay, Pass, Say, check_equal, check_in, nobody, skip, test, wait_until
 from scenarios import MINE, every, force, granted, outcome, problem, scenario, wait_past
 
 MISSING = None if shutil.which("go") else "there is no go"
@@ -25,6 +26,18 @@ def tool(*argv, folder=HERE):
     env = clients_test.environment(GOCACHE=os.path.expanduser("~/.cache/pawl/go"), GOPATH=f"{FOLDER}/path", GOPROXY="off", GOTOOLCHAIN="local")
     done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False, timeout=120, env=env)
     return done.returncode, done.stdout + done.stderr
+
+
+def short_sliced():
+    """The path of an agent whose slices have 3 s."""
+    shutil.copytree(CLIENT_FOLDER, f"{FOLDER}/short/api/clients/go")
+    shutil.copytree(HERE, f"{FOLDER}/short/tests/clients/go")
+    source = pathlib.Path(f"{FOLDER}/short/api/clients/go/pawl.go")
+    text = source.read_text(encoding="utf-8")
+    check_in("= 20 * time.Second", text)
+    source.write_text(text.replace("= 20 * time.Second", "= 3 * time.Second"), encoding="utf-8")
+    check_equal(tool("go", "build", "-o", f"{FOLDER}/short/agent", ".", folder=f"{FOLDER}/short/tests/clients/go"), (0, ""))
+    return f"{FOLDER}/short/agent"
 
 
 DONE = None if MISSING else tool("go", "build", "-o", f"{FOLDER}/agent", ".")
@@ -133,6 +146,25 @@ def events_go_on_after_an_answer_of_somebody_between_and_end_with_a_refusal(worl
 def events_from_a_cursor_that_cannot_be_sent_are_a_mistake(_world, agent, _lease, _gateway):
     outcome(agent.ask("events", hold="since", since="1\0"), "ok")
     outcome(agent.lost("since")[0], "mistake")
+
+
+@scenario
+def a_restart_late_in_a_slice_is_sat_out_from_when_it_broke(world, _agent, _lease, _gateway):
+    name, relay = world.name(), HttpRelay(world.lease_daemon.port)
+    first, agent = world.acquire(name), Agent([short_sliced()], relay.url, relay.url)
+    agent.send("acquire", hold="h", name=name, wait_ms=60000)
+    wait_until(lambda: world.look(name)["waiting"] == 1, "it waits")
+    wait_past(time.monotonic() + 2)
+    relay.to = int(nobody().rsplit(":", 1)[1])
+    relay.cut()
+    wait_past(time.monotonic() + 1.2)  # past the slice
+    count = relay.refused
+    wait_until(lambda: relay.refused > count, "it still asks")
+    relay.to = world.lease_daemon.port
+    world.release(name, first)
+    outcome(agent.answer(), "ok")
+    agent.end()
+    relay.close()
 
 
 if __name__ == "__main__":

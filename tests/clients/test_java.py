@@ -2,6 +2,7 @@
 """The Java client, api/clients/java/Pawl.java: every scenario, and that it compiles without a warning."""
 
 import atexit
+import pathlib
 import shutil
 import subprocess
 import sys
@@ -11,8 +12,8 @@ from xml.etree import ElementTree
 
 import clients_test  # finds the service tests' own package
 import scenarios
-from clients_test import AFTER, BEFORE, MUTE, ROOT, HttpRelay, Say, check, check_equal, check_in, skip, test, wait_until
-from scenarios import every, force, granted, outcome, problem, scenario
+from clients_test import AFTER, BEFORE, MUTE, ROOT, Agent, HttpRelay, Say, check, check_equal, check_in, nobody, skip, test, wait_until
+from scenarios import every, force, granted, outcome, problem, scenario, wait_past
 
 MISSING = None if shutil.which("javac") and shutil.which("java") else "there is no JDK"
 CLASSES = tempfile.mkdtemp(prefix="pawl-java-")
@@ -29,12 +30,23 @@ def of_pom(path):
     return POM.findtext("/".join(MAVEN + name for name in path.split("/")))
 
 
-def compiled():
+def compiled(source=ROOT / "api/clients/java" / of_pom("build/plugins/plugin/configuration/includes/include"), to=CLASSES):
     """With what the pom says."""
     return subprocess.run(["javac", "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "--release",
-                           of_pom("properties/maven.compiler.release"), "-Xlint:all", "-Werror", "-encoding", "UTF-8", "-d", CLASSES,
-                           str(ROOT / "api/clients/java" / of_pom("build/plugins/plugin/configuration/includes/include")), str(clients_test.HERE / "Agent.java")],
+                           of_pom("properties/maven.compiler.release"), "-Xlint:all", "-Werror", "-encoding", "UTF-8", "-d", to,
+                           str(source), str(clients_test.HERE / "Agent.java")],
                           capture_output=True, text=True, check=False, timeout=60, env=clients_test.environment())
+
+
+def short_sliced():
+    """The agent, but its slices have 3 s."""
+    text = (ROOT / "api/clients/java/Pawl.java").read_text(encoding="utf-8")
+    check_in("SLICE_MS = 20_000;", text)
+    source = pathlib.Path(CLASSES, "short/Pawl.java")
+    source.parent.mkdir()
+    source.write_text(text.replace("SLICE_MS = 20_000;", "SLICE_MS = 3_000;"), encoding="utf-8")
+    check_equal(compiled(source, str(source.parent)).returncode, 0)
+    return [str(source.parent) if word == CLASSES else word for word in ARGV]
 
 
 DONE = None if MISSING else compiled()
@@ -145,6 +157,25 @@ def an_interrupted_thread_that_locks_pauses_all_the_same(world, agent, lease, _g
     begun = time.monotonic()
     check_equal(agent.ask("lock_interrupted", name=world.name())["interrupted"], "1", "it stands")
     check(time.monotonic() - begun > 0.7, "asked without a pause")
+
+
+@scenario
+def a_restart_late_in_a_slice_is_sat_out_from_when_it_broke(world, _agent, _lease, _gateway):
+    name, relay = world.name(), HttpRelay(world.lease_daemon.port)
+    first, agent = world.acquire(name), Agent(short_sliced(), relay.url, relay.url)
+    agent.send("acquire", hold="h", name=name, wait_ms=60000)
+    wait_until(lambda: world.look(name)["waiting"] == 1, "it waits")
+    wait_past(time.monotonic() + 2)
+    relay.to = int(nobody().rsplit(":", 1)[1])
+    relay.cut()
+    wait_past(time.monotonic() + 1.2)  # past the slice
+    count = relay.refused
+    wait_until(lambda: relay.refused > count, "it still asks")
+    relay.to = world.lease_daemon.port
+    world.release(name, first)
+    outcome(agent.answer(), "ok")
+    agent.end()
+    relay.close()
 
 
 if __name__ == "__main__":

@@ -456,15 +456,15 @@ func (c *Client) obtain(ctx context.Context, url string, body ask, header http.H
 	}
 	var doubt *Error
 	for tried := 0; ; {
-		left, request := wait-time.Since(begun), body
+		sent, left, request := time.Now(), wait-time.Since(begun), body
+		part := left
+		if part > most {
+			part = most
+		}
+		if part < time.Millisecond {
+			part = time.Millisecond
+		}
 		if wait > 0 {
-			part := left
-			if part > most {
-				part = most
-			}
-			if part < time.Millisecond {
-				part = time.Millisecond
-			}
 			request = body.with("wait_ms", part.Milliseconds())
 			if left > 0 && most == slice {
 				request["keep_place_ms"] = slice.Milliseconds()
@@ -490,6 +490,9 @@ func (c *Client) obtain(ctx context.Context, url string, body ask, header http.H
 			return nil, inDoubt(doubt, e)
 		}
 		tried++
+		if took := time.Since(sent); left > 0 && e.Code != "not-sent" && took >= time.Second && took < part+c.timeout {
+			tried, heard = 1, time.Now() // somebody was there until it broke
+		}
 		if tried >= c.attempts && (left <= 0 || time.Since(heard) > slice) {
 			return nil, inDoubt(doubt, e)
 		}
@@ -636,8 +639,8 @@ type Event struct {
 }
 
 // Events calls each with what happens to this lease, or to all (""), as it happens, until it says an error or ctx ends: that is
-// returned, or what kept the first connection, or a refusal of Pawl's that stays. After a break it goes on behind the last one; what cannot be made up for is told as
-// an Event of Type "missed". A convenience, never the safety: the fence is.
+// returned, or what kept the first connection, or a refusal of Pawl's that stays. After a break it goes on behind the last one; what
+// cannot be made up for is told as an Event of Type "missed". A convenience, never the safety: the fence is.
 func (c *Client) Events(ctx context.Context, name, since string, each func(Event) error) error {
 	address := c.lease + "/v1/events"
 	if name != "" {

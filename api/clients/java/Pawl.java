@@ -577,11 +577,12 @@ public final class Pawl {
         long heard = System.nanoTime();
         Unknown doubt = null;
         for (int tried = 0;;) {
-            long left = (end - System.nanoTime()) / 1_000_000;
+            long sent = System.nanoTime();
+            long left = (end - sent) / 1_000_000;
+            long part = Math.max(1, Math.min(left, most));
             try {
                 return wait.isZero() ? grants(leases, several, id, 0, 0, interruptible)
-                    : grants(leases, several, id, Math.max(1, Math.min(left, most)), several || left <= 0 ? 0 : SLICE_MS,
-                        interruptible);
+                    : grants(leases, several, id, part, several || left <= 0 ? 0 : SLICE_MS, interruptible);
             } catch (Lost error) {
                 throw error;
             } catch (Held error) {
@@ -594,6 +595,12 @@ public final class Pawl {
                 boolean ours = doubt != null && error.code().equals("superseded"); // by our own request, late
                 doubt = error instanceof Unknown unknown ? unknown : doubt;
                 tried++;
+                long took = System.nanoTime() - sent;
+                if (left > 0 && !error.code().equals("not-sent") && took >= 1_000_000_000
+                    && took < part * 1_000_000 + timeout.toNanos()) { // somebody was there until it broke
+                    tried = 1;
+                    heard = System.nanoTime();
+                }
                 if (error instanceof NotDone && !error.retryable() && !ours
                     || tried >= attempts && (left <= 0 || System.nanoTime() - heard > SLICE_MS * 1_000_000))
                     throw inDoubt(doubt, error);
