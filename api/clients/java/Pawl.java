@@ -674,8 +674,8 @@ public final class Pawl {
 
     /** Calls each with what happens to this lease, or to all (null), as it happens, the items of the history, until it says false,
      * or this thread is interrupted. After a break it goes on behind the last one (at first behind since, if that is not null); what
-     * cannot be made up for is told as an item whose type is "missed". Throws what kept the first connection. A convenience, never
-     * the safety: the fence is. */
+     * cannot be made up for is told as an item whose type is "missed". Throws what kept the first connection, and a refusal of
+     * Pawl's that stays. A convenience, never the safety: the fence is. */
     public void events(String name, String since, Predicate<Map<String, Object>> each) throws InterruptedException {
         if (name != null && !NAME.matcher(name).matches())
             throw new IllegalArgumentException("not the name of a lease: " + name);
