@@ -21,6 +21,7 @@ public final class Agent {
     private static final Map<String, Pawl.Lease> LEASES = new HashMap<>();
     private static final Map<String, Pawl.Session> SESSIONS = new HashMap<>();
     private static final Map<String, Pawl.Several> SEVERAL = new HashMap<>();
+    private static final Map<String, Thread> LISTENERS = new HashMap<>();
 
     private static synchronized void say(String line) {
         OUT.print(line.replace('\n', ' ') + "\n");
@@ -84,16 +85,20 @@ public final class Agent {
     }
 
     private static String listen(Pawl pawl, Map<String, String> given) {
+        String called = given.get("hold");
         Thread made = new Thread(() -> {
             try {
                 pawl.events(given.get("name"), given.get("since"), item -> {
-                    say("!\thold=" + given.get("hold") + "\tcode=" + item.get("type"));
+                    say("!\thold=" + called + "\tcode=" + item.get("type"));
                     return true;
                 });
             } catch (InterruptedException error) {
-                throw new AssertionError(error);
+                say("!\thold=" + called + "\tcode=interrupted");
+            } catch (Pawl.Problem error) {
+                say("!\thold=" + called + "\tcode=" + error.code());
             }
         });
+        LISTENERS.put(called, made);
         made.setDaemon(true);
         made.start();
         return "x=x";
@@ -105,6 +110,11 @@ public final class Agent {
         case "acquire", "acquire_all": return acquire(pawl, given);
         case "session": return session(pawl, given);
         case "events": return listen(pawl, given);
+        case "interrupt": LISTENERS.get(given.get("hold")).interrupt(); return "x=x";
+        case "lock_interrupted":
+            Thread.currentThread().interrupt();
+            pawl.lease(given.get("name")).lock();
+            return "interrupted=" + (Thread.interrupted() ? 1 : 0);
         case "inside": return inside(pawl, given);
         case "remaining": return "remaining_ms=" + lease.remaining().toMillis();
         case "renew":

@@ -71,23 +71,34 @@ func (k *kept) Lost() <-chan struct{} { return k.lostChan }
 
 // Err is an ErrLost when it is lost, or has been released; else nil.
 func (k *kept) Err() error {
-	if k.session != nil {
-		if err, _ := k.session.Err().(*Error); err != nil {
-			k.lose(err)
-		}
-	}
+	_, err := k.left()
+	return err
+}
+
+func (k *kept) left() (time.Duration, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.lost == nil && !k.released && !time.Now().Before(k.end()) {
+	return k.leftLocked()
+}
+
+// leftLocked looks at the clock once: what it says is over is marked as lost, and nothing else is told as over.
+func (k *kept) leftLocked() (time.Duration, error) {
+	if k.session != nil {
+		if err, _ := k.session.Err().(*Error); err != nil {
+			k.loseLocked(err)
+		}
+	}
+	left := time.Until(k.end())
+	if k.lost == nil && !k.released && left <= 0 {
 		k.loseLocked(&Error{Kind: ErrLost, Code: "deadline-passed", Detail: k.name + " could not be renewed in time: it may be another's now"})
 	}
 	if k.released {
-		return &Error{Kind: ErrLost, Code: "released", Detail: k.name + " has been released here"}
+		return 0, &Error{Kind: ErrLost, Code: "released", Detail: k.name + " has been released here"}
 	}
 	if k.lost != nil {
-		return k.lost
+		return 0, k.lost
 	}
-	return nil
+	return left, nil
 }
 
 func (k *kept) lose(err *Error) {
@@ -113,15 +124,8 @@ func (k *kept) loseLocked(err *Error) {
 // Remaining is how long it is certainly held yet, by the clock read in this very call; 0 when it is lost, released or past its
 // deadline, and from then on always 0.
 func (k *kept) Remaining() time.Duration {
-	if k.Err() != nil {
-		return 0
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if left := time.Until(k.end()); left > 0 {
-		return left
-	}
-	return 0
+	left, _ := k.left()
+	return left
 }
 
 // keep renews it until it ends.
@@ -156,8 +160,8 @@ func (k *kept) keep() {
 func (k *kept) renewOnce(ctx context.Context, ttl time.Duration) error {
 	k.renewing.Lock()
 	defer k.renewing.Unlock()
-	limit := k.Remaining()
-	if err := k.Err(); err != nil {
+	limit, err := k.left()
+	if err != nil {
 		return err
 	}
 	if limit > k.c.timeout {
@@ -179,11 +183,11 @@ func (k *kept) renewOnce(ctx context.Context, ttl time.Duration) error {
 		}
 		return err
 	}
-	if err := k.Err(); err != nil {
-		return err
-	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if _, err := k.leftLocked(); err != nil {
+		return err
+	}
 	k.told(got)
 	k.wake()
 	return nil
@@ -198,9 +202,9 @@ func (k *kept) wake() {
 
 // leave marks it as released: whether that was still to be done, and the loss.
 func (k *kept) leave() (bool, *Error) {
-	err, _ := k.Err().(*Error)
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	_, over := k.leftLocked()
 	if k.released {
 		return false, nil
 	}
@@ -209,6 +213,7 @@ func (k *kept) leave() (bool, *Error) {
 	if k.lost == nil {
 		close(k.ended)
 	}
+	err, _ := over.(*Error)
 	return true, err
 }
 
@@ -317,7 +322,7 @@ func (g *Guard) Release(ctx context.Context) error {
 		g.session.guards.Delete(g)
 	}
 	if lost != nil {
-		_ = g.c.release(ctx, g.Name, g.leaseID, "", 1) // what it does not do, the ttl does
+		_ = g.c.release(ctx, g.Name, g.leaseID, g.FencingToken, 1) // what it does not do, the ttl does
 		return lost
 	}
 	return g.c.release(ctx, g.Name, g.leaseID, g.FencingToken, g.c.attempts)

@@ -421,9 +421,11 @@ func (c *Client) acquire(ctx context.Context, url string, names []string, option
 		header.Set("Session-Secret", session.secret)
 	}
 	got, err := c.obtain(ctx, url, body, header, names, wait)
+	back, cancel := context.WithTimeout(context.Background(), c.timeout) // of all that is given back; ctx may have ended
+	defer cancel()
 	if err != nil {
 		if options.LeaseID == "" && (errors.Is(err, ErrUnknown) || ctx.Err() != nil && wait > 0) {
-			c.forget(url, body, header, names, wait > 0)
+			c.forget(back, url, body, header, names, wait > 0)
 		}
 		return nil, err
 	}
@@ -434,7 +436,11 @@ func (c *Client) acquire(ctx context.Context, url string, names []string, option
 	for _, one := range guards {
 		if err := one.Err(); err != nil { // the grant came too late
 			for _, other := range guards {
-				_ = other.Release(context.Background())
+				if options.LeaseID == "" {
+					_ = other.Release(back)
+				} else {
+					other.leave() // the same acquire may be made again
+				}
 			}
 			return nil, err
 		}
@@ -450,15 +456,15 @@ func (c *Client) obtain(ctx context.Context, url string, body ask, header http.H
 	}
 	var doubt *Error
 	for tried := 0; ; {
-		left, request := wait-time.Since(begun), body
+		sent, left, request := time.Now(), wait-time.Since(begun), body
+		part := left
+		if part > most {
+			part = most
+		}
+		if part < time.Millisecond {
+			part = time.Millisecond
+		}
 		if wait > 0 {
-			part := left
-			if part > most {
-				part = most
-			}
-			if part < time.Millisecond {
-				part = time.Millisecond
-			}
 			request = body.with("wait_ms", part.Milliseconds())
 			if left > 0 && most == slice {
 				request["keep_place_ms"] = slice.Milliseconds()
@@ -484,6 +490,9 @@ func (c *Client) obtain(ctx context.Context, url string, body ask, header http.H
 			return nil, inDoubt(doubt, e)
 		}
 		tried++
+		if took := time.Since(sent); left > 0 && e.Code != "not-sent" && took >= time.Second && took < part+c.timeout {
+			tried, heard = 1, time.Now() // somebody was there until it broke
+		}
 		if tried >= c.attempts && (left <= 0 || time.Since(heard) > slice) {
 			return nil, inDoubt(doubt, e)
 		}
@@ -525,12 +534,12 @@ func (c *Client) grants(ctx context.Context, url string, body ask, header http.H
 }
 
 // forget gives the place in line back, by a request that takes it and keeps it no more, and what may be held.
-func (c *Client) forget(url string, body ask, header http.Header, names []string, waited bool) {
+func (c *Client) forget(ctx context.Context, url string, body ask, header http.Header, names []string, waited bool) {
 	if waited {
-		_, _ = c.grants(context.Background(), url, body.with("wait_ms", int64(1)), header, names)
+		_, _ = c.grants(ctx, url, body.with("wait_ms", int64(1)), header, names)
 	}
 	for _, name := range names {
-		_ = c.release(context.Background(), name, body["lease_id"].(string), "", 1) // what it does not do, the ttl does
+		_ = c.release(ctx, name, body["lease_id"].(string), "", 1) // what it does not do, the ttl does
 	}
 }
 
@@ -630,8 +639,8 @@ type Event struct {
 }
 
 // Events calls each with what happens to this lease, or to all (""), as it happens, until it says an error or ctx ends: that is
-// returned, or what kept the first connection. After a break it goes on behind the last one; what cannot be made up for is told as
-// an Event of Type "missed". A convenience, never the safety: the fence is.
+// returned, or what kept the first connection, or a refusal of Pawl's that stays. After a break it goes on behind the last one; what
+// cannot be made up for is told as an Event of Type "missed". A convenience, never the safety: the fence is.
 func (c *Client) Events(ctx context.Context, name, since string, each func(Event) error) error {
 	address := c.lease + "/v1/events"
 	if name != "" {
@@ -649,7 +658,7 @@ func (c *Client) Events(ctx context.Context, name, since string, each func(Event
 			return err
 		case ours && e.Code == "cursor-expired":
 			since, listens = "", true
-		case ours && (!listens || e.Status != 0 && !e.Retryable):
+		case ours && (!listens || e.Kind != ErrUnknown && e.Status/100 == 4 && !e.Retryable), errors.Is(err, ErrMistake):
 			return err
 		}
 		pause(ctx, 3)

@@ -42,14 +42,15 @@ import java.util.Base64;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
-import java.util.Timer;
-import java.util.TimerTask;
+import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Flow;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -465,7 +466,7 @@ public final class Pawl {
                 if (number >= attempts || !(error instanceof Unknown || error instanceof NotDone && error.retryable()))
                     throw inDoubt(doubt, error);
             }
-            pause(number);
+            pause(number, false);
         }
     }
 
@@ -476,13 +477,22 @@ public final class Pawl {
             : new Unknown(doubt.code(), doubt.detail() + "; asked again: " + last.getMessage(), doubt.status(), null, last);
     }
 
-    /** An interrupt ends the pause, and stands. */
-    private static void pause(int tried) {
-        try {
-            Thread.sleep((long) ((100 << Math.min(tried - 1, 3)) * ThreadLocalRandom.current().nextDouble(0.5, 1.0)));
-        } catch (InterruptedException error) {
-            Thread.currentThread().interrupt();
+    /** An interrupt gives up when wanted, else it waits until the end. */
+    private static void pause(int tried, boolean interruptible) throws InterruptedException {
+        double most = 100_000_000 << Math.min(tried - 1, 3);
+        long end = System.nanoTime() + (long) (most * ThreadLocalRandom.current().nextDouble(0.5, 1.0));
+        boolean interrupted = false;
+        for (long left; (left = end - System.nanoTime()) > 0;) {
+            try {
+                TimeUnit.NANOSECONDS.sleep(left);
+            } catch (InterruptedException error) {
+                if (interruptible)
+                    throw error;
+                interrupted = true;
+            }
         }
+        if (interrupted)
+            Thread.currentThread().interrupt();
     }
 
     /** For what is not given up by an interrupt. */
@@ -512,11 +522,11 @@ public final class Pawl {
     }
 
     /** The key makes a repeated release count once, however often it was entered. */
-    private void release(String name, String leaseId, String fencingToken, int times) {
+    private void release(String name, String leaseId, String fencingToken, int times, long limitNanos) {
         Map<String, String> headers =
             headers("Lease-Id", leaseId, "Fencing-Token", fencingToken, "Idempotency-Key", random(16));
         whole(() -> {
-            Answer answer = judge(send("DELETE", leaseAt(name), headers, null, timeout.toNanos(), false), 200, 204);
+            Answer answer = judge(send("DELETE", leaseAt(name), headers, null, limitNanos, false), 200, 204);
             Map<String, Object> told = answer.status == 200 ? answer.json() : null;
             if (answer.status == 200 && (told == null || !(told.get("holds") instanceof Long holds) || holds < 1))
                 throw foreign(answer);
@@ -524,9 +534,9 @@ public final class Pawl {
         }, times, true);
     }
 
-    private void giveBack(String name, String leaseId) {
+    private void giveBack(String name, String leaseId, String fencingToken, long limitNanos) {
         try {
-            release(name, leaseId, null, 1);
+            release(name, leaseId, fencingToken, 1, limitNanos);
         } catch (Problem ignored) {
             // it ends by its ttl
         }
@@ -567,11 +577,12 @@ public final class Pawl {
         long heard = System.nanoTime();
         Unknown doubt = null;
         for (int tried = 0;;) {
-            long left = (end - System.nanoTime()) / 1_000_000;
+            long sent = System.nanoTime();
+            long left = (end - sent) / 1_000_000;
+            long part = Math.max(1, Math.min(left, most));
             try {
                 return wait.isZero() ? grants(leases, several, id, 0, 0, interruptible)
-                    : grants(leases, several, id, Math.max(1, Math.min(left, most)), several || left <= 0 ? 0 : SLICE_MS,
-                        interruptible);
+                    : grants(leases, several, id, part, several || left <= 0 ? 0 : SLICE_MS, interruptible);
             } catch (Lost error) {
                 throw error;
             } catch (Held error) {
@@ -584,11 +595,17 @@ public final class Pawl {
                 boolean ours = doubt != null && error.code().equals("superseded"); // by our own request, late
                 doubt = error instanceof Unknown unknown ? unknown : doubt;
                 tried++;
+                long took = System.nanoTime() - sent;
+                if (left > 0 && !error.code().equals("not-sent") && took >= 1_000_000_000
+                    && took < part * 1_000_000 + timeout.toNanos()) { // somebody was there until it broke
+                    tried = 1;
+                    heard = System.nanoTime();
+                }
                 if (error instanceof NotDone && !error.retryable() && !ours
                     || tried >= attempts && (left <= 0 || System.nanoTime() - heard > SLICE_MS * 1_000_000))
                     throw inDoubt(doubt, error);
             }
-            pause(tried);
+            pause(tried, interruptible);
         }
     }
 
@@ -612,15 +629,19 @@ public final class Pawl {
         return made;
     }
 
-    /** Gives the place in line back, by a request that takes it and keeps it no more, and what may be held. */
+    /** Gives the place in line back, by a request that takes it and keeps it no more, and what may be held: as far as the time
+     * of one attempt goes. */
     private void forget(List<Lease> leases, boolean several, String id, boolean waited) {
+        long end = System.nanoTime() + timeout.toNanos();
         try {
             if (waited)
                 grants(leases, several, id, 1, 0, false);
         } catch (Problem | InterruptedException ignored) {
             // it ends by its ttl
         }
-        leases.forEach(lease -> giveBack(lease.name, id));
+        long left;
+        for (int i = 0; i < leases.size() && (left = end - System.nanoTime()) > 0; i++)
+            giveBack(leases.get(i).name, id, null, left); // the token of what may be held is not known
     }
 
     // -- sessions and events
@@ -653,8 +674,8 @@ public final class Pawl {
 
     /** Calls each with what happens to this lease, or to all (null), as it happens, the items of the history, until it says false,
      * or this thread is interrupted. After a break it goes on behind the last one (at first behind since, if that is not null); what
-     * cannot be made up for is told as an item whose type is "missed". Throws what kept the first connection. A convenience, never
-     * the safety: the fence is. */
+     * cannot be made up for is told as an item whose type is "missed". Throws what kept the first connection, and a refusal of
+     * Pawl's that stays. A convenience, never the safety: the fence is. */
     public void events(String name, String since, Predicate<Map<String, Object>> each) throws InterruptedException {
         if (name != null && !NAME.matcher(name).matches())
             throw new IllegalArgumentException("not the name of a lease: " + name);
@@ -663,18 +684,15 @@ public final class Pawl {
             try {
                 if (!stream.listen(each))
                     return;
-            } catch (java.io.IOException broken) {
-                if (Thread.interrupted())
-                    throw new InterruptedException();
             } catch (Problem error) {
                 if (error.code().equals("cursor-expired")) {
                     stream.last = null;
                     stream.listens = true;
-                } else if (!stream.listens || error.status() != 0 && !error.retryable()) {
+                } else if (!stream.listens || !(error instanceof Unknown) && error.status() / 100 == 4 && !error.retryable()) {
                     throw error;
                 }
             }
-            pause(3);
+            pause(3, true);
         }
     }
 
@@ -682,7 +700,6 @@ public final class Pawl {
         private final String url;
         private String last;
         private boolean listens;
-        private volatile long heard;
 
         private Stream(String url, String since) {
             this.url = url;
@@ -690,45 +707,35 @@ public final class Pawl {
         }
 
         /** One connection, until it breaks; false: until each has said so. */
-        private boolean listen(Predicate<Map<String, Object>> each) throws java.io.IOException, InterruptedException {
-            HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(url)).timeout(timeout)
-                .header("Accept", "text/event-stream");
+        private boolean listen(Predicate<Map<String, Object>> each) throws InterruptedException {
+            HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(url)).header("Accept", "text/event-stream");
             if (last != null)
                 request.header("Last-Event-ID", last);
+            Lines lines = new Lines();
             long sent = System.nanoTime();
-            HttpResponse<java.io.InputStream> http;
+            CompletableFuture<HttpResponse<byte[]>> coming =
+                client.sendAsync(request.build(), head -> head.statusCode() == 200 ? lines.body() : whole(head));
+            coming.whenComplete((answer, broken) -> lines.told.add(Optional.empty()));
             try {
-                http = client.send(request.build(), HttpResponse.BodyHandlers.ofInputStream());
-            } catch (java.io.IOException error) {
-                throw new NotDone("not-sent", url + ": " + error, 0, Map.of("retryable", true)); // it only reads
-            }
-            Timer silence = new Timer("pawl events", true);
-            try (java.io.InputStream body = http.body()) {
-                if (http.statusCode() != 200) {
-                    byte[] text = body.readNBytes(ANSWER_BYTES_MAX);
-                    judge(new Answer(http.statusCode(), http.headers(), text, sent, System.nanoTime()));
+                if (lines.next(timeout.toMillis()) == null) {
+                    if (!coming.isDone() || coming.isCompletedExceptionally())
+                        throw new NotDone("not-sent", url + ": no answer", 0, Map.of("retryable", true)); // it only reads
+                    HttpResponse<byte[]> http = coming.join();
+                    judge(new Answer(http.statusCode(), http.headers(), http.body(), sent, System.nanoTime()));
                 }
-                heard = System.nanoTime();
-                silence.schedule(new TimerTask() {
-                    @Override
-                    public void run() {
-                        if (System.nanoTime() - heard > LISTEN_MS * 1_000_000)
-                            close(body); // then the reader has its end
-                    }
-                }, 5000, 5000);
                 if (listens && last == null && !each.test(Map.of("type", "missed")))
                     return false;
                 listens = true;
-                return read(new java.io.BufferedReader(new java.io.InputStreamReader(body, StandardCharsets.UTF_8)), each);
+                return read(lines, each);
             } finally {
-                silence.cancel();
+                coming.cancel(true); // closes the connection
             }
         }
 
-        private boolean read(java.io.BufferedReader lines, Predicate<Map<String, Object>> each) throws java.io.IOException {
+        private boolean read(Lines lines, Predicate<Map<String, Object>> each) throws InterruptedException {
             String coming = last;
             StringBuilder data = new StringBuilder();
-            for (String line; (line = lines.readLine()) != null; heard = System.nanoTime()) {
+            for (String line; (line = lines.next(LISTEN_MS)) != null;) {
                 if (line.startsWith("id: "))
                     coming = line.substring(4);
                 if (line.startsWith("data: "))
@@ -743,14 +750,41 @@ public final class Pawl {
             }
             return true;
         }
+    }
 
-        private static void close(java.io.InputStream body) {
-            try {
-                body.close();
-            } catch (java.io.IOException ignored) {
-                // it is closed
-            }
+    /** Of a stream, for a thread that can be interrupted, which the client's own InputStream does not allow. The first is empty, and
+     * tells that there is one. */
+    private static final class Lines implements Flow.Subscriber<String> {
+        private final BlockingQueue<Optional<String>> told = new LinkedBlockingQueue<>(); // an empty one: the end
+        private Flow.Subscription coming;
+
+        private HttpResponse.BodySubscriber<byte[]> body() {
+            return HttpResponse.BodySubscribers.fromLineSubscriber(this, lines -> new byte[0], StandardCharsets.UTF_8, null);
         }
+
+        /** Null: it has ended, or was silent for too long. */
+        private String next(long ms) throws InterruptedException {
+            Optional<String> line = told.poll(ms, TimeUnit.MILLISECONDS);
+            if (line == null || line.isEmpty())
+                return null;
+            coming.request(1);
+            return line.get();
+        }
+
+        @Override
+        public void onSubscribe(Flow.Subscription subscription) {
+            coming = subscription;
+            told.add(Optional.of(""));
+        }
+
+        @Override
+        public void onNext(String line) { told.add(Optional.of(line)); }
+
+        @Override
+        public void onError(Throwable why) { } // the answer ends with it
+
+        @Override
+        public void onComplete() { }
     }
 
     // -- resources, through the gateway
@@ -1028,9 +1062,9 @@ public final class Pawl {
             if (session != null)
                 session.holds.remove(this);
             if (was != null)
-                giveBack(name, leaseId);
+                giveBack(name, leaseId, fencingToken, timeout.toNanos());
             else
-                release(name, leaseId, fencingToken, times);
+                release(name, leaseId, fencingToken, times, timeout.toNanos());
         }
     }
 

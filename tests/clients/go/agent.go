@@ -164,16 +164,26 @@ func do(client *pawl.Client, verb string, given map[string]string) ([]string, er
 		return nil, err
 	case "events":
 		go func() {
-			_ = client.Events(ctx, given["name"], given["since"], func(one pawl.Event) error {
+			err := client.Events(ctx, given["name"], given["since"], func(one pawl.Event) error {
 				say("!", "hold", called, "code", one.Type)
 				return nil
 			})
+			say("!", append(failed(err), "hold", called)...)
 		}()
 		return nil, nil
 	case "inside":
 		return inside(client, given)
 	case "request":
 		return request(guard, given)
+	case "spin": // until it says that nothing is left: by then the loss must have been marked
+		for guard.Remaining() > 0 {
+		}
+		select {
+		case <-guard.Lost():
+			return nil, nil
+		default:
+			return nil, errors.New("not marked as lost")
+		}
 	case "remaining":
 		return []string{"remaining_ms", left(holds[called])}, nil
 	case "renew":
