@@ -3,12 +3,15 @@ are then those of the file that calls it. Its requests go through two relays; ev
 
 import atexit
 import json
+import os
+import pathlib
 import re
+import shutil
 import signal
 import threading
 import time
 
-from clients_test import AFTER, BEFORE, DEADLINE_S, DURING, MUTE, TRICKLE, Agent, Daemon, Flood, HttpRelay, Pass, Raw, Say, World, \
+from clients_test import AFTER, BEFORE, DEADLINE_S, DURING, MUTE, ROOT, TRICKLE, Agent, Daemon, Flood, HttpRelay, Pass, Raw, Say, World, \
     check, check_equal, check_in, nobody, skip, test, wait_until
 
 CLIENT, WAITING = {}, []
@@ -255,6 +258,36 @@ def who_waits_sits_out_a_restart_and_keeps_its_place(world, _agent, _lease, _gat
     aside.end()
     relay.close()
     check_equal(again.end(), 0)
+
+
+def shortened(folder, client, begin, agent=None):
+    """A copy in folder of a client, and of its agent, whose slices are 3 s; begin: what stands before their length."""
+    shutil.copytree(ROOT / client, os.path.join(folder, client), ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
+    for path, _, files in os.walk(folder):
+        for file in (pathlib.Path(path, one) for one in files):
+            file.write_text(re.sub(begin + "20_?000", begin + "3000", file.read_text(encoding="utf-8")), encoding="utf-8")
+    if agent:
+        os.makedirs(os.path.join(folder, "tests/clients"))
+        shutil.copy(ROOT / "tests/clients" / agent, os.path.join(folder, "tests/clients"))
+
+
+def a_break_late_in_a_slice_is_sat_out_from_then_on(world, make):
+    name = world.name()
+    first = world.acquire(name)
+    relay = HttpRelay(world.lease_daemon.port)
+    aside = make(relay.url, relay.url)
+    aside.send("acquire", hold="h", name=name, wait_ms=60000)
+    wait_until(lambda: world.look(name)["waiting"] == 1, "it waits")
+    wait_past(time.monotonic() + 2.4)
+    there, relay.to = relay.to, int(nobody().rsplit(":", 1)[1])
+    relay.cut()
+    wait_until(lambda: relay.refused >= 4, "it asks, and nobody is there")
+    world.release(name, first)
+    relay.to = there
+    outcome(aside.answer(), "ok")
+    outcome(aside.ask("release", hold="h"), "ok")
+    aside.end()
+    relay.close()
 
 
 @scenario

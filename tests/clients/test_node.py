@@ -3,6 +3,7 @@
 
 import shutil
 import sys
+import tempfile
 
 import clients_test  # finds the service tests' own package
 import scenarios
@@ -31,6 +32,14 @@ def a_body_that_cannot_be_sent_is_a_mistake(world, agent, _lease, gateway):
         outcome(agent.ask("put", hold="h", key=world.name(), odd=body), "mistake")
     check_equal(gateway.methods(), [])
     agent.ask("release", hold="h")
+
+
+@scenario
+def a_break_late_in_a_slice_is_sat_out_from_then_on(world, _agent, _lease, _gateway):
+    with tempfile.TemporaryDirectory() as folder:
+        scenarios.shortened(folder, "api/clients/node", "SLICE_MS = ", "agent.mjs")
+        argv = [NODE, f"{folder}/tests/clients/agent.mjs"]
+        scenarios.a_break_late_in_a_slice_is_sat_out_from_then_on(world, lambda *how: clients_test.Agent(argv, *how))
 
 
 if __name__ == "__main__":

@@ -153,6 +153,14 @@ def of_many_threads_one_at_a_time_holds(world, _agent, lease, gateway):
     check_equal(holders(world, name), [])
 
 
+@scenario
+def a_break_late_in_a_slice_is_sat_out_from_then_on(world, _agent, _lease, _gateway):
+    with tempfile.TemporaryDirectory() as folder:
+        scenarios.shortened(folder, "api/clients/python/pawl", "_SLICE_MS = ", "agent.py")
+        argv = ["/usr/bin/python3", f"{folder}/tests/clients/agent.py"]
+        scenarios.a_break_late_in_a_slice_is_sat_out_from_then_on(world, lambda *how: clients_test.Agent(argv, *how))
+
+
 def program(lease, text):
     """Of a user: its stdout is read, and it is interrupted and ends as any other."""
     code = f"import sys, threading; sys.path.insert(0, {str(ROOT / 'api/clients/python')!r}); import pawl\n" \

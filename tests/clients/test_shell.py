@@ -30,12 +30,13 @@ class ShellAgent:
     def __init__(self, lease_url, gateway_url, timeout_ms=clients_test.TIMEOUT_MS):
         self.settings = {"PAWL_LEASE_URL": lease_url, "PAWL_GATEWAY_URL": gateway_url, "TIMEOUT_MS": str(timeout_ms),
                          "ATTEMPTS": "2"}
+        self.script = SCRIPT
         self.holds, self.answers, self.goes, self.running = {}, queue.Queue(), threading.Event(), []
         self.goes.set()
 
     def call(self, hold, *words, stdin=b"", **more):
         env = clients_test.environment(**self.settings, **(self.holds.get(hold) or {}), **more)
-        return subprocess.run([SCRIPT, *words], input=stdin, capture_output=True, env=env, timeout=30, check=False)
+        return subprocess.run([self.script, *words], input=stdin, capture_output=True, env=env, timeout=30, check=False)
 
     def keep(self, hold, text):
         found = dict(one.removeprefix("export ").split("=", 1) for one in shlex.split(text, posix=True) if "=" in one)
@@ -150,6 +151,18 @@ def run_stops_the_command_at_the_deadline_when_the_service_is_gone(world, agent,
     begun = time.monotonic()
     check_equal(done.wait(15), 76)
     check(time.monotonic() - begun < 3, "at the deadline")
+
+
+@scenario
+def a_break_late_in_a_slice_is_sat_out_from_then_on(world, _agent, _lease, _gateway):
+    with tempfile.TemporaryDirectory() as folder:
+        scenarios.shortened(folder, "api/clients/shell", "slice=")
+
+        def hurried(*how):
+            made = ShellAgent(*how)
+            made.script = f"{folder}/api/clients/shell/pawl-lease.sh"
+            return made
+        scenarios.a_break_late_in_a_slice_is_sat_out_from_then_on(world, hurried)
 
 
 NO_SETPRIV = subprocess.run(["setpriv", "--pdeathsig", "KILL", "true"], check=False, capture_output=True).returncode != 0 \

@@ -322,6 +322,7 @@ class Pawl {
       const left = Math.round(end - nowMs());
       const body = waitMs === 0 ? ask : { ...ask, wait_ms: Math.max(1, Math.min(left, most)),
         ...(left > 0 && !ask.names && { keep_place_ms: SLICE_MS }) };
+      const begun = nowMs();
       try {
         return await this.#grants(path, body, headers, signal);
       } catch (error) {
@@ -336,6 +337,10 @@ class Pawl {
         const ours = doubt !== null && error.code === "superseded"; // by our own request, late
         if (error instanceof PawlUnknown) doubt = error;
         else if (!error.retryable && !ours) throw inDoubt(doubt, error);
+        if (error.code !== "not-sent" && nowMs() - begun >= 1000 && nowMs() - begun <= body.wait_ms) { // we stood in line until now
+          tried = 0;
+          heard = nowMs();
+        }
         tried += 1;
         if (tried >= this.attempts && (left <= 0 || nowMs() - heard > SLICE_MS)) throw inDoubt(doubt, error);
       }

@@ -259,6 +259,7 @@ granted()
 # wait_once MS KEEP_MS: one request; 0: as long as the wait in line, and as the place in it is kept.
 wait_once()
 {
+    in_line=$1
     echo 'Content-Type: application/json' > "$place/headers"
     id=$id holder=$holder mode=${MODE:-exclusive} jq -nc --argjson ttl "$ttl" --argjson wait "$1" --argjson keep "$2" '
         {ttl_ms: $ttl, wait_ms: $wait, keep_place_ms: $keep, lease_id: env.id, mode: env.mode}
@@ -294,6 +295,9 @@ wait_in_line()
         "$NOT_DONE":*) [ "$retryable" = true ] || break ;;
         *) break ;;
         esac
+        if [ "$outcome:$code" != "$NOT_DONE:" ] && [ $((received - sent)) -ge 1000 ] && [ $((received - sent)) -le "$in_line" ]; then
+            tried=0 heard=$received # we stood in line until now
+        fi
         tried=$((tried + 1))
         if [ "$tried" -ge "$attempts" ]; then
             [ "$left" -gt 0 ] && [ $(($(now_ms) - heard)) -le "$slice" ] || break

@@ -401,6 +401,7 @@ class Pawl:
             body = ask if wait_ms == 0 else {**ask, "wait_ms": max(1, min(left, most))}
             if left > 0 and "names" not in ask:
                 body["keep_place_ms"] = _SLICE_MS
+            begun = time.monotonic()
             try:
                 return self._grants(path, body, headers)
             except PawlUnknown as error:
@@ -415,6 +416,8 @@ class Pawl:
                 ours = doubt is not None and error.code == "superseded"  # by our own request, late
                 if not error.retryable and not ours:
                     raise _in_doubt(doubt, error)
+            if last.code != "not-sent" and 1 <= time.monotonic() - begun <= body.get("wait_ms", 0) / 1000:
+                tried, heard = 0, time.monotonic()  # we stood in line until now
             tried += 1
             if tried >= self.attempts and (left <= 0 or time.monotonic() - heard > _SLICE_MS / 1000):
                 raise _in_doubt(doubt, last)
