@@ -147,9 +147,23 @@ def renew_and_release_send_the_fencing_token(world, agent, lease, _gateway):
     outcome(agent.ask("renew", hold="h", ttl_ms=20000), "ok")
     outcome(agent.ask("release", hold="h"), "ok")
     check_equal(lease.methods(), ["POST", "PUT", "DELETE"])
-    for head in lease.seen[1:]:
-        lines = {line.split(":", 1)[0].lower(): line.split(":", 1)[1].strip() for line in head.split("\r\n")[1:] if ":" in line}
-        check_equal(lines.get("fencing-token"), told["fencing"])
+    check_equal([fencing_token(head) for head in lease.seen[1:]], [told["fencing"]] * 2)
+
+
+def fencing_token(request):
+    """As it was sent, or None."""
+    found = re.search(r"(?i)\r\nfencing-token: *(.*)\r\n", request)
+    return found and found[1]
+
+
+def a_release_of_what_is_lost_sends_the_fencing_token(world, agent, lease, _gateway):
+    name = world.name()
+    told = granted(agent, name, hold="over", ttl_ms=600)
+    force(world, name)
+    agent.lost("over")
+    lease.begin()
+    outcome(agent.ask("release", hold="over"), "lost")
+    check_equal([fencing_token(head) for head in lease.seen], [told["fencing"]])
 
 
 @scenario

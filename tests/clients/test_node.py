@@ -42,6 +42,9 @@ def a_break_late_in_a_slice_is_sat_out_from_then_on(world, _agent, _lease, _gate
         scenarios.a_break_late_in_a_slice_is_sat_out_from_then_on(world, lambda *how: clients_test.Agent(argv, *how))
 
 
+scenario(scenarios.a_release_of_what_is_lost_sends_the_fencing_token)
+
+
 if __name__ == "__main__":
     sys.dont_write_bytecode = True
     clients_test.main(scenarios.end, parts=2)

@@ -250,6 +250,9 @@ def a_mistake_of_the_callers_is_one_before_anything_is_sent(world, _agent, lease
     check_equal(gateway.methods(), [])
 
 
+scenario(scenarios.a_release_of_what_is_lost_sends_the_fencing_token)
+
+
 if __name__ == "__main__":
     sys.dont_write_bytecode = True
     clients_test.main(scenarios.end, parts=2)

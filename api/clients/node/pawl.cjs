@@ -730,7 +730,7 @@ class Hold extends Kept {
 
   _letGo(attempts) {
     this.#session?._holds.delete(this);
-    return this.#pawl._release(this.name, this.#leaseId, this.lost === null ? this.fencingToken : null, attempts);
+    return this.#pawl._release(this.name, this.#leaseId, this.fencingToken, attempts);
   }
 
   // -- resources, with this hold's token

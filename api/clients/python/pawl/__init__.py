@@ -839,10 +839,7 @@ class Hold(_Kept):
         return self.enter()
 
     def _let_go(self) -> None:
-        if self._lost is not None:
-            self._pawl._give_back(self.name, self._lease_id)
-        else:
-            self._pawl._release(self.name, self._lease_id, self.fencing_token)
+        self._pawl._release(self.name, self._lease_id, self.fencing_token, repeats=self._lost is None)
 
     def _drop(self) -> None:
         super()._drop()
