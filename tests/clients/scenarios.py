@@ -900,3 +900,19 @@ def events_that_cannot_be_made_up_for_are_told_as_missed(world, agent, lease, _g
     agent.lost("m")
     world.release(name, world.acquire(name))
     check_equal([one["code"] for one in agent.lost("m", 3)], ["missed", "granted", "released"])
+
+
+def events_go_on_whatever_somebody_between_answers(world, _agent, _lease, _gateway):
+    name, lease = world.name(), HttpRelay(world.lease_daemon.port)  # others listen through the usual one
+    aside = CLIENT["make"](lease.url, lease.url)
+    outcome(aside.ask("events", hold="e", name=name), "ok")
+    wait_until(lambda: lease.methods() == ["GET"] and lease.answered, "it listens")
+    first = world.acquire(name)
+    aside.lost("e")
+    lease.begin(Say(502, b"<html>", "text/html"), Say(404, b"<html>", "text/html"), problem(500, "internal", False))
+    lease.cut()
+    wait_until(lambda: len(lease.seen) >= 4 and lease.answered, "it listens again")
+    world.release(name, first)
+    check_equal([one["code"] for one in aside.lost("e", 2)], ["granted", "released"])
+    aside.end()
+    lease.close()

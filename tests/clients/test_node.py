@@ -43,6 +43,7 @@ def a_break_late_in_a_slice_is_sat_out_from_then_on(world, _agent, _lease, _gate
 
 
 scenario(scenarios.a_release_of_what_is_lost_sends_the_fencing_token)
+scenario(scenarios.events_go_on_whatever_somebody_between_answers)
 
 
 if __name__ == "__main__":

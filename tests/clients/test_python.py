@@ -161,6 +161,28 @@ def a_break_late_in_a_slice_is_sat_out_from_then_on(world, _agent, _lease, _gate
         scenarios.a_break_late_in_a_slice_is_sat_out_from_then_on(world, lambda *how: clients_test.Agent(argv, *how))
 
 
+@scenario
+def events_end_with_a_refusal_of_the_services(world, _agent, _lease, gateway):
+    name, told, lease = world.name(), [], clients_test.HttpRelay(world.lease_daemon.port)
+
+    def listen():
+        try:
+            for item in services(lease, gateway).events(name):
+                told.append(item["type"])
+        except pawl.PawlNotDone as error:
+            told.append(error.code)
+    thread = threading.Thread(target=listen, daemon=True)
+    thread.start()
+    wait_until(lambda: lease.methods() == ["GET"] and lease.answered, "it listens")
+    world.acquire(name)
+    wait_until(lambda: told, "it was told")
+    lease.begin(scenarios.problem(403, "forbidden", False))
+    lease.cut()
+    thread.join(15)
+    lease.close()
+    check_equal(told, ["granted", "forbidden"])
+
+
 def program(lease, text):
     """Of a user: its stdout is read, and it is interrupted and ends as any other."""
     code = f"import sys, threading; sys.path.insert(0, {str(ROOT / 'api/clients/python')!r}); import pawl\n" \
@@ -251,6 +273,7 @@ def a_mistake_of_the_callers_is_one_before_anything_is_sent(world, _agent, lease
 
 
 scenario(scenarios.a_release_of_what_is_lost_sends_the_fencing_token)
+scenario(scenarios.events_go_on_whatever_somebody_between_answers)
 
 
 if __name__ == "__main__":

@@ -407,8 +407,8 @@ class Pawl {
   }
 
   // What happens to this lease, or to all, as it happens: the items of the history, without an end. After a break it goes on
-  // behind the last one; what cannot be made up for is told as { type: "missed" }. Throws what kept the first connection, and
-  // what signal says. A convenience, never the safety: the fence is.
+  // behind the last one; what cannot be made up for is told as { type: "missed" }. Throws what kept the first connection, a
+  // refusal of the service's that stays one, and what signal says. A convenience, never the safety: the fence is.
   async *events(name, { since = "", signal } = {}) {
     if (name !== undefined) checkName(name);
     const path = "/v1/events" + (name === undefined ? "" : `?lease=${name}`);
@@ -430,8 +430,9 @@ class Pawl {
         if (error.code === "cursor-expired") {
           last = "";
           listens = true;
-        } else if (error instanceof PawlError && (!listens || (error.status && !error.retryable))) {
-          throw error;
+        } else if (error instanceof PawlError && (!listens ||
+            (error.status >= 400 && error.status < 500 && error.code !== "bad-answer" && !error.retryable))) {
+          throw error; // a refusal of Pawl's own
         }
       } finally {
         stream?.close?.();

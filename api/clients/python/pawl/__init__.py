@@ -520,7 +520,7 @@ class Pawl:
     def events(self, name: Optional[str] = None, since: Optional[str] = None) -> Iterator[_Json]:
         """What happens to this lease, or to all, as it happens: the items of the history, without an end. After a break it
         goes on behind the last one; what cannot be made up for is told as {"type": "missed"}. Raises what kept the first
-        connection. A convenience, never the safety: the fence is."""
+        connection, and a refusal of the service's that stays one. A convenience, never the safety: the fence is."""
         last, listens = since or "", False
         path = "/v1/events" + ("" if name is None else "?lease=" + _lease_path(name).rsplit("/", 1)[1])
         while True:
@@ -538,8 +538,8 @@ class Pawl:
             except PawlError as error:
                 if error.code == "cursor-expired":
                     last, listens = "", True
-                elif not listens or error.status and not error.retryable:
-                    raise
+                elif not listens or 400 <= error.status < 500 and error.code != "bad-answer" and not error.retryable:
+                    raise  # a refusal of Pawl's own
             _pause(3)
 
     # -- resources, through the gateway
