@@ -116,6 +116,7 @@ class Service {
         if (streamed && response.statusCode === 200) {
           done = true;
           clearTimeout(limit);
+          signal?.removeEventListener("abort", give);
           request.setTimeout(LISTEN_MS, () => request.destroy());
           resolve({ status: 200, headers: response.headers, response, close: () => { request.destroy(); agent.destroy(); } });
           return;
