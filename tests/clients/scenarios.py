@@ -389,6 +389,18 @@ def a_lease_id_of_the_callers_is_not_given_back(world, agent, lease, _gateway):
     outcome(agent.ask("acquire", hold="h", name=name, lease_id=mine), "lost", "hold-over")
 
 
+def a_grant_that_came_too_late_is_given_back_unless_the_lease_id_was_proposed(world, agent, lease, _gateway):
+    for more, methods in (({}, ["POST", "DELETE"]), ({"lease_id": MINE}, ["POST"])):
+        late = Pass(back=True)
+        lease.begin(late)
+        agent.send("acquire", hold="h", name=world.name(), ttl_ms=200, **more)
+        late.met.wait(10)
+        wait_past(time.monotonic() + 0.3)
+        late.go()
+        outcome(agent.answer(), "lost", "deadline-passed")
+        check_equal(lease.methods(), methods)
+
+
 @scenario
 def a_refusal_after_a_lost_answer_is_unknown(world, agent, lease, _gateway):
     name = world.name()

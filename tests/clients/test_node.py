@@ -72,6 +72,7 @@ def events_leave_one_listener_on_the_signal_however_often_they_connect(world, _a
 
 
 scenario(scenarios.a_release_of_what_is_lost_sends_the_fencing_token)
+scenario(scenarios.a_grant_that_came_too_late_is_given_back_unless_the_lease_id_was_proposed)
 scenario(scenarios.events_go_on_whatever_somebody_between_answers)
 
 

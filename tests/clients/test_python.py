@@ -273,6 +273,7 @@ def a_mistake_of_the_callers_is_one_before_anything_is_sent(world, _agent, lease
 
 
 scenario(scenarios.a_release_of_what_is_lost_sends_the_fencing_token)
+scenario(scenarios.a_grant_that_came_too_late_is_given_back_unless_the_lease_id_was_proposed)
 scenario(scenarios.events_go_on_whatever_somebody_between_answers)
 
 

@@ -306,7 +306,9 @@ class Pawl {
     const holds = got.map((one) => new Hold(this, one, onLost, renew, session));
     const late = holds.find((hold) => hold.lost !== null);
     if (late !== undefined) {
-      await Promise.allSettled(holds.map((hold) => hold.release()));
+      // What the caller has proposed another of its processes may hold by now.
+      if (leaseId === undefined) await Promise.allSettled(holds.map((hold) => hold.release()));
+      for (const hold of holds) hold._drop();
       throw late.lost;
     }
     return holds;
@@ -694,13 +696,17 @@ class Kept {
     this.#count -= 1;
     if (this.#count > 0) return;
     const { lost } = this;
-    this.#released = true;
-    this.#stop();
+    this._drop();
     if (lost !== null) {
       await this._letGo(1).catch(() => {}); // it ends by its ttl
       throw lost;
     }
     await this._letGo(this.#pawl.attempts);
+  }
+
+  _drop() {
+    this.#released = true;
+    this.#stop();
   }
 }
 
@@ -731,8 +737,12 @@ class Hold extends Kept {
   }
 
   _letGo(attempts) {
-    this.#session?._holds.delete(this);
     return this.#pawl._release(this.name, this.#leaseId, this.fencingToken, attempts);
+  }
+
+  _drop() {
+    super._drop();
+    this.#session?._holds.delete(this);
   }
 
   // -- resources, with this hold's token

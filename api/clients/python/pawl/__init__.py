@@ -379,12 +379,13 @@ class Pawl:
                 hold._begin()
         except BaseException as error:
             # Also a KeyboardInterrupt while we wait: then it may have been granted in that moment. Or no thread can be had,
-            # and it would end unseen; a grant that came too late is given back, too.
+            # and it would end unseen; a grant that came too late is given back, too. Never what the caller has proposed:
+            # another of its processes may hold it by now.
             unclear = isinstance(error, PawlUnknown) or not isinstance(error, (PawlError, ValueError))
-            if unclear and lease_id is None or holds:
+            if lease_id is None and (unclear or holds):
                 self._forget(path, ask, headers, names, wait != 0 and not holds)
-                for hold in holds:
-                    hold._drop()
+            for hold in holds:
+                hold._drop()
             raise
         return holds
 
