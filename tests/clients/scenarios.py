@@ -399,6 +399,7 @@ def a_grant_that_came_too_late_is_given_back_unless_the_lease_id_was_proposed(wo
         late.go()
         outcome(agent.answer(), "lost", "deadline-passed")
         check_equal(lease.methods(), methods)
+        check(all(fencing_token(head) for head in lease.seen[1:]), "of that very hold")
 
 
 @scenario

@@ -9,11 +9,12 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import zipfile
 
 import clients_test  # finds the service tests' own package
 import scenarios
-from clients_test import AFTER, ROOT, Say, check, check_equal, skip, test, wait_until
+from clients_test import AFTER, MUTE, ROOT, Say, check, check_equal, skip, test, wait_until
 from scenarios import force, holders, scenario
 
 sys.path.insert(0, str(ROOT / "api/clients/python"))
@@ -181,6 +182,18 @@ def events_end_with_a_refusal_of_the_services(world, _agent, _lease, gateway):
     thread.join(15)
     lease.close()
     check_equal(told, ["granted", "forbidden"])
+
+
+@scenario
+def many_are_given_back_in_the_time_of_one(world, _agent, lease, gateway):
+    ours, names = pawl.Pawl(lease.url, gateway.url, timeout=0.5, attempts=1), [world.name() for _ in range(16)]
+    lease.begin(AFTER, *[MUTE] * len(names))
+    begun = time.monotonic()
+    try:
+        ours.acquire_all(names, ttl=0.5)
+        raise AssertionError("its answer was lost")
+    except pawl.PawlUnknown:
+        check(time.monotonic() - begun < 4, "each had a time of its own")
 
 
 def program(lease, text):
