@@ -3,12 +3,15 @@ are then those of the file that calls it. Its requests go through two relays; ev
 
 import atexit
 import json
+import os
+import pathlib
 import re
+import shutil
 import signal
 import threading
 import time
 
-from clients_test import AFTER, BEFORE, DEADLINE_S, DURING, MUTE, TRICKLE, Agent, Daemon, Flood, HttpRelay, Pass, Raw, Say, World, \
+from clients_test import AFTER, BEFORE, DEADLINE_S, DURING, MUTE, ROOT, TRICKLE, Agent, Daemon, Flood, HttpRelay, Pass, Raw, Say, World, \
     check, check_equal, check_in, nobody, skip, test, wait_until
 
 CLIENT, WAITING = {}, []
@@ -144,9 +147,23 @@ def renew_and_release_send_the_fencing_token(world, agent, lease, _gateway):
     outcome(agent.ask("renew", hold="h", ttl_ms=20000), "ok")
     outcome(agent.ask("release", hold="h"), "ok")
     check_equal(lease.methods(), ["POST", "PUT", "DELETE"])
-    for head in lease.seen[1:]:
-        lines = {line.split(":", 1)[0].lower(): line.split(":", 1)[1].strip() for line in head.split("\r\n")[1:] if ":" in line}
-        check_equal(lines.get("fencing-token"), told["fencing"])
+    check_equal([fencing_token(head) for head in lease.seen[1:]], [told["fencing"]] * 2)
+
+
+def fencing_token(request):
+    """As it was sent, or None."""
+    found = re.search(r"(?i)\r\nfencing-token: *(.*)\r\n", request)
+    return found and found[1]
+
+
+def a_release_of_what_is_lost_sends_the_fencing_token(world, agent, lease, _gateway):
+    name = world.name()
+    told = granted(agent, name, hold="over", ttl_ms=600)
+    force(world, name)
+    agent.lost("over")
+    lease.begin()
+    outcome(agent.ask("release", hold="over"), "lost")
+    check_equal([fencing_token(head) for head in lease.seen], [told["fencing"]])
 
 
 @scenario
@@ -257,6 +274,36 @@ def who_waits_sits_out_a_restart_and_keeps_its_place(world, _agent, _lease, _gat
     check_equal(again.end(), 0)
 
 
+def shortened(folder, client, begin, agent=None):
+    """A copy in folder of a client, and of its agent, whose slices are 3 s; begin: what stands before their length."""
+    shutil.copytree(ROOT / client, os.path.join(folder, client), ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
+    for path, _, files in os.walk(folder):
+        for file in (pathlib.Path(path, one) for one in files):
+            file.write_text(re.sub(begin + "20_?000", begin + "3000", file.read_text(encoding="utf-8")), encoding="utf-8")
+    if agent:
+        os.makedirs(os.path.join(folder, "tests/clients"))
+        shutil.copy(ROOT / "tests/clients" / agent, os.path.join(folder, "tests/clients"))
+
+
+def a_break_late_in_a_slice_is_sat_out_from_then_on(world, make):
+    name = world.name()
+    first = world.acquire(name)
+    relay = HttpRelay(world.lease_daemon.port)
+    aside = make(relay.url, relay.url)
+    aside.send("acquire", hold="h", name=name, wait_ms=60000)
+    wait_until(lambda: world.look(name)["waiting"] == 1, "it waits")
+    wait_past(time.monotonic() + 2.4)
+    there, relay.to = relay.to, int(nobody().rsplit(":", 1)[1])
+    relay.cut()
+    wait_until(lambda: relay.refused >= 4, "it asks, and nobody is there")
+    world.release(name, first)
+    relay.to = there
+    outcome(aside.answer(), "ok")
+    outcome(aside.ask("release", hold="h"), "ok")
+    aside.end()
+    relay.close()
+
+
 @scenario
 def a_wait_that_is_over_leaves_no_place_behind(world, agent, lease, _gateway):
     name = world.name()
@@ -340,6 +387,19 @@ def a_lease_id_of_the_callers_is_not_given_back(world, agent, lease, _gateway):
     check_equal(int(granted(agent, name, lease_id=mine)["token"]), token, "the same hold")
     agent.ask("release", hold="h")
     outcome(agent.ask("acquire", hold="h", name=name, lease_id=mine), "lost", "hold-over")
+
+
+def a_grant_that_came_too_late_is_given_back_unless_the_lease_id_was_proposed(world, agent, lease, _gateway):
+    for more, methods in (({}, ["POST", "DELETE"]), ({"lease_id": MINE}, ["POST"])):
+        late = Pass(back=True)
+        lease.begin(late)
+        agent.send("acquire", hold="h", name=world.name(), ttl_ms=200, **more)
+        late.met.wait(10)
+        wait_past(time.monotonic() + 0.3)
+        late.go()
+        outcome(agent.answer(), "lost", "deadline-passed")
+        check_equal(lease.methods(), methods)
+        check(all(fencing_token(head) for head in lease.seen[1:]), "of that very hold")
 
 
 @scenario
@@ -853,3 +913,19 @@ def events_that_cannot_be_made_up_for_are_told_as_missed(world, agent, lease, _g
     agent.lost("m")
     world.release(name, world.acquire(name))
     check_equal([one["code"] for one in agent.lost("m", 3)], ["missed", "granted", "released"])
+
+
+def events_go_on_whatever_somebody_between_answers(world, _agent, _lease, _gateway):
+    name, lease = world.name(), HttpRelay(world.lease_daemon.port)  # others listen through the usual one
+    aside = CLIENT["make"](lease.url, lease.url)
+    outcome(aside.ask("events", hold="e", name=name), "ok")
+    wait_until(lambda: lease.methods() == ["GET"] and lease.answered, "it listens")
+    first = world.acquire(name)
+    aside.lost("e")
+    lease.begin(Say(502, b"<html>", "text/html"), Say(404, b"<html>", "text/html"), problem(500, "internal", False))
+    lease.cut()
+    wait_until(lambda: len(lease.seen) >= 4 and lease.answered, "it listens again")
+    world.release(name, first)
+    check_equal([one["code"] for one in aside.lost("e", 2)], ["granted", "released"])
+    aside.end()
+    lease.close()

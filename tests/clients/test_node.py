@@ -2,11 +2,13 @@
 """The Node client, api/clients/node/pawl.cjs: every scenario."""
 
 import shutil
+import subprocess
 import sys
+import tempfile
 
 import clients_test  # finds the service tests' own package
 import scenarios
-from clients_test import check_equal
+from clients_test import check_equal, wait_until
 from scenarios import CLIENT, outcome, scenario
 
 NODE = shutil.which("node")
@@ -31,6 +33,47 @@ def a_body_that_cannot_be_sent_is_a_mistake(world, agent, _lease, gateway):
         outcome(agent.ask("put", hold="h", key=world.name(), odd=body), "mistake")
     check_equal(gateway.methods(), [])
     agent.ask("release", hold="h")
+
+
+@scenario
+def a_break_late_in_a_slice_is_sat_out_from_then_on(world, _agent, _lease, _gateway):
+    with tempfile.TemporaryDirectory() as folder:
+        scenarios.shortened(folder, "api/clients/node", "SLICE_MS = ", "agent.mjs")
+        argv = [NODE, f"{folder}/tests/clients/agent.mjs"]
+        scenarios.a_break_late_in_a_slice_is_sat_out_from_then_on(world, lambda *how: clients_test.Agent(argv, *how))
+
+
+LISTENS = """
+const { Pawl } = require(process.argv[1]);
+const { signal } = new AbortController();
+(async () => {
+  for await (const item of new Pawl({ leaseUrl: process.argv[2] }).events(process.argv[3], { signal })) {
+    console.log(item.type, require("node:events").getEventListeners(signal, "abort").length);
+  }
+})();
+"""
+
+
+@scenario
+def events_leave_one_listener_on_the_signal_however_often_they_connect(world, _agent, _lease, _gateway):
+    name, relay = world.name(), clients_test.HttpRelay(world.lease_daemon.port)
+    listens = subprocess.Popen([NODE, "-e", LISTENS, str(clients_test.ROOT / "api/clients/node/pawl.cjs"), relay.url, name],
+                               stdout=subprocess.PIPE, env=clients_test.environment(), preexec_fn=clients_test.die_with_parent)
+    wait_until(lambda: relay.answered, "it listens")
+    first = world.acquire(name)
+    check_equal(listens.stdout.readline(), b"granted 1\n")
+    relay.cut()
+    wait_until(lambda: len(relay.seen) == 2, "it listens again")
+    world.release(name, first)
+    check_equal(listens.stdout.readline(), b"released 1\n")
+    listens.kill()
+    listens.wait()
+    relay.close()
+
+
+scenario(scenarios.a_release_of_what_is_lost_sends_the_fencing_token)
+scenario(scenarios.a_grant_that_came_too_late_is_given_back_unless_the_lease_id_was_proposed)
+scenario(scenarios.events_go_on_whatever_somebody_between_answers)
 
 
 if __name__ == "__main__":

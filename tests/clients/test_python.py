@@ -9,11 +9,12 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import zipfile
 
 import clients_test  # finds the service tests' own package
 import scenarios
-from clients_test import AFTER, ROOT, Say, check, check_equal, skip, test, wait_until
+from clients_test import AFTER, MUTE, ROOT, Say, check, check_equal, skip, test, wait_until
 from scenarios import force, holders, scenario
 
 sys.path.insert(0, str(ROOT / "api/clients/python"))
@@ -153,6 +154,48 @@ def of_many_threads_one_at_a_time_holds(world, _agent, lease, gateway):
     check_equal(holders(world, name), [])
 
 
+@scenario
+def a_break_late_in_a_slice_is_sat_out_from_then_on(world, _agent, _lease, _gateway):
+    with tempfile.TemporaryDirectory() as folder:
+        scenarios.shortened(folder, "api/clients/python/pawl", "_SLICE_MS = ", "agent.py")
+        argv = ["/usr/bin/python3", f"{folder}/tests/clients/agent.py"]
+        scenarios.a_break_late_in_a_slice_is_sat_out_from_then_on(world, lambda *how: clients_test.Agent(argv, *how))
+
+
+@scenario
+def events_end_with_a_refusal_of_the_services(world, _agent, _lease, gateway):
+    name, told, lease = world.name(), [], clients_test.HttpRelay(world.lease_daemon.port)
+
+    def listen():
+        try:
+            for item in services(lease, gateway).events(name):
+                told.append(item["type"])
+        except pawl.PawlNotDone as error:
+            told.append(error.code)
+    thread = threading.Thread(target=listen, daemon=True)
+    thread.start()
+    wait_until(lambda: lease.methods() == ["GET"] and lease.answered, "it listens")
+    world.acquire(name)
+    wait_until(lambda: told, "it was told")
+    lease.begin(scenarios.problem(403, "forbidden", False))
+    lease.cut()
+    thread.join(15)
+    lease.close()
+    check_equal(told, ["granted", "forbidden"])
+
+
+@scenario
+def many_are_given_back_in_the_time_of_one(world, _agent, lease, gateway):
+    ours, names = pawl.Pawl(lease.url, gateway.url, timeout=0.5, attempts=1), [world.name() for _ in range(16)]
+    lease.begin(AFTER, *[MUTE] * len(names))
+    begun = time.monotonic()
+    try:
+        ours.acquire_all(names, ttl=0.5)
+        raise AssertionError("its answer was lost")
+    except pawl.PawlUnknown:
+        check(time.monotonic() - begun < 4, "each had a time of its own")
+
+
 def program(lease, text):
     """Of a user: its stdout is read, and it is interrupted and ends as any other."""
     code = f"import sys, threading; sys.path.insert(0, {str(ROOT / 'api/clients/python')!r}); import pawl\n" \
@@ -240,6 +283,11 @@ def a_mistake_of_the_callers_is_one_before_anything_is_sent(world, _agent, lease
             except ValueError:
                 pass
     check_equal(gateway.methods(), [])
+
+
+scenario(scenarios.a_release_of_what_is_lost_sends_the_fencing_token)
+scenario(scenarios.a_grant_that_came_too_late_is_given_back_unless_the_lease_id_was_proposed)
+scenario(scenarios.events_go_on_whatever_somebody_between_answers)
 
 
 if __name__ == "__main__":

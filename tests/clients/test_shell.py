@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """The shell recipe, api/clients/shell/pawl-lease.sh: the scenarios of a client that renews when it is told to, and its run."""
 
+import json
 import os
 import queue
 import re
@@ -15,7 +16,7 @@ import time
 
 import clients_test  # finds the service tests' own package
 import scenarios
-from clients_test import AFTER, ROOT, check, check_equal, check_in, skip, wait_until
+from clients_test import AFTER, ROOT, Say, check, check_equal, check_in, skip, wait_until
 from scenarios import force, history, scenario
 
 SCRIPT = str(ROOT / "api/clients/shell/pawl-lease.sh")
@@ -29,12 +30,13 @@ class ShellAgent:
     def __init__(self, lease_url, gateway_url, timeout_ms=clients_test.TIMEOUT_MS):
         self.settings = {"PAWL_LEASE_URL": lease_url, "PAWL_GATEWAY_URL": gateway_url, "TIMEOUT_MS": str(timeout_ms),
                          "ATTEMPTS": "2"}
+        self.script = SCRIPT
         self.holds, self.answers, self.goes, self.running = {}, queue.Queue(), threading.Event(), []
         self.goes.set()
 
     def call(self, hold, *words, stdin=b"", **more):
         env = clients_test.environment(**self.settings, **(self.holds.get(hold) or {}), **more)
-        return subprocess.run([SCRIPT, *words], input=stdin, capture_output=True, env=env, timeout=30, check=False)
+        return subprocess.run([self.script, *words], input=stdin, capture_output=True, env=env, timeout=30, check=False)
 
     def keep(self, hold, text):
         found = dict(one.removeprefix("export ").split("=", 1) for one in shlex.split(text, posix=True) if "=" in one)
@@ -151,6 +153,18 @@ def run_stops_the_command_at_the_deadline_when_the_service_is_gone(world, agent,
     check(time.monotonic() - begun < 3, "at the deadline")
 
 
+@scenario
+def a_break_late_in_a_slice_is_sat_out_from_then_on(world, _agent, _lease, _gateway):
+    with tempfile.TemporaryDirectory() as folder:
+        scenarios.shortened(folder, "api/clients/shell", "slice=")
+
+        def hurried(*how):
+            made = ShellAgent(*how)
+            made.script = f"{folder}/api/clients/shell/pawl-lease.sh"
+            return made
+        scenarios.a_break_late_in_a_slice_is_sat_out_from_then_on(world, hurried)
+
+
 NO_SETPRIV = subprocess.run(["setpriv", "--pdeathsig", "KILL", "true"], check=False, capture_output=True).returncode != 0 \
     if shutil.which("setpriv") else True
 
@@ -231,6 +245,45 @@ def the_lease_id_is_on_no_command_line(world, agent, _lease, _gateway):
     shutil.rmtree(folder)
     check_in("curl ", said)
     check(spied.holds["h"]["PAWL_LEASE_ID"] not in said, "the lease_id was on a command line")
+
+
+def says(status, told):
+    return Say(status, json.dumps(told).replace('"1e9"', "1e9").encode(), "application/problem+json")
+
+
+@scenario
+def what_an_answer_says_is_never_run(world, _agent, lease, gateway):
+    name, over = world.name(), {"type": "/problems/wait-timeout", "status": 409, "code": "wait-timeout"}
+    once = ShellAgent(lease.url, gateway.url)
+    once.settings["ATTEMPTS"] = "1"
+
+    def acquires(wanted, *said, **more):
+        lease.begin(*said)
+        told = once.ask("acquire", hold="h", name=name, **{"lease_id": scenarios.MINE, "wait_ms": 5000, **more})
+        scenarios.outcome(told, wanted)
+        return told
+    with tempfile.TemporaryDirectory(prefix="pawl-run-") as folder:
+        mark = os.path.join(folder, "mark")
+        words = ["1", "touch", mark]
+        for odd in (words, {"a": words}, f"1; touch {mark}", f"a[$(touch {mark})]", f"'; touch {mark}; '", [words]):
+            told = acquires("held", says(409, {**over, **dict.fromkeys(("place_kept_ms", "retryable", "detail", "holder", "ended"), odd)}))
+            check_equal(told["code"], "wait-timeout")
+        text = json.dumps(words, separators=(",", ":"))
+        acquires("unknown", says(409, {**over, "code": words, "type": f"/problems/{text}"}), wait_ms=0)
+        for member in ("token", "fencing_token", "lease", "lease_id", "ttl_ms", "expires_in_ms", "waited_ms"):
+            acquires("unknown", scenarios.grant(name, **{member: words}), wait_ms=0)
+        good = json.loads(scenarios.grant(name).data.partition(b"\r\n\r\n")[2])
+        two = json.dumps(good) + json.dumps({**good, "token": ["1", "PATH=/nowhere"]})
+        acquires("unknown", Say(200, two.encode(), "application/json"), wait_ms=0)
+        acquires("ok", says(409, {**over, "place_kept_ms": "1e9"}), says(409, {**over, "place_kept_ms": 10**400}),
+                 says(200, {**good, "ttl_ms": "1e9", "expires_in_ms": 1e3, "token": 7.0}))
+        check_equal(set(once.holds["h"]) - {"LEASE_DEADLINE_MS"}, {"PAWL_LEASE", "PAWL_LEASE_ID", "PAWL_TOKEN", "PAWL_FENCING_TOKEN"})
+        check_equal(once.holds["h"]["PAWL_TOKEN"], "7")
+        once.holds["h"]["LEASE_DEADLINE_MS"] = "9" * 14
+        for odd in (words, "x", 0):
+            lease.begin(says(200, {"holds": odd}))
+            scenarios.outcome(once.ask("release", hold="h"), "unknown")
+        check_equal(os.listdir(folder), [], "an answer was run")
 
 
 if __name__ == "__main__":

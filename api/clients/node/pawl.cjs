@@ -116,6 +116,7 @@ class Service {
         if (streamed && response.statusCode === 200) {
           done = true;
           clearTimeout(limit);
+          signal?.removeEventListener("abort", give);
           request.setTimeout(LISTEN_MS, () => request.destroy());
           resolve({ status: 200, headers: response.headers, response, close: () => { request.destroy(); agent.destroy(); } });
           return;
@@ -305,7 +306,9 @@ class Pawl {
     const holds = got.map((one) => new Hold(this, one, onLost, renew, session));
     const late = holds.find((hold) => hold.lost !== null);
     if (late !== undefined) {
-      await Promise.allSettled(holds.map((hold) => hold.release()));
+      // What the caller has proposed another of its processes may hold by now.
+      if (leaseId === undefined) await Promise.allSettled(holds.map((hold) => hold.release()));
+      for (const hold of holds) hold._drop();
       throw late.lost;
     }
     return holds;
@@ -322,6 +325,7 @@ class Pawl {
       const left = Math.round(end - nowMs());
       const body = waitMs === 0 ? ask : { ...ask, wait_ms: Math.max(1, Math.min(left, most)),
         ...(left > 0 && !ask.names && { keep_place_ms: SLICE_MS }) };
+      const begun = nowMs();
       try {
         return await this.#grants(path, body, headers, signal);
       } catch (error) {
@@ -336,6 +340,10 @@ class Pawl {
         const ours = doubt !== null && error.code === "superseded"; // by our own request, late
         if (error instanceof PawlUnknown) doubt = error;
         else if (!error.retryable && !ours) throw inDoubt(doubt, error);
+        if (error.code !== "not-sent" && nowMs() - begun >= 1000 && nowMs() - begun <= body.wait_ms) { // we stood in line until now
+          tried = 0;
+          heard = nowMs();
+        }
         tried += 1;
         if (tried >= this.attempts && (left <= 0 || nowMs() - heard > SLICE_MS)) throw inDoubt(doubt, error);
       }
@@ -402,8 +410,8 @@ class Pawl {
   }
 
   // What happens to this lease, or to all, as it happens: the items of the history, without an end. After a break it goes on
-  // behind the last one; what cannot be made up for is told as { type: "missed" }. Throws what kept the first connection, and
-  // what signal says. A convenience, never the safety: the fence is.
+  // behind the last one; what cannot be made up for is told as { type: "missed" }. Throws what kept the first connection, a
+  // refusal of the service's that stays one, and what signal says. A convenience, never the safety: the fence is.
   async *events(name, { since = "", signal } = {}) {
     if (name !== undefined) checkName(name);
     const path = "/v1/events" + (name === undefined ? "" : `?lease=${name}`);
@@ -425,8 +433,9 @@ class Pawl {
         if (error.code === "cursor-expired") {
           last = "";
           listens = true;
-        } else if (error instanceof PawlError && (!listens || (error.status && !error.retryable))) {
-          throw error;
+        } else if (error instanceof PawlError && (!listens ||
+            (error.status >= 400 && error.status < 500 && error.code !== "bad-answer" && !error.retryable))) {
+          throw error; // a refusal of Pawl's own
         }
       } finally {
         stream?.close?.();
@@ -687,13 +696,17 @@ class Kept {
     this.#count -= 1;
     if (this.#count > 0) return;
     const { lost } = this;
-    this.#released = true;
-    this.#stop();
+    this._drop();
     if (lost !== null) {
       await this._letGo(1).catch(() => {}); // it ends by its ttl
       throw lost;
     }
     await this._letGo(this.#pawl.attempts);
+  }
+
+  _drop() {
+    this.#released = true;
+    this.#stop();
   }
 }
 
@@ -724,8 +737,12 @@ class Hold extends Kept {
   }
 
   _letGo(attempts) {
+    return this.#pawl._release(this.name, this.#leaseId, this.fencingToken, attempts);
+  }
+
+  _drop() {
+    super._drop();
     this.#session?._holds.delete(this);
-    return this.#pawl._release(this.name, this.#leaseId, this.lost === null ? this.fencingToken : null, attempts);
   }
 
   // -- resources, with this hold's token

@@ -96,7 +96,7 @@ check_line()
 # $outcome and the answer in $place/answer; $sent and $received are when.
 once()
 {
-    method=$1 url=$2 limit=$3 code='' retryable=false problem='' kept=0
+    method=$1 url=$2 limit=$3 code='' retryable=false problem='' kept=false
     rm -f "$place/answer" "$place/told"
     set -- -q -sS --noproxy '*' --proto =http,https --connect-timeout "$(seconds "$limit")" \
         --max-time "$(seconds "$limit")" -X "$method" -H "@$place/headers" -H 'Expect:' -D "$place/told" \
@@ -141,7 +141,7 @@ is_done()
     case $method:$status:$url in
     POST:20[01]:* | PUT:200:"$lease_url"/v1/leases/*) ;;
     DELETE:204:"$lease_url"/v1/leases/*) ;;
-    DELETE:200:"$lease_url"/v1/leases/*) jq -e '.holds >= 1' "$place/answer" > /dev/null 2>&1 ;;
+    DELETE:200:"$lease_url"/v1/leases/*) jq -e '(.holds | numbers) >= 1' "$place/answer" > /dev/null 2>&1 ;;
     PUT:201:* | PUT:204:*) has_header 'fencing-status: *pawl;' && has_header 'etag: *"' ;;
     DELETE:204:*) has_header 'fencing-status: *pawl;' ;;
     GET:200:*) has_header 'fencing-mark:' && has_header 'etag: *"' ;;
@@ -173,10 +173,13 @@ judge()
         ;;
     esac
     # Only as Pawl tells it: somebody between may have answered, who does not know what became of the request.
+    # What is evaluated has been made a string, a number or a boolean: of an array @sh makes several words, and they would run.
     if grep -iq '^content-type: *application/problem+json' "$place/told"; then
-        eval "$(status=$status jq -r 'select(.type == "/problems/\(.code)" and .status == (env.status | tonumber))
-            | (.code | strings) as $code | @sh "code=\($code)", @sh "retryable=\(.retryable == true)", @sh "kept=\(.place_kept_ms // 0)", @sh "problem=\(
-            $code + ": " + .detail + if .holder then " (holder: \(.holder))" else "" end
+        eval "$(status=$status jq -rs 'select(length == 1)[]
+            | select(.type == "/problems/\(.code)" and .status == (env.status | tonumber))
+            | (.code | strings) as $code | @sh "code=\($code)", @sh "retryable=\(.retryable == true)",
+            @sh "kept=\([.place_kept_ms | numbers] | any(. > 0))", @sh "problem=\("\($code): \(.detail // $code)"
+            + if .holder then " (holder: \(.holder))" else "" end
             + if .ended then " (ended: \(.ended))" else "" end)"' "$place/answer" 2> /dev/null)"
     fi
     case $code:$status in
@@ -237,11 +240,11 @@ granted()
 {
     [ "$outcome" -eq "$OK" ] || return 0
     # Sets token, fencing, waited and expires.
-    grant=$(name=$name id=$id jq -r 'select(.lease == env.name and .lease_id == env.id and (.fencing_token | type) == "string" and
+    grant=$(name=$name id=$id jq -rs 'select(length == 1)[] | select(.lease == env.name and .lease_id == env.id and (.fencing_token | type) == "string" and
             (.fencing_token | test("\\A[!-~]{1,1024}\\z")) and
             ([.token, .ttl_ms, .expires_in_ms, .waited_ms] | all(type == "number" and . >= 0 and . == floor)) and
             .token <= 999999999999999 and .expires_in_ms <= 86400000 and .waited_ms <= 1000000000000)
-        | @sh "token=\(.token) fencing=\(.fencing_token) waited=\(.waited_ms) expires=\(.expires_in_ms)"' \
+        | @sh "token=\(.token | floor) fencing=\(.fencing_token) waited=\(.waited_ms | floor) expires=\(.expires_in_ms | floor)"' \
         "$place/answer" 2> /dev/null)
     if [ -z "$grant" ]; then
         outcome=$UNKNOWN problem='bad-answer: the answer is not a grant of this lease; it may have happened'
@@ -256,6 +259,7 @@ granted()
 # wait_once MS KEEP_MS: one request; 0: as long as the wait in line, and as the place in it is kept.
 wait_once()
 {
+    in_line=$1
     echo 'Content-Type: application/json' > "$place/headers"
     id=$id holder=$holder mode=${MODE:-exclusive} jq -nc --argjson ttl "$ttl" --argjson wait "$1" --argjson keep "$2" '
         {ttl_ms: $ttl, wait_ms: $wait, keep_place_ms: $keep, lease_id: env.id, mode: env.mode}
@@ -282,7 +286,7 @@ wait_in_line()
         fi
         case $outcome:$code in
         "$HELD":wait-timeout)
-            [ "$left" -gt "$slice" ] || [ "$kept" -gt 0 ] || break
+            [ "$left" -gt "$slice" ] || [ "$kept" = true ] || break
             tried=0 heard=$(now_ms)
             continue
             ;;
@@ -291,6 +295,9 @@ wait_in_line()
         "$NOT_DONE":*) [ "$retryable" = true ] || break ;;
         *) break ;;
         esac
+        if [ "$outcome:$code" != "$NOT_DONE:" ] && [ $((received - sent)) -ge 1000 ] && [ $((received - sent)) -le "$in_line" ]; then
+            tried=0 heard=$received # we stood in line until now
+        fi
         tried=$((tried + 1))
         if [ "$tried" -ge "$attempts" ]; then
             [ "$left" -gt 0 ] && [ $(($(now_ms) - heard)) -le "$slice" ] || break
@@ -508,8 +515,9 @@ case $command in
 acquire)
     acquire "$@"
     conclude
-    name=$name id=$id jq -r '@sh "export PAWL_LEASE=\(env.name)", @sh "export PAWL_LEASE_ID=\(env.id)",
-        @sh "export PAWL_TOKEN=\(.token)", @sh "export PAWL_FENCING_TOKEN=\(.fencing_token)"' "$place/answer"
+    name=$name id=$id token=$token fencing=$fencing jq -nr '@sh "export PAWL_LEASE=\(env.name)",
+        @sh "export PAWL_LEASE_ID=\(env.id)", @sh "export PAWL_TOKEN=\(env.token)",
+        @sh "export PAWL_FENCING_TOKEN=\(env.fencing)"'
     print_deadline
     ;;
 renew)

@@ -379,12 +379,14 @@ class Pawl:
                 hold._begin()
         except BaseException as error:
             # Also a KeyboardInterrupt while we wait: then it may have been granted in that moment. Or no thread can be had,
-            # and it would end unseen; a grant that came too late is given back, too.
+            # and it would end unseen; a grant that came too late is given back, too. Never what the caller has proposed:
+            # another of its processes may hold it by now.
             unclear = isinstance(error, PawlUnknown) or not isinstance(error, (PawlError, ValueError))
-            if unclear and lease_id is None or holds:
-                self._forget(path, ask, headers, names, wait != 0 and not holds)
-                for hold in holds:
-                    hold._drop()
+            if lease_id is None and (unclear or holds):
+                self._forget(path, ask, headers, wait != 0 and not holds,
+                             [(hold.name, hold.fencing_token) for hold in holds] or [(name, None) for name in names])
+            for hold in holds:
+                hold._drop()
             raise
         return holds
 
@@ -401,6 +403,7 @@ class Pawl:
             body = ask if wait_ms == 0 else {**ask, "wait_ms": max(1, min(left, most))}
             if left > 0 and "names" not in ask:
                 body["keep_place_ms"] = _SLICE_MS
+            begun = time.monotonic()
             try:
                 return self._grants(path, body, headers)
             except PawlUnknown as error:
@@ -415,31 +418,36 @@ class Pawl:
                 ours = doubt is not None and error.code == "superseded"  # by our own request, late
                 if not error.retryable and not ours:
                     raise _in_doubt(doubt, error)
+            if last.code != "not-sent" and 1 <= time.monotonic() - begun <= body.get("wait_ms", 0) / 1000:
+                tried, heard = 0, time.monotonic()  # we stood in line until now
             tried += 1
             if tried >= self.attempts and (left <= 0 or time.monotonic() - heard > _SLICE_MS / 1000):
                 raise _in_doubt(doubt, last)
             _pause(tried)
 
     def _grants(self, path: str, body: _Json, headers: Dict[str, str]) -> List[Tuple[_Json, float]]:
-        answer = _judge(self._lease.send("POST", path, headers, json.dumps(body).encode(),
-                                         body.get("wait_ms", 0) / 1000 + self.timeout), (200, 201))
+        limit = body.get("wait_ms", 0) / 1000 + self.timeout
+        answer = _judge(self._lease.send("POST", path, headers, json.dumps(body).encode(), limit), (200, 201))
         told, names = _json(answer), body.get("names") or [path.rsplit("/", 1)[1]]
         grants = told.get("grants") if "names" in body else [told]
         if not isinstance(grants, list) or len(grants) != len(names) or not all(isinstance(one, dict) for one in grants):
             raise PawlUnknown("bad-answer", "the answer does not grant these leases; it may have happened", answer.status)
         return [_granted(answer, grant, name, body["lease_id"]) for grant, name in zip(grants, names)]
 
-    def _forget(self, path: str, ask: _Json, headers: Dict[str, str], names: List[str], waited: bool) -> None:
-        """Gives the place in line back, by a request that takes it and keeps it no more, and what may be held."""
+    def _forget(self, path: str, ask: _Json, headers: Dict[str, str], waited: bool, held: List[Tuple[str, Optional[str]]]
+                ) -> None:
+        """Gives the place in line back, by a request that takes it and keeps it no more, and what may be held: names, each with
+        its fencing token if that is known. Of many no longer than of one: what remains ends by its ttl."""
         if waited:
             with contextlib.suppress(PawlError):
                 self._grants(path, {**ask, "wait_ms": 1}, headers)
-        for name in names:
-            self._give_back(name, ask["lease_id"])
-
-    def _give_back(self, name: str, lease_id: str) -> None:
-        with contextlib.suppress(PawlError):  # it ends by its ttl
-            self._release(name, lease_id, repeats=False)
+        end = time.monotonic() + self.timeout
+        for name, fencing_token in held:
+            limit = end - time.monotonic()
+            if limit <= 0:
+                break
+            with contextlib.suppress(PawlError):
+                self._release(name, ask["lease_id"], fencing_token, False, limit)
 
     def _settle(self, attempt: Callable[[], T], repeats: bool, loss_is_certain: bool = True) -> T:
         """Calls attempt() until its end is known. loss_is_certain: a PawlLost speaks of the hold, which is over whatever an
@@ -476,14 +484,16 @@ class Pawl:
         answer = _judge(self._lease.send("PUT", f"/v1/leases/{name}", headers, body, limit), (200,))
         return _granted(answer, _json(answer), name, lease_id)
 
-    def _release(self, name: str, lease_id: str, fencing_token: Optional[str] = None, repeats: bool = True) -> None:
+    def _release(self, name: str, lease_id: str, fencing_token: Optional[str], repeats: bool,
+                 limit: Optional[float] = None) -> None:
         """The key makes a repeated release count once, however often it was entered."""
         headers = {"Lease-Id": lease_id, "Idempotency-Key": secrets.token_urlsafe(16)}
         if fencing_token:
             headers["Fencing-Token"] = fencing_token
 
         def attempt() -> None:
-            answer = _judge(self._lease.send("DELETE", f"/v1/leases/{name}", headers, None, self.timeout), (200, 204))
+            answer = _judge(self._lease.send("DELETE", f"/v1/leases/{name}", headers, None, limit or self.timeout),
+                            (200, 204))
             holds = _json(answer).get("holds") if answer.status == 200 else 0
             if type(holds) is not int or (answer.status == 200 and holds < 1):
                 raise PawlUnknown("bad-answer", "the answer is not one to a release; it may have happened", answer.status)
@@ -517,7 +527,7 @@ class Pawl:
     def events(self, name: Optional[str] = None, since: Optional[str] = None) -> Iterator[_Json]:
         """What happens to this lease, or to all, as it happens: the items of the history, without an end. After a break it
         goes on behind the last one; what cannot be made up for is told as {"type": "missed"}. Raises what kept the first
-        connection. A convenience, never the safety: the fence is."""
+        connection, and a refusal of the service's that stays one. A convenience, never the safety: the fence is."""
         last, listens = since or "", False
         path = "/v1/events" + ("" if name is None else "?lease=" + _lease_path(name).rsplit("/", 1)[1])
         while True:
@@ -535,8 +545,8 @@ class Pawl:
             except PawlError as error:
                 if error.code == "cursor-expired":
                     last, listens = "", True
-                elif not listens or error.status and not error.retryable:
-                    raise
+                elif not listens or 400 <= error.status < 500 and error.code != "bad-answer" and not error.retryable:
+                    raise  # a refusal of Pawl's own
             _pause(3)
 
     # -- resources, through the gateway
@@ -836,10 +846,7 @@ class Hold(_Kept):
         return self.enter()
 
     def _let_go(self) -> None:
-        if self._lost is not None:
-            self._pawl._give_back(self.name, self._lease_id)
-        else:
-            self._pawl._release(self.name, self._lease_id, self.fencing_token)
+        self._pawl._release(self.name, self._lease_id, self.fencing_token, repeats=self._lost is None)
 
     def _drop(self) -> None:
         super()._drop()
