@@ -9,7 +9,7 @@ import threading
 from world import World, check, check_equal, main, test, wait_until
 from world.upstream import Upstream, route, routes_file
 
-MANY = 192
+MANY = 384  # more calls than the gateway has under way by itself, looks and heartbeats
 OF_A_CALL = 32  # CLOSE_MAX in gateway/intent/intent.h
 UPSTREAM = Upstream()
 TABLE = routes_file(tempfile.mkdtemp(prefix="pawl-routes-"), [route(UPSTREAM, "/orders/{id}", "order:{id}", timeout_ms=10000)])
