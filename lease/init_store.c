@@ -160,6 +160,14 @@ static enum step init_store_answer(struct store_call *call, enum store_outcome o
         fprintf(stderr, "this Redis has a store already (%.*s); nothing was changed\n", (int)id.len, id.at);
         take_back(init);
         init->status = REFUSED;
+    } else if (outcome == STORE_DONE && store_reply_is(reply, "forbidden")) {
+        id = store_reply_text(reply, 1);
+        fprintf(stderr,
+                "%s: this user of Redis may not %.*s; nothing was created. Make the store as the user of the "
+                "services: redis://pawl@...\n",
+                init->name, (int)id.len, id.at);
+        take_back(init);
+        init->status = SERVICE_CONFIG;
     } else if (outcome == STORE_NOT_SENT) {
         bool is_told = call->refusal != NULL && call->refusal->what != NULL;
         take_back(init);

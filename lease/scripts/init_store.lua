@@ -5,11 +5,17 @@
 --   ARGV[4]  member id of the state directory that begins   ARGV[5]  floor that it has recorded
 --   returns  {"created"}
 --            {"exists", identity or ""}: there is a store already, or a part of one; nothing was changed
+--            {"forbidden", command}: the user may not do it; a store that is made halfway could not be mended
 --
 -- With pawl store recover the only one that creates a stripe.
 local stripes = stripes_read()
 if stripes.there > 0 or redis.call('EXISTS', KEYS[1], MEMBERS) > 0 then
     return { 'exists', stripes.id or redis.call('HGET', KEYS[1], 'id') or '' }
+end
+for _, command in ipairs({ { 'HSET', KEYS[1], 'id', '' }, { 'SADD', MEMBERS, ARGV[4] } }) do
+    if not redis.acl_check_cmd(unpack(command)) then
+        return { 'forbidden', command[1] }
+    end
 end
 stripes_set('life', life_text(ARGV[1], ARGV[2], ARGV[2], 0, ARGV[5]), 'seq', 0, 'counter', 0)
 redis.call('HSET', KEYS[1], 'id', ARGV[1], 'epoch', ARGV[2], 'run', redis_run(ARGV[3]) or '',

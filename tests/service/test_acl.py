@@ -113,6 +113,7 @@ def pawl_store(*words):
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
 
 
+WRONG = run_daemon("pawl-lease", *place("pawl-operator"), "--init-store", environment=STATE)
 DONE = run_daemon("pawl-lease", *place("pawl"), "--init-store", environment=STATE)
 check_equal((DONE.returncode, DONE.stderr), (0, ""))
 DAEMONS = [Daemon("pawl-lease", *FLAGS, environment=STATE), Daemon("pawl-gateway", *FLAGS, environment={"STATE_DIRECTORY": ""})]
@@ -238,6 +239,13 @@ def services_come_and_leave_under_it():
     check_equal(len(REDIS("SMEMBERS", "pawl:{store}:members")), 3)
     check_equal(second.end(), 0)
     check_equal(len(REDIS("SMEMBERS", "pawl:{store}:members")), 2, "it did not leave")
+
+
+@test
+def a_store_is_not_made_halfway_by_one_who_may_not_make_it():
+    check_equal(WRONG.returncode, 78, WRONG.stderr)
+    check_in("may not SADD; nothing was created", WRONG.stderr)
+    check_equal(DONE.returncode, 0, "after that, in the same directory")
 
 
 @test
