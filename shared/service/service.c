@@ -159,6 +159,10 @@ static int settings_check(struct service *service)
 
     if (bad != NULL)
         return fail(service, SERVICE_CONFIG, bad);
+    const char *port = strrchr(s->listen, ':');
+    if (port == NULL || port == s->listen || strspn(port + 1, "0123456789") != strlen(port + 1) ||
+        port[1] == '\0' || strlen(port) > 6 || strtoul(port + 1, NULL, 10) > 65535)
+        return fail(service, SERVICE_CONFIG, "--listen takes ADDR:PORT, like 127.0.0.1:8700 or [::1]:8700");
     if (!s->init_store && !s->allow_anonymous && !http_address_is_loopback(s->listen)) {
         return fail(service, SERVICE_CONFIG,
                     "--listen is not a loopback address, and callers cannot authenticate yet: "

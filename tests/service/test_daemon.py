@@ -129,6 +129,8 @@ def beyond_loopback_it_must_be_told_that_anybody_may_come():
             passes(check_config(name, "--listen", address, "--allow-anonymous"))
         for address in ("127.0.0.1:0", "127.9.9.9:0", "[::1]:0"):
             passes(check_config(name, "--listen", address))
+        for address in ("abc", "127.0.0.1", "127.0.0.1:", ":8700", "127.0.0.1:99999", "127.0.0.1:80a"):
+            fails(check_config(name, "--listen", address, "--allow-anonymous"), CONFIG, "takes ADDR:PORT")
 
 
 # -- listening
