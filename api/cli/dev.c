@@ -80,11 +80,12 @@ static void say_use(const struct cluster *cluster)
     const char *pawl = found && strpbrk(self, " '\"$\\`") == NULL ? self : "pawl";
 
     printf("  With curl, in another terminal:\n\n"
-           "TOKEN=$(curl -sS --json '{\"ttl_ms\":600000}' -o /dev/null -w '%%header{fencing-token}' "
-           "%s/v1/leases/orders:42)\n"
-           "curl -sS -X PUT -H \"Fencing-Token: $TOKEN\" -d packed %s/v1/resources/orders:42\n"
-           "curl -sS %s/v1/resources/orders:42; echo\n"
-           "curl -sS %s/v1/leases/orders:42; echo\n\n"
+           "TOKEN=$(curl -sS --json '{\"ttl_ms\":20000,\"wait_ms\":30000}' -o /dev/null -w "
+           "'%%header{fencing-token}' "
+           "%s/v1/leases/orders:41)\n"
+           "curl -sS -X PUT -H \"Fencing-Token: $TOKEN\" -d packed %s/v1/resources/orders:41\n"
+           "curl -sS %s/v1/resources/orders:41; echo\n"
+           "curl -sS %s/v1/leases/orders:41; echo\n\n"
            "  The same with pawl:\n\n",
            lease, gateway, gateway, lease);
     if (strcmp(lease, "http://" LEASE_DEFAULT) != 0 || strcmp(gateway, "http://" GATEWAY_DEFAULT) != 0)
@@ -104,14 +105,15 @@ static void say_example(const struct cluster *cluster, const char *example_url)
 
     puts("  A takes the lease, writes, and comes back after B has it: its write is refused in front of the\n"
          "  example, which knows nothing of tokens. In another terminal:\n");
-    printf("take() { curl -sS --json '{\"ttl_ms\":2000}' -o /dev/null -w '%%header{fencing-token}' "
+    printf("take() { curl -sS --json '{\"ttl_ms\":2000,\"wait_ms\":20000}' -o /dev/null -w "
+           "'%%header{fencing-token}' "
            "%s/v1/leases/order:7; }\n",
            lease);
     printf("write() { curl -sS -w ' %%{http_code}\\n' -X PUT -H \"Fencing-Token: $1\" -d \"$2\" "
            "%s/orders/7; }\n",
            gateway);
     printf("A=$(take); write \"$A\" 'by A'\n"
-           "sleep 2.1; B=$(take); write \"$B\" 'by B'\n"
+           "B=$(take); write \"$B\" 'by B'\n"
            "write \"$A\" 'late, by A'\n"
            "curl -sS %s/orders/7; echo\n\n",
            example_url);

@@ -145,11 +145,12 @@ def the_example_shows_a_stale_write_refused_in_front_of_a_service_that_knows_not
         check(not re.search(r"gateway +\| \S+ (warn|error)", dev.text), dev.text)
         check_in(f"Redis          unix://{data}/redis.sock", dev.text)
         check_equal((os.path.exists(f"{data}/redis.sock"), temporary_directories()), (True, []))
-        typed = [line for line in dev.text.splitlines() if re.match(r"take\(|write\(|A=|sleep |write |curl ", line)]
+        typed = [line for line in dev.text.splitlines() if re.match(r"take\(|write\(|[AB]=|write |curl ", line)]
         check_equal(len(typed), 6, dev.text)
-        said = dev.shell("\n".join(typed)).splitlines()
-        check_equal((said[:2], said[3:]), (["written 200"] * 2, ["by B"]), str(said))
-        check(re.search(r'"code":"stale-token".* 412$', said[2]) is not None, said[2])
+        for _ in range(2):  # as often as one likes
+            said = dev.shell("\n".join(typed)).splitlines()
+            check_equal((said[:2], said[3:]), (["written 200"] * 2, ["by B"]), str(said))
+            check(re.search(r'"code":"stale-token".* 412$', said[2]) is not None, said[2])
         port = int(re.search(r"http://127.0.0.1:(\d+)", typed[-1]).group(1))
         with socket.create_connection(("127.0.0.1", port), timeout=DEADLINE_S) as sender:
             sender.sendall(b"PUT /orders/7 HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % (2 ** 64 - 1))
