@@ -51,9 +51,17 @@ static void rest_break(struct http_request *req)
         http_deferred_add(req->server, &req->rest.deferred);
 }
 
+/* Reset, or both sides are closed: seen in the kernel, before a run of the loop tells it. */
+static bool body_reader_is_cut(const struct http_request *req)
+{
+    struct pollfd end = {.fd = req->conn->fd};
+
+    return poll(&end, 1, 0) > 0;
+}
+
 bool http_body_is_broken(const struct http_request *req)
 {
-    return req->rest.state == REST_BROKEN;
+    return req->rest.state == REST_BROKEN || (req->rest.state == REST_HELD && body_reader_is_cut(req));
 }
 
 bool http_body_is_whole(const struct http_request *req)
@@ -210,11 +218,10 @@ enum MHD_Result http_body_reader_enter(struct http_request *req, struct bytes pi
 /* What the kernel has still counts. Whether that is all of a chunked body is known only by reading it. */
 static bool body_reader_is_lost(const struct http_request *req)
 {
-    struct pollfd end = {.fd = req->conn->fd};
     int waiting = 0;
 
-    if (poll(&end, 1, 0) > 0)
-        return true; /* reset, or both sides are closed */
+    if (body_reader_is_cut(req))
+        return true;
     return req->head.length == LENGTH_ANNOUNCED && ioctl(req->conn->fd, FIONREAD, &waiting) == 0 &&
            (uint64_t)waiting + req->conn->unread.len < req->head.announced - req->rest.received;
 }
