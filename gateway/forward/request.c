@@ -231,6 +231,17 @@ enum step forward_start(struct http_request *req)
     return forward_route(f);
 }
 
+enum step forward_too_large(struct forward *f, const char *limit, uint64_t max)
+{
+    char detail[128];
+
+    http_note_why(f->fenced.req, limit);
+    snprintf(detail, sizeof(detail),
+             "The body of this request may have %llu bytes (%s), and this one has more. Send less.",
+             (unsigned long long)max, limit);
+    return fenced_fail_detail(&f->fenced, PROBLEM_TOO_LARGE, detail);
+}
+
 static enum step forward_route(struct forward *f)
 {
     struct http_request *req = f->fenced.req;
@@ -252,7 +263,7 @@ static enum step forward_route(struct forward *f)
     f->up.is_head = http_method(req) == HTTP_HEAD;
     if (f->route->max_body > 0 &&
         (http_body_announced(req) > (int64_t)f->route->max_body || http_body(req).len > f->route->max_body))
-        return forward_over(f, http_refuse(req, PROBLEM_TOO_LARGE));
+        return forward_over(f, forward_too_large(f, FORWARD_MAX_BODY, f->route->max_body));
     if (f->route->aid == ROUTE_AID_IF_MATCH && http_query(req).at != NULL) {
         return forward_over(f, http_refuse_detail(req, PROBLEM_INVALID_REQUEST,
                                                   "This route stands for one URL for each lease: it takes no "
@@ -445,7 +456,7 @@ static size_t take_piece(struct http_body_reader *body_reader, struct bytes piec
     uint64_t max = f->route->max_body, len = http_body(f->fenced.req).len + f->body.len + piece.len;
 
     if (max > 0 && len > max)
-        take_refuse(f, PROBLEM_TOO_LARGE, "max_body of the route");
+        forward_over(f, forward_too_large(f, FORWARD_MAX_BODY, max));
     else if (!body_add(f, piece))
         take_fails(f);
     return piece.len;
@@ -465,9 +476,11 @@ static void take_broken(struct http_body_reader *body_reader)
 
 static enum step forward_take_body(struct forward *f)
 {
+    size_t max = f->own->gateway->service->settings.body_disk_max;
+
     forward_enter(f, FORWARD_TAKING);
-    if (http_body_announced(f->fenced.req) > (int64_t)f->own->gateway->service->settings.body_disk_max)
-        return take_refuse(f, PROBLEM_TOO_LARGE, "--max-body-disk");
+    if (http_body_announced(f->fenced.req) > (int64_t)max)
+        return forward_over(f, forward_too_large(f, "--max-body-disk", max));
     if (!body_open(f))
         return take_fails(f);
     f->body.reader = (struct http_body_reader){
@@ -536,7 +549,7 @@ static size_t stream_piece(struct http_body_reader *body_reader, struct bytes pi
     if (f->up.call.link == NULL)
         return piece.len; /* the upstream has said all that it had to say */
     if (f->route->max_body > 0 && piece.len > f->route->max_body - f->body.given) {
-        stream_cut(f, PROBLEM_TOO_LARGE, "max_body of the route");
+        stream_cut(f, PROBLEM_TOO_LARGE, FORWARD_MAX_BODY);
         return piece.len;
     }
     taken = upstream_write(&f->up.call, piece);

@@ -474,10 +474,12 @@ static enum step tell_nothing(struct forward *f)
     enum problem problem = f->body.cut != PROBLEM_NONE ? f->body.cut : PROBLEM_UPSTREAM_UNAVAILABLE;
     char detail[DETAIL_SIZE];
 
-    snprintf(detail, sizeof(detail), "%s (%s)", problem_info(problem)->detail, why_of(f));
-    http_note_why(f->fenced.req, why_of(f));
     if (forward_never_applied(f))
         f->fenced.assumes = forward_guarantee(f);
+    if (problem == PROBLEM_TOO_LARGE)
+        return forward_too_large(f, FORWARD_MAX_BODY, f->route->max_body);
+    snprintf(detail, sizeof(detail), "%s (%s)", problem_info(problem)->detail, why_of(f));
+    http_note_why(f->fenced.req, why_of(f));
     return fenced_fail_detail(&f->fenced, problem, detail);
 }
 

@@ -716,7 +716,9 @@ def long_bodies_are_streamed_both_ways():
 def a_body_beyond_the_routes_limit_is_refused_before_anything_is_sent():
     one, key = holder("small")
     count = len(UPSTREAM.requests)
-    check_equal(send("PUT", f"/small/{key}", one, b"x" * 1001).status, 413)
+    answer = send("PUT", f"/small/{key}", one, b"x" * 1001)
+    check_equal(answer.status, 413)
+    check_in("may have 1000 bytes (max_body of the route)", answer.json["detail"])
     raw = WORLD.raw(WORLD.gateway_daemon)
     raw.send(f"PUT /small/{key} HTTP/1.1\r\nHost: localhost\r\nFencing-Token: {one.header}\r\nContent-Length: 70000\r\n\r\nxx")
     check_in(" 413 ", raw.head()[0], "at once: what is announced is enough")

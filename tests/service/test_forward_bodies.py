@@ -85,13 +85,13 @@ def states(name, *wanted):
 
 
 def told(raw):
-    """(status, code, Fencing-Status) of what a raw client gets."""
+    """(status, code, Fencing-Status, detail) of what a raw client gets."""
     line, headers = raw.head()
     fields = dict(headers)
     while len(raw.buffer) < int(fields.get("Content-Length", 0)):
         raw._more()  # pylint: disable=protected-access
-    code = json.loads(raw.buffer)["code"] if "json" in fields.get("Content-Type", "") else None
-    return int(line.split(" ")[1]), code, fields.get("Fencing-Status", "")
+    body = json.loads(raw.buffer) if "json" in fields.get("Content-Type", "") else {}
+    return int(line.split(" ")[1]), body.get("code"), fields.get("Fencing-Status", ""), body.get("detail")
 
 
 def nothing_is_left(one, count):
@@ -164,8 +164,10 @@ def a_route_may_take_the_place_of_the_index():
 @test
 def a_body_in_chunks_beyond_the_routes_limit_is_413_and_nothing_was_sent():
     one, count = Holder("limited"), len(UPSTREAM.requests)
-    check_equal(one.send(b"x" * (LIMIT + 1), headers=[("Transfer-Encoding", "chunked")]).status, 413)
-    status, code, fence = told(one.raw(CHUNKED, chunk(b"x" * 70_000) + chunk(b"x" * (LIMIT - 70_000 + 1)) + b"0\r\n\r\n"))
+    answer = one.send(b"x" * (LIMIT + 1), headers=[("Transfer-Encoding", "chunked")])
+    check_equal(answer.status, 413)
+    check_in(f"may have {LIMIT} bytes (max_body of the route)", answer.json["detail"])
+    status, code, fence, _ = told(one.raw(CHUNKED, chunk(b"x" * 70_000) + chunk(b"x" * (LIMIT - 70_000 + 1)) + b"0\r\n\r\n"))
     check_equal((status, code), (413, "too-large"))
     check_in("verdict=refused; reason=too-large", fence)
     nothing_is_left(one, count)
@@ -259,6 +261,9 @@ def a_body_for_which_there_is_no_room_is_certainly_not_sent():
     one, count = Holder("patient"), len(UPSTREAM.requests)
     answer = one.send(b"x" * (2 << 20), headers=[("Transfer-Encoding", "chunked")])
     check_equal((answer.status, answer.code), (503, "overloaded"))
+    status, _, _, detail = told(one.raw(f"Content-Length: {2 << 20}", b"x" * 80_000))
+    check_equal(status, 413)
+    check_in("may have 1048576 bytes (--max-body-disk)", detail)
     nothing_is_left(one, count)
     # And all of it is given back, or the second of these would not fit.
     check_equal([Holder("patient").send(b"x" * 700_000).status for _ in range(2)], [200, 200])
@@ -348,6 +353,7 @@ def an_unfinished_stream_was_never_applied_where_its_owner_says_so():
         if got:
             check_equal(got[0], status, f"{framing} {end}")
             check_in("guarantee=ordered;assumes=incomplete", got[2])
+            check(status != 413 or f"may have {LIMIT} bytes" in got[3], f"{got}")
         states(one.name)
         answer = one.successor().send()
         check_equal(answer.status, 200)
