@@ -64,6 +64,7 @@ struct http_route {
     enum step (*handle)(struct http_request *req);
     const char
         *operation; /* its operationId in api/openapi.yaml, a label of the metrics; of ANY, the first */
+    unsigned needs; /* what the caller needs, in the owner's words (enum access_need); 0: forgotten */
 };
 
 /* -- reading. All bytes returned live until the request is ended. */
@@ -113,6 +114,8 @@ enum problem http_problem(const struct http_request *req);
 bool http_host_is_foreign(const struct http_request *req);
 /* The row of the routes; NULL: none, or it is not known yet. */
 const struct http_route *http_route(const struct http_request *req);
+/* Who asks, as http_options.enter has found; NULL: nobody. It outlives the request. */
+const char *http_identity(const struct http_request *req);
 /* What http_server_new() was given. */
 const struct http_owner *http_owner(const struct http_request *req);
 

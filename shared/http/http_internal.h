@@ -171,8 +171,12 @@ struct http_head { /* receive.c */
 
 struct http_refusal { /* route.c: sent when the request is complete */
     enum problem problem;
-    const char *detail, *foreign; /* foreign: for PROBLEM_FOREIGN_ORIGIN, the field that shows it */
-    unsigned allow;
+    const char *detail;
+    struct {
+        const char *name;
+        struct bytes value;
+    } members[HTTP_REFUSAL_MEMBERS]; /* of the problem, beside the standard ones */
+    unsigned member_count, allow;
 };
 
 struct http_body { /* request.c: the held part */
@@ -240,6 +244,7 @@ struct http_request {
     struct http_reply reply;
     struct bytes note_lease; /* for the log */
     const char *note_why;
+    const char *identity; /* who asks; NULL: nobody */
 
     /* not cleared for a new request */
     char reply_values[REPLY_VALUES_BYTES];
@@ -255,6 +260,7 @@ struct http_kept {
     struct http_server *server;
     struct http_conn *conn; /* NULL when it has been closed */
     const struct http_route *route;
+    const char *identity;
     struct http_suspended *suspended; /* one of these two is NULL */
     struct http_response *response;
     struct http_deferred deferred; /* that the client has gone */

@@ -25,6 +25,11 @@ struct http_options {
      * is called at once, without any of the body, and answers at once (asserted); the connection is then
      * closed. NULL: never. */
     bool (*refuses)(struct http_request *req);
+    /* Asked of every request whose head is well, before its route counts: who asks (http_identify())? Then,
+     * when its route is found, before its query and its body count: may it? Each says PROBLEM_NONE, or why
+     * not. NULL: not asked. */
+    enum problem (*enter)(struct http_request *req);
+    enum problem (*permits)(struct http_request *req);
     unsigned connections_max;
     /* The last so many of them take only requests to routes with HTTP_KEEPS: others are 503 overloaded,
      * closed. */
@@ -52,6 +57,15 @@ struct http_options {
  * they carry for an address. NULL, with a reason in *why (static): the list is not one. */
 struct http_peers *http_peers_new(unsigned per_address, const char *trusted, const char **why);
 void http_peers_free(struct http_peers *peers);
+
+/* For enter() and permits(): who asks; nobody if it is not called. The text outlives the server. */
+void http_identify(struct http_request *req, const char *identity);
+/* For enter() and permits(): the detail (static, or NULL), and a member of the problem, as often as
+ * HTTP_REFUSAL_MEMBERS; of both texts name is static, value is kept by the caller until the request is ended;
+ * {NULL, 0}: null. */
+enum { HTTP_REFUSAL_MEMBERS = 3 };
+void http_refusal_detail(struct http_request *req, const char *detail);
+void http_refusal_member(struct http_request *req, const char *name, struct bytes value);
 
 /* NULL, or what is wrong with the two lists. */
 const char *http_browser_lists_check(const char *hosts, const char *origins);

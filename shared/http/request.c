@@ -551,8 +551,11 @@ static struct json_out *problem_open(struct http_request *req, const struct prob
     json_text(out, "code", bytes_of(info->code));
     json_bool(out, "retryable", info->retryable);
     json_text(out, "instance", bytes_of(http_request_id(req, id)));
-    if (req->refusal.problem == PROBLEM_FOREIGN_ORIGIN)
-        json_text(out, "why", bytes_of(req->refusal.foreign));
+    for (unsigned i = 0; i < req->refusal.member_count; i++)
+        if (req->refusal.members[i].value.at != NULL)
+            json_text(out, req->refusal.members[i].name, req->refusal.members[i].value);
+        else
+            json_null(out, req->refusal.members[i].name);
     return out;
 }
 

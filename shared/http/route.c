@@ -231,6 +231,18 @@ bool http_has_json_type(const struct http_request *req)
     return type.len == json.len || strchr("; \t", type.at[json.len]) != NULL;
 }
 
+void http_refusal_detail(struct http_request *req, const char *detail)
+{
+    req->refusal.detail = detail;
+}
+
+void http_refusal_member(struct http_request *req, const char *name, struct bytes value)
+{
+    assert(req->refusal.member_count < HTTP_REFUSAL_MEMBERS);
+    req->refusal.members[req->refusal.member_count].name = name;
+    req->refusal.members[req->refusal.member_count++].value = value;
+}
+
 static void refuse_later(struct http_request *req, enum problem problem, const char *detail)
 {
     req->refusal.problem = problem;
@@ -274,21 +286,20 @@ void http_route_parts(struct http_request *req)
     (void)matches;
 }
 
-void http_route_find(struct http_request *req)
+void http_identify(struct http_request *req, const char *identity)
 {
-    const struct http_route *route = req->server->options.routes;
+    req->identity = identity;
+}
 
-    for (; route->path != NULL && req->route == NULL; route++) {
-        if (!path_matches(req, route->path) || (req->refusal.allow != 0 && is_the_rest(route->path)))
-            continue; /* an address that is listed is not the rest's with another method */
-        if (methods_of(route) & req->method)
-            req->route = route;
-        req->refusal.allow |= methods_of(route);
-    }
-    req->refusal.foreign = browser_why(req);
+/* What speaks against the request before anybody asks whose it is. */
+static void refuse_any(struct http_request *req)
+{
+    const char *foreign = browser_why(req);
+
     if (req->server->draining) {
         refuse_later(req, PROBLEM_DRAINING, NULL);
-    } else if (req->refusal.foreign != NULL) {
+    } else if (foreign != NULL) {
+        http_refusal_member(req, "why", bytes_of(foreign));
         refuse_later(req, PROBLEM_FOREIGN_ORIGIN, NULL);
     } else if (req->conn->reserved && !(req->route != NULL && req->route->methods & HTTP_KEEPS)) {
         refuse_later(
@@ -299,16 +310,42 @@ void http_route_find(struct http_request *req)
         refuse_later(
             req, PROBLEM_OVERLOADED,
             "Too many requests of this address are under way. Nothing was done. Send it again later.");
-    } else if (req->refusal.allow == 0) {
+    }
+}
+
+void http_route_find(struct http_request *req)
+{
+    const struct http_options *options = &req->server->options;
+    const struct http_route *route = options->routes;
+
+    for (; route->path != NULL && req->route == NULL; route++) {
+        if (!path_matches(req, route->path) || (req->refusal.allow != 0 && is_the_rest(route->path)))
+            continue; /* an address that is listed is not the rest's with another method */
+        if (methods_of(route) & req->method)
+            req->route = route;
+        req->refusal.allow |= methods_of(route);
+    }
+    bool is_options = req->route == NULL && req->refusal.allow != 0 && req->head.asks_options;
+
+    refuse_any(req);
+    if (req->refusal.problem == PROBLEM_NONE && options->enter != NULL && !is_options)
+        req->refusal.problem = options->enter(req);
+    if (req->refusal.problem != PROBLEM_NONE)
+        return;
+    if (req->refusal.allow == 0) {
         refuse_later(req, PROBLEM_NOT_FOUND, NULL);
     } else if (req->route == NULL) {
         refuse_later(req, PROBLEM_METHOD_NOT_ALLOWED, NULL);
         reply_allow(req);
-    } else if (req->head.query.at != NULL && !req->route->query) {
-        refuse_later(req, PROBLEM_INVALID_REQUEST, "This request takes no query. Send it without '?'.");
-    } else {
-        body_rules(req);
+    } else if (options->permits != NULL) {
+        req->refusal.problem = options->permits(req);
     }
+    if (req->refusal.problem != PROBLEM_NONE)
+        return;
+    if (req->head.query.at != NULL && !req->route->query)
+        refuse_later(req, PROBLEM_INVALID_REQUEST, "This request takes no query. Send it without '?'.");
+    else
+        body_rules(req);
 }
 
 /* == what handlers read of a request. */
@@ -418,6 +455,11 @@ const char *http_noted_why(const struct http_request *req)
 const struct http_route *http_route(const struct http_request *req)
 {
     return req->route;
+}
+
+const char *http_identity(const struct http_request *req)
+{
+    return req->identity;
 }
 
 const struct http_owner *http_owner(const struct http_request *req)

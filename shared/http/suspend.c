@@ -27,6 +27,7 @@ struct http_kept *http_kept_new(const struct http_request *req)
     *kept = (struct http_kept){.server = req->server,
                                .conn = req->conn,
                                .route = req->route,
+                               .identity = req->identity,
                                .deferred = {.run = suspended_gone},
                                .id = req->id,
                                .started_us = req->started_us,
@@ -53,6 +54,7 @@ struct http_request *http_kept_request(const struct http_kept *kept, struct http
     req->started_us = kept->started_us;
     req->method = kept->method;
     req->route = kept->route;
+    req->identity = kept->identity;
     req->head.method_len = kept->method_len;
     memcpy(req->method_text, kept->text + kept->path_len, kept->method_len);
     http_head_keep(req, (struct bytes){kept->text, kept->path_len});

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "openapi.h"
+#include "shared/access/access.h"
 #include "shared/service/service.h"
 #include "shared/text/memory.h"
 
@@ -250,14 +251,17 @@ static enum step problem_text(struct http_request *req)
 /* -- all of them */
 
 static const struct http_route health_routes[] = {
-    {HTTP_GET, "/", HTTP_BODY_NONE, 0, false, service_index, "getIndex"},
-    {HTTP_GET | HTTP_ANY_SITE | HTTP_KEEPS, "/livez", HTTP_BODY_NONE, 0, false, live, "getLiveness"},
-    {HTTP_GET | HTTP_ANY_SITE | HTTP_KEEPS, "/readyz", HTTP_BODY_NONE, 0, false, ready_page, "getReadiness"},
-    {HTTP_GET, "/metrics", HTTP_BODY_NONE, 0, false, metrics_page, "getMetrics"},
-    {HTTP_GET, "/version", HTTP_BODY_NONE, 0, false, version, "getVersion"},
-    {HTTP_GET, "/openapi.json", HTTP_BODY_NONE, 0, false, openapi, "getOpenapi"},
-    {HTTP_GET, "/problems/{code}", HTTP_BODY_NONE, 0, false, problem_text, "getProblem"},
-    {0, NULL, HTTP_BODY_NONE, 0, false, NULL, NULL},
+    {HTTP_GET, "/", HTTP_BODY_NONE, 0, false, service_index, "getIndex", ACCESS_OPEN},
+    {HTTP_GET | HTTP_ANY_SITE | HTTP_KEEPS, "/livez", HTTP_BODY_NONE, 0, false, live, "getLiveness",
+     ACCESS_OPEN},
+    {HTTP_GET | HTTP_ANY_SITE | HTTP_KEEPS, "/readyz", HTTP_BODY_NONE, 0, false, ready_page, "getReadiness",
+     ACCESS_OPEN},
+    {HTTP_GET, "/metrics", HTTP_BODY_NONE, 0, false, metrics_page, "getMetrics",
+     ACCESS_NEEDS(ACCESS_SOME, ACCESS_OBSERVE)},
+    {HTTP_GET, "/version", HTTP_BODY_NONE, 0, false, version, "getVersion", ACCESS_OPEN},
+    {HTTP_GET, "/openapi.json", HTTP_BODY_NONE, 0, false, openapi, "getOpenapi", ACCESS_OPEN},
+    {HTTP_GET, "/problems/{code}", HTTP_BODY_NONE, 0, false, problem_text, "getProblem", ACCESS_OPEN},
+    {0, NULL, HTTP_BODY_NONE, 0, false, NULL, NULL, 0},
 };
 
 static void paths_write(const struct http_route *routes, struct json_out *json)

@@ -292,27 +292,27 @@ static enum step sample_stop(struct http_request *req)
 }
 
 static const struct http_route sample_routes[] = {
-    {HTTP_GET, "/hello", HTTP_BODY_NONE, 0, false, sample_hello, NULL},
-    {HTTP_GET | HTTP_POST, "/turn", HTTP_BODY_JSON, SAMPLE_JSON_MAX, false, sample_turn, NULL},
-    {HTTP_PUT, "/turn/{name}", HTTP_BODY_JSON, SAMPLE_JSON_MAX, false, sample_turn,
-     NULL}, /* and then suspended */
-    {HTTP_PUT | HTTP_POST, "/echo", HTTP_BODY_BYTES, SAMPLE_BYTES_MAX, false, sample_echo, NULL},
-    {HTTP_POST, "/json", HTTP_BODY_JSON, SAMPLE_JSON_MAX, false, sample_echo, NULL},
-    {HTTP_POST, "/drop", HTTP_BODY_DROPPED, 0, false, sample_drop, NULL},
-    {HTTP_GET | HTTP_PUT, "/later/{ms}", HTTP_BODY_BYTES, SAMPLE_BYTES_MAX, false, sample_later, NULL},
-    {HTTP_GET | HTTP_DELETE, "/tell/{name}", HTTP_BODY_NONE, 0, true, sample_tell, NULL},
-    {HTTP_GET, "/plain/{name}", HTTP_BODY_NONE, 0, false, sample_tell, NULL},
-    {HTTP_PUT, "/plain/{name}", HTTP_BODY_NONE, 0, false, sample_nothing, NULL},
-    {HTTP_GET, "/two/{first}/x/{rest**}", HTTP_BODY_NONE, 0, false, sample_two_parts, NULL},
-    {HTTP_GET, "/big/{size}", HTTP_BODY_NONE, 0, false, sample_big, NULL},
-    {HTTP_GET, "/unchanged", HTTP_BODY_NONE, 0, false, sample_unchanged, NULL},
-    {HTTP_GET, "/nothing", HTTP_BODY_NONE, 0, false, sample_nothing, NULL},
-    {HTTP_GET, "/problem", HTTP_BODY_NONE, 0, false, sample_problem, NULL},
-    {HTTP_GET, "/headers/{bytes}", HTTP_BODY_NONE, 0, false, sample_headers, NULL},
-    {HTTP_GET, "/stats", HTTP_BODY_NONE, 0, false, sample_stats, NULL},
-    {HTTP_POST, "/stop", HTTP_BODY_NONE, 0, false, sample_stop, NULL},
-    {HTTP_ANY, "/any/{rest**}", HTTP_BODY_DROPPED, 0, true, sample_tell, NULL},
-    {0, NULL, HTTP_BODY_NONE, 0, false, NULL, NULL},
+    {HTTP_GET, "/hello", HTTP_BODY_NONE, 0, false, sample_hello, NULL, 0},
+    {HTTP_GET | HTTP_POST, "/turn", HTTP_BODY_JSON, SAMPLE_JSON_MAX, false, sample_turn, NULL, 0},
+    {HTTP_PUT, "/turn/{name}", HTTP_BODY_JSON, SAMPLE_JSON_MAX, false, sample_turn, NULL,
+     0}, /* and then suspended */
+    {HTTP_PUT | HTTP_POST, "/echo", HTTP_BODY_BYTES, SAMPLE_BYTES_MAX, false, sample_echo, NULL, 0},
+    {HTTP_POST, "/json", HTTP_BODY_JSON, SAMPLE_JSON_MAX, false, sample_echo, NULL, 0},
+    {HTTP_POST, "/drop", HTTP_BODY_DROPPED, 0, false, sample_drop, NULL, 0},
+    {HTTP_GET | HTTP_PUT, "/later/{ms}", HTTP_BODY_BYTES, SAMPLE_BYTES_MAX, false, sample_later, NULL, 0},
+    {HTTP_GET | HTTP_DELETE, "/tell/{name}", HTTP_BODY_NONE, 0, true, sample_tell, NULL, 0},
+    {HTTP_GET, "/plain/{name}", HTTP_BODY_NONE, 0, false, sample_tell, NULL, 0},
+    {HTTP_PUT, "/plain/{name}", HTTP_BODY_NONE, 0, false, sample_nothing, NULL, 0},
+    {HTTP_GET, "/two/{first}/x/{rest**}", HTTP_BODY_NONE, 0, false, sample_two_parts, NULL, 0},
+    {HTTP_GET, "/big/{size}", HTTP_BODY_NONE, 0, false, sample_big, NULL, 0},
+    {HTTP_GET, "/unchanged", HTTP_BODY_NONE, 0, false, sample_unchanged, NULL, 0},
+    {HTTP_GET, "/nothing", HTTP_BODY_NONE, 0, false, sample_nothing, NULL, 0},
+    {HTTP_GET, "/problem", HTTP_BODY_NONE, 0, false, sample_problem, NULL, 0},
+    {HTTP_GET, "/headers/{bytes}", HTTP_BODY_NONE, 0, false, sample_headers, NULL, 0},
+    {HTTP_GET, "/stats", HTTP_BODY_NONE, 0, false, sample_stats, NULL, 0},
+    {HTTP_POST, "/stop", HTTP_BODY_NONE, 0, false, sample_stop, NULL, 0},
+    {HTTP_ANY, "/any/{rest**}", HTTP_BODY_DROPPED, 0, true, sample_tell, NULL, 0},
+    {0, NULL, HTTP_BODY_NONE, 0, false, NULL, NULL, 0},
 };
 
 static struct http_options sample_options(void)

@@ -247,8 +247,8 @@ static const struct http_route waiting_routes[] = {
     {HTTP_GET, "/later/{seat}", HTTP_BODY_NONE, 0, false, seat_later, NULL},
     {HTTP_GET, "/stream/{seat}", HTTP_BODY_NONE, 0, false, seat_stream, NULL},
     {HTTP_GET, "/early/{seat}", HTTP_BODY_NONE, 0, false, seat_early, NULL},
-    {HTTP_GET, "/hello", HTTP_BODY_NONE, 0, false, seat_hello, NULL},
-    {0, NULL, HTTP_BODY_NONE, 0, false, NULL, NULL},
+    {HTTP_GET, "/hello", HTTP_BODY_NONE, 0, false, seat_hello, NULL, 0},
+    {0, NULL, HTTP_BODY_NONE, 0, false, NULL, NULL, 0},
 };
 
 /* -- the server */

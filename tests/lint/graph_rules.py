@@ -12,9 +12,10 @@ SHARED = {
     "loop": ("text",),
     "token": ("text",),
     "tls": ("text",),
+    "access": ("text", "token"),
     "http": ("text", "loop"),
     "store": ("text", "loop"),
-    "service": ("text", "loop", "token", "http", "store", "api lists", "openapi"),
+    "service": ("text", "loop", "token", "access", "http", "store", "api lists", "openapi"),
     "member": ("text", "loop", "token", "store", "service", "scripts"),
 }
 ALL_SHARED = tuple(f"shared/{name}" for name in SHARED)
@@ -40,7 +41,7 @@ LIBRARIES = (
     (r"microhttpd", ("shared/http/*",)),
     (r"cjson/|cJSON", ("shared/text/json.c",)),
     (r"uv\.h|uv/", ("shared/loop/loop.c",)),
-    (r"sodium", ("shared/token/*.c",)),
+    (r"sodium", ("shared/token/*.c", "shared/access/*.c")),
     (r"gnutls/", ("shared/tls/*.c",)),
     (r"curl/", ()),
 )
