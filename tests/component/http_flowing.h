@@ -239,8 +239,8 @@ static inline bool flow_refuses(struct http_request *req)
 }
 
 static const struct http_route flow_routes[] = {
-    {HTTP_ANY, "/flow/{seat}", HTTP_BODY_STREAMED, 0, false, flow_handle, NULL},
-    {HTTP_ANY, "/suspend/{seat}", HTTP_BODY_STREAMED, 0, false, flow_suspend, NULL},
+    {HTTP_ANY, "/flow/{seat}", HTTP_BODY_STREAMED, 0, false, flow_handle, NULL, 0},
+    {HTTP_ANY, "/suspend/{seat}", HTTP_BODY_STREAMED, 0, false, flow_suspend, NULL, 0},
     {HTTP_ANY, "/**", HTTP_BODY_STREAMED, 0, true, flow_tell, NULL, 0},
     {0, NULL, HTTP_BODY_NONE, 0, false, NULL, NULL, 0},
 };

@@ -242,11 +242,11 @@ static enum step seat_hello(struct http_request *req)
 }
 
 static const struct http_route waiting_routes[] = {
-    {HTTP_GET | HTTP_POST, "/suspend/{seat}", HTTP_BODY_BYTES, 0, true, seat_suspend, NULL},
-    {HTTP_GET, "/suspend/{seat}/{rest**}", HTTP_BODY_NONE, 0, false, seat_suspend, NULL},
-    {HTTP_GET, "/later/{seat}", HTTP_BODY_NONE, 0, false, seat_later, NULL},
-    {HTTP_GET, "/stream/{seat}", HTTP_BODY_NONE, 0, false, seat_stream, NULL},
-    {HTTP_GET, "/early/{seat}", HTTP_BODY_NONE, 0, false, seat_early, NULL},
+    {HTTP_GET | HTTP_POST, "/suspend/{seat}", HTTP_BODY_BYTES, 0, true, seat_suspend, NULL, 0},
+    {HTTP_GET, "/suspend/{seat}/{rest**}", HTTP_BODY_NONE, 0, false, seat_suspend, NULL, 0},
+    {HTTP_GET, "/later/{seat}", HTTP_BODY_NONE, 0, false, seat_later, NULL, 0},
+    {HTTP_GET, "/stream/{seat}", HTTP_BODY_NONE, 0, false, seat_stream, NULL, 0},
+    {HTTP_GET, "/early/{seat}", HTTP_BODY_NONE, 0, false, seat_early, NULL, 0},
     {HTTP_GET, "/hello", HTTP_BODY_NONE, 0, false, seat_hello, NULL, 0},
     {0, NULL, HTTP_BODY_NONE, 0, false, NULL, NULL, 0},
 };
