@@ -122,10 +122,4 @@ char **environment_without(const char *const *beginnings, size_t room);
  * of those that are not true any more, and the status, which is not 0. */
 void environment_failure(int argc, char **argv, int status);
 
-/* -- the word that was probably meant */
-
-/* The nearest of names (NULL-terminated) to word, or NULL when none is near (more than two slips, or half of
- * it). */
-const char *suggest(const char *word, const char *const *names);
-
 #endif

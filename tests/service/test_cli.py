@@ -123,7 +123,7 @@ def a_value_that_does_not_fit_is_an_error():
 def an_unknown_variable_of_ours_is_an_error_and_a_daemons_is_not():
     error = pawl("ls", status=78, PAWL_HOLDR="me").stderr
     check_in("PAWL_HOLDR", error)
-    check_in("did you mean PAWL_HOLDER", error)
+    check_in("did you mean PAWL_HOLDER?", error)
     pawl("ls", status=78, PAWL_XYZZY="")
     for daemon in ("pawl-lease", "pawl-gateway"):
         usage = subprocess.run([BUILD / daemon, "--help"], capture_output=True, text=True, check=True).stdout
