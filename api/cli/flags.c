@@ -406,11 +406,12 @@ struct option flag_output_object(enum output *place)
     return output;
 }
 
-struct option flag_wait(uint64_t *place, const char *help)
+struct option flag_wait(uint64_t *place, const char *help, const char *wanted)
 {
     struct option wait = FLAG_MS("wait", "DUR", help, place);
 
     wait.letter = 'w';
+    wait.wanted = wanted;
     return wait;
 }
 

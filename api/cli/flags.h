@@ -102,7 +102,7 @@ struct option flag_lease_url(const char **place);
 struct option flag_gateway_url(const char **place);
 struct option flag_output(enum output *place, const char *value);
 struct option flag_output_object(enum output *place);
-struct option flag_wait(uint64_t *place, const char *help);
+struct option flag_wait(uint64_t *place, const char *help, const char *wanted);
 struct option flag_ttl(uint64_t *place);
 struct option flag_trace(bool *place);
 struct option flag_mode(const char **place);

@@ -116,6 +116,8 @@ def a_value_that_does_not_fit_is_an_error():
     for key in ("a//b", "a/../b", "/a", "a/\n"):
         pawl("cat", key, status=64)
     pawl("acquire", "a", "--ttl", "99ms", status=64)  # the service's own limit
+    check_in("to not wait, leave it out", pawl("acquire", "a", "-w", "0s", status=64).stderr)
+    check_in("to not wait, use --no-wait", pawl("run", "a", "-w", "0s", "true", status=125).stderr)
     pawl("acquire", "a", "--ttl", "25h", status=64)
 
 
