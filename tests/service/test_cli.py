@@ -62,6 +62,9 @@ def help_of_every_command_begins_with_examples():
         check(text.startswith("Examples:\n  "), f"{command}: {text[:60]!r}")
         check_in(f"Usage: pawl {command} ", text)
         check_in(f"  {command} ", pawl("--help").stdout)
+        check_equal(pawl("help", command).stdout, text)
+    check_equal(pawl("help", "store", "status").stdout, pawl("store", "status", "--help").stdout)
+    check_in("did you mean pawl run?", pawl("help", "rnu", status=64).stderr)
 
 
 @test
@@ -113,11 +116,11 @@ def a_value_that_does_not_fit_is_an_error():
                   ["--lease-url", "ftp://x", "ls"], ["ls", "--lease-url", "http://me:pw@127.0.0.1:1"]):
         check(pawl(*words, status=64).stderr.startswith("pawl: "), str(words))
     check_in("unit", pawl("acquire", "a", "--ttl", "300", status=64).stderr)
+    check_in("to not wait, leave it out", pawl("acquire", "a", "-w", "0s", status=64).stderr)
+    check_in("to not wait, use --no-wait", pawl("run", "a", "-w", "0s", "true", status=125).stderr)
     for key in ("a//b", "a/../b", "/a", "a/\n"):
         pawl("cat", key, status=64)
     pawl("acquire", "a", "--ttl", "99ms", status=64)  # the service's own limit
-    check_in("to not wait, leave it out", pawl("acquire", "a", "-w", "0s", status=64).stderr)
-    check_in("to not wait, use --no-wait", pawl("run", "a", "-w", "0s", "true", status=125).stderr)
     pawl("acquire", "a", "--ttl", "25h", status=64)
 
 
