@@ -142,6 +142,7 @@ def the_installed_programs_run():
     played = run(f"{FOLDER}/root-usr/usr/bin/pawl", "drill", "clock-jump", "--rounds", "1")
     check_equal(played.returncode, 0, played.stdout + played.stderr)
     check_equal(played.stdout.splitlines()[4].split()[:2], ["clock-jump", "1/1"])
+    check_equal(played.stderr.splitlines(), ["pawl drill: 1 accident, about 2 s", "clock-jump begins: 1 round, about 2 s"])
 
 
 @test
