@@ -16,8 +16,9 @@
 #include "api/cli/cluster.h"
 #include "api/cli/flags.h"
 #include "api/cli/print.h"
+#include "shared/text/json.h"
 
-enum { ROUTES_SIZE = 512 };
+enum { ROUTES_SIZE = 512, ROUTES_MAX = 1 << 20, FILLED_SIZE = 1280, WHY_SIZE = 512, JSON_LEVELS = 8 };
 
 #define LEASE_DEFAULT "127.0.0.1:8700"
 #define GATEWAY_DEFAULT "127.0.0.1:8701"
@@ -71,23 +72,66 @@ static void dev_line(const char *name, const char *line)
     fputc('\n', stderr);
 }
 
+/* A path of a route, or its lease: 7 in the place of each capture, nothing for "**". False when it does not
+ * fit, or a shell would not take it as it is. The gateway has read it: each '{' has its '}'. */
+static bool fill_in(struct bytes pattern, char buf[FILLED_SIZE])
+{
+    size_t len = 0;
+
+    if (pattern.len > 2 && memcmp(pattern.at + pattern.len - 3, "/**", 3) == 0)
+        pattern.len -= pattern.len > 3 ? 3 : 2;
+    for (size_t i = 0; i < pattern.len; i++) {
+        char c = pattern.at[i];
+
+        if (len + 1 >= FILLED_SIZE || strchr("!$&'()*;", c) != NULL)
+            return false;
+        buf[len++] = c == '{' ? '7' : c;
+        while (c == '{' && pattern.at[i] != '}')
+            i++;
+    }
+    buf[len] = '\0';
+    return true;
+}
+
+/* Of the first route of the file that the gateway has taken. */
+static bool route_read(const char *file, char lease[FILLED_SIZE], char target[FILLED_SIZE])
+{
+    size_t len = 0;
+    char why[WHY_SIZE], *text = options_read_file(file, ROUTES_MAX, &len, why, sizeof(why));
+    struct json *json = text != NULL ? json_parse((struct bytes){text, len}, JSON_LEVELS, NULL) : NULL;
+    const struct json *route = json != NULL ? json_list_object(json, "routes", 0) : NULL;
+    struct bytes match, name;
+    bool good = route != NULL && json_get_text(route, "match", &match) == JSON_FOUND &&
+                json_get_text(route, "lease", &name) == JSON_FOUND && fill_in(match, target) &&
+                fill_in(name, lease);
+
+    json_free(json);
+    free(text);
+    return good;
+}
+
 /* Each line of what to type next can be pasted. */
 static void say_use(const struct cluster *cluster)
 {
     const char *lease = cluster->lease_url, *gateway = cluster->gateway_url;
+    char of_route[FILLED_SIZE], to_route[FILLED_SIZE];
+    bool routed = cluster->files.routes[0] != '\0' && route_read(cluster->files.routes, of_route, to_route);
+    const char *name = routed ? of_route : "orders:41";
+    const char *target = routed ? to_route : "/v1/resources/orders:41";
     char self[CHILD_PATH_SIZE];
     bool found = child_find("pawl", self);
     const char *pawl = found && strpbrk(self, " '\"$\\`") == NULL ? self : "pawl";
 
-    printf("  With curl, in another terminal:\n\n"
+    printf("  With curl%s, in another terminal:\n\n"
            "TOKEN=$(curl -sS --json '{\"ttl_ms\":20000,\"wait_ms\":30000}' -o /dev/null -w "
            "'%%header{fencing-token}' "
-           "%s/v1/leases/orders:41)\n"
-           "curl -sS -X PUT -H \"Fencing-Token: $TOKEN\" -d packed %s/v1/resources/orders:41\n"
-           "curl -sS %s/v1/resources/orders:41; echo\n"
-           "curl -sS %s/v1/leases/orders:41; echo\n\n"
-           "  The same with pawl:\n\n",
-           lease, gateway, gateway, lease);
+           "%s/v1/leases/%s)\n"
+           "curl -sS -X PUT -H \"Fencing-Token: $TOKEN\" -d packed %s%s\n"
+           "curl -sS %s%s; echo\n"
+           "curl -sS %s/v1/leases/%s; echo\n\n"
+           "  %s:\n\n",
+           routed ? " through the first route" : "", lease, name, gateway, target, gateway, target, lease,
+           name, routed ? "With pawl, a resource that the gateway itself keeps" : "The same with pawl");
     if (strcmp(lease, "http://" LEASE_DEFAULT) != 0 || strcmp(gateway, "http://" GATEWAY_DEFAULT) != 0)
         printf("export PAWL_LEASE_URL=%s PAWL_GATEWAY_URL=%s\n", lease, gateway);
     printf("eval \"$(%s acquire orders:43 --ttl 10m -o env)\"\n"

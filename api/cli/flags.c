@@ -93,7 +93,7 @@ static int fail_unknown(const struct usage *usage, const char *shown)
 
     for (unsigned i = 0; usage->flags[i].name != NULL; i++)
         names[i] = usage->flags[i].name;
-    near = strncmp(shown, "--", 2) == 0 ? suggest(shown + 2, names) : NULL;
+    near = strncmp(shown, "--", 2) == 0 ? options_suggest(shown + 2, names) : NULL;
     if (near != NULL)
         return cli_fail(CLI_USAGE, "unknown flag %s; did you mean --%s?", shown, near);
     return cli_fail(CLI_USAGE, "unknown flag %s; see pawl %s%s--help", shown, usage->name,
@@ -336,7 +336,7 @@ const struct command *command_find(const struct command *commands, const char *n
 
 int command_unknown(const char *of, const char *word, const char *const *names)
 {
-    const char *near = suggest(word, names);
+    const char *near = options_suggest(word, names);
 
     if (near != NULL)
         return cli_fail(CLI_USAGE, "unknown command %s%s; did you mean pawl %s%s?", of, word, of, near);
@@ -406,11 +406,12 @@ struct option flag_output_object(enum output *place)
     return output;
 }
 
-struct option flag_wait(uint64_t *place, const char *help)
+struct option flag_wait(uint64_t *place, const char *help, const char *wanted)
 {
     struct option wait = FLAG_MS("wait", "DUR", help, place);
 
     wait.letter = 'w';
+    wait.wanted = wanted;
     return wait;
 }
 
@@ -460,9 +461,10 @@ int environment_check(void)
         memcpy(name, *variable, len < sizeof(name) ? len : sizeof(name) - 1);
         if (is_known_variable(name))
             continue;
-        near = suggest(name, known_variables);
-        return cli_fail(CLI_CONFIG, "the environment has %s, which no program of Pawl knows; %s%s", name,
-                        near != NULL ? "did you mean " : "unset it", near != NULL ? near : "");
+        near = options_suggest(name, known_variables);
+        return cli_fail(CLI_CONFIG, "the environment has %s, which no program of Pawl knows; %s%s%s", name,
+                        near != NULL ? "did you mean " : "unset it", near != NULL ? near : "",
+                        near != NULL ? "?" : "");
     }
     return CLI_GO_ON;
 }
@@ -541,52 +543,4 @@ void environment_failure(int argc, char **argv, int status)
                is_over && strcmp(assigning[command].command, "acquire") == 0 ? " PAWL_LEASE_ID" : "");
     }
     printf("(exit %d)\n", status);
-}
-
-/* -- the word that was probably meant: Damerau's distance, restricted to neighbours that changed places */
-
-enum { WORD_MAX = 40, SLIPS_MAX = 2 };
-
-static unsigned least(unsigned a, unsigned b)
-{
-    return a < b ? a : b;
-}
-
-static unsigned distance(const char *a, size_t a_len, const char *b, size_t b_len)
-{
-    unsigned slips[WORD_MAX + 1][WORD_MAX + 1];
-
-    for (unsigned i = 0; i <= a_len; i++)
-        slips[i][0] = i;
-    for (unsigned j = 0; j <= b_len; j++)
-        slips[0][j] = j;
-    for (size_t i = 1; i <= a_len; i++) {
-        for (size_t j = 1; j <= b_len; j++) {
-            unsigned best = slips[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
-
-            best = least(best, least(slips[i - 1][j], slips[i][j - 1]) + 1);
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                best = least(best, slips[i - 2][j - 2] + 1);
-            slips[i][j] = best;
-        }
-    }
-    return slips[a_len][b_len];
-}
-
-const char *suggest(const char *word, const char *const *names)
-{
-    size_t len = strlen(word);
-    const char *near = NULL;
-    unsigned best = SLIPS_MAX + 1;
-
-    for (; *names != NULL && len <= WORD_MAX; names++) {
-        size_t name_len = strlen(*names);
-        unsigned slips = name_len <= WORD_MAX ? distance(word, len, *names, name_len) : best;
-
-        if (slips < best && slips * 2 <= name_len) {
-            best = slips;
-            near = *names;
-        }
-    }
-    return near;
 }

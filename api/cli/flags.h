@@ -102,7 +102,7 @@ struct option flag_lease_url(const char **place);
 struct option flag_gateway_url(const char **place);
 struct option flag_output(enum output *place, const char *value);
 struct option flag_output_object(enum output *place);
-struct option flag_wait(uint64_t *place, const char *help);
+struct option flag_wait(uint64_t *place, const char *help, const char *wanted);
 struct option flag_ttl(uint64_t *place);
 struct option flag_trace(bool *place);
 struct option flag_mode(const char **place);
@@ -121,11 +121,5 @@ char **environment_without(const char *const *beginnings, size_t room);
  * the words of the command line (or PAWL_OUTPUT) ask for -o env from a command that sets variables, the unset
  * of those that are not true any more, and the status, which is not 0. */
 void environment_failure(int argc, char **argv, int status);
-
-/* -- the word that was probably meant */
-
-/* The nearest of names (NULL-terminated) to word, or NULL when none is near (more than two slips, or half of
- * it). */
-const char *suggest(const char *word, const char *const *names);
 
 #endif

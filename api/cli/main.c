@@ -106,10 +106,16 @@ static int flushed(int status)
 int main(int argc, char **argv)
 {
     int used = 1, status;
+    char ask[] = "--help";
 
     setlocale(LC_CTYPE, "");
     /* A line in one piece: what a command says meanwhile must not come to stand within it. */
     setvbuf(stderr, NULL, _IOLBF, BUFSIZ);
+    if (argc > 2 && strcmp(argv[1], "help") == 0) { /* "help store status": "store status --help" */
+        argv[1] = argv[2];
+        argv[2] = argv[3]; /* NULL behind the last */
+        argv[argc > 3 ? 3 : 2] = ask;
+    }
     if (argc > 1 &&
         (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0))
         return flushed(print_help());

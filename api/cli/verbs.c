@@ -28,7 +28,8 @@ static void flags_make(const struct verb *verb, struct given *g, struct option f
 {
     struct option output = flag_output(&g->output, verb->outputs != NULL ? verb->outputs : "text|json|env");
     const struct option all[] = {
-        flag_wait(&g->wait_ms, "wait in line so long at most (default: not at all)"),
+        flag_wait(&g->wait_ms, "wait in line so long at most (default: not at all)",
+                  "a duration above 0 with its unit (ms, s, m, h, d); to not wait, leave it out"),
         flag_ttl(&g->ttl_ms),
         flag_mode(&g->mode),
         flag_permits(&g->permits),

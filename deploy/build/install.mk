@@ -19,9 +19,9 @@ LABDIR = $(PREFIX)/lib/pawl
 UNITS := $(wildcard deploy/systemd/*.service deploy/systemd/*.socket)
 COMPLETIONS := $(addprefix $(BUILD)/completion/pawl.,bash zsh fish)
 MADE_UNITS := $(UNITS:deploy/systemd/%=$(BUILD)/systemd/%)
-EXAMPLES := $(wildcard deploy/redis.acl deploy/*/*.conf deploy/*/Caddyfile deploy/*/*.yaml deploy/*/*.yml \
-	deploy/*/*.cfg deploy/*/*.lua deploy/*/*.sql)
-EXAMPLES := $(filter-out deploy/systemd/%,$(EXAMPLES))
+# In examples/ as in the tree: documents link to them.
+EXAMPLES := $(wildcard deploy/*.acl deploy/*.yaml deploy/*/* api/openapi.yaml api/routes.schema.json api/client/pawl.h)
+EXAMPLES := $(filter-out deploy/build/% deploy/systemd/%,$(EXAMPLES))
 LAB := $(filter-out tests/drill/test_%,$(wildcard tests/drill/*.py))
 LAB_WORLD := $(patsubst %,tests/world/%.py,__init__ client contract process record redis relay shim signature tap wait world)
 CLIENTS := $(wildcard $(addprefix api/clients/,go/* java/* node/* shell/* python/pyproject.toml python/pawl/*.py python/pawl/py.typed))
@@ -46,9 +46,10 @@ INSTALLED = \
 	$(foreach one,$(MADE_UNITS),644:$(one):$(UNITDIR)/$(notdir $(one))) \
 	$(foreach one,$(wildcard deploy/systemd/pawl.sysusers),644:$(one):$(PREFIX)/lib/sysusers.d/pawl.conf) \
 	$(foreach one,$(wildcard api/routes.schema.json api/openapi.yaml),644:$(one):$(SHAREDIR)/pawl/$(notdir $(one))) \
-	$(foreach one,$(wildcard README.md CHANGELOG.md LICENSE),644:$(one):$(DOCDIR)/$(one)) \
+	$(foreach one,$(wildcard README.md CONTRIBUTING.md CHANGELOG.md LICENSE),644:$(one):$(DOCDIR)/$(one)) \
 	$(foreach one,$(wildcard docs/*.md docs/decisions/*.md),644:$(one):$(DOCDIR)/$(one)) \
-	$(foreach one,$(EXAMPLES) $(CLIENTS),644:$(one):$(DOCDIR)/examples/$(one))
+	$(foreach one,$(EXAMPLES) $(CLIENTS),644:$(one):$(DOCDIR)/examples/$(one)) \
+	link:examples/api:$(DOCDIR)/api link:examples/deploy:$(DOCDIR)/deploy link:../docs:$(DOCDIR)/examples/docs
 SETTINGS := $(notdir $(wildcard deploy/systemd/*.conf))
 # Nobody else's: they go when they are empty.
 OWN_DIRS = $(DOCDIR) $(SHAREDIR)/pawl $(LABDIR) $(SYSCONFDIR)/pawl

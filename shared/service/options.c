@@ -258,6 +258,54 @@ void options_wanted(const struct option *option, char *buf, size_t size)
         number_wanted(option, buf, size);
 }
 
+/* -- the word that was probably meant: Damerau's distance, restricted to neighbours that changed places */
+
+enum { WORD_MAX = 40, SLIPS_MAX = 2 };
+
+static unsigned least(unsigned a, unsigned b)
+{
+    return a < b ? a : b;
+}
+
+static unsigned distance(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+    unsigned slips[WORD_MAX + 1][WORD_MAX + 1];
+
+    for (unsigned i = 0; i <= a_len; i++)
+        slips[i][0] = i;
+    for (unsigned j = 0; j <= b_len; j++)
+        slips[0][j] = j;
+    for (size_t i = 1; i <= a_len; i++) {
+        for (size_t j = 1; j <= b_len; j++) {
+            unsigned best = slips[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+
+            best = least(best, least(slips[i - 1][j], slips[i][j - 1]) + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                best = least(best, slips[i - 2][j - 2] + 1);
+            slips[i][j] = best;
+        }
+    }
+    return slips[a_len][b_len];
+}
+
+const char *options_suggest(const char *word, const char *const *names)
+{
+    size_t len = strlen(word);
+    const char *near = NULL;
+    unsigned best = SLIPS_MAX + 1;
+
+    for (; *names != NULL && len <= WORD_MAX; names++) {
+        size_t name_len = strlen(*names);
+        unsigned slips = name_len <= WORD_MAX ? distance(word, len, *names, name_len) : best;
+
+        if (slips < best && slips * 2 <= name_len) {
+            best = slips;
+            near = *names;
+        }
+    }
+    return near;
+}
+
 /* -- secrets */
 
 /* Whether the value itself, by the option's name, is a secret (a file's name is none). */
@@ -406,13 +454,20 @@ static bool fail_value(const struct reading *reading, const struct option *optio
 
 static bool fail_not_a_flag(const struct reading *reading, const char *word)
 {
-    const char *name = reading->program->name;
+    const char **names = must_have(calloc(reading->rows + 1, sizeof(*names)));
+    const char *name = reading->program->name, *near;
     char shown[SHOWN_BYTES];
 
     show(word, shown);
     shown[strcspn(shown, "=")] = '\0'; /* what is behind it may be a secret */
+    for (size_t i = 0; i < reading->rows; i++)
+        names[i] = reading->program->table[i].name;
+    near = strncmp(shown, "--", 2) == 0 ? options_suggest(shown + 2, names) : NULL;
+    free(names);
     if (word[0] != '-')
         return fail(reading, "%s takes flags only, not \"%s\"; see %s --help.", name, shown, name);
+    if (near != NULL)
+        return fail(reading, "%s is not a flag of %s; did you mean --%s?", shown, name, near);
     return fail(reading, "%s is not a flag of %s; see %s --help.", shown, name, name);
 }
 

@@ -77,6 +77,9 @@ void options_variable(const char *name, char *buf, size_t size);
 /* "  --name VALUE  help", with before in front of the name and width for what is in front of the help, which
  * goes to the next line when that is too long. present: the default; "": none. */
 void options_print_row(const struct option *option, const char *before, int width, const char *present);
+/* The nearest of names (NULL-terminated) to word, or NULL when none is near (more than two slips, or half of
+ * it). */
+const char *options_suggest(const char *word, const char *const *names);
 /* The whole of a file of at most max bytes, malloc'd, a NUL behind it; NULL with a sentence in why. */
 char *options_read_file(const char *path, size_t max, size_t *len, char *why, size_t why_size);
 

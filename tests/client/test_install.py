@@ -92,6 +92,16 @@ def everything_is_where_it_belongs_and_nothing_elsewhere():
 
 
 @test
+def no_document_links_to_what_is_not_installed():
+    links = []
+    for page in (FOLDER / "root-usr/usr/share/doc/pawl").rglob("*.md"):
+        text = re.sub(r"(?ms)^```.*?^```", "", page.read_text(encoding="utf-8"))
+        links += [page.parent / link for link in re.findall(r"\]\(([^):#]+)[#)]", text)]
+    check(len(links) > 100, f"only {len(links)} links were found")
+    check_equal([str(link) for link in links if not link.exists()], [])
+
+
+@test
 def links_lead_from_the_name_for_the_linker_to_the_library():
     place = f"{FOLDER}/root-usr{LIBDIR}"
     check_equal(os.readlink(f"{place}/libpawl.so"), "libpawl.so.0")
@@ -132,6 +142,7 @@ def the_installed_programs_run():
     played = run(f"{FOLDER}/root-usr/usr/bin/pawl", "drill", "clock-jump", "--rounds", "1")
     check_equal(played.returncode, 0, played.stdout + played.stderr)
     check_equal(played.stdout.splitlines()[4].split()[:2], ["clock-jump", "1/1"])
+    check_equal(played.stderr.splitlines(), ["pawl drill: 1 accident, about 2 s", "clock-jump begins: 1 round, about 2 s"])
 
 
 @test

@@ -310,6 +310,7 @@ TEST(a_password_opens_from_the_url_or_the_options_and_is_never_told)
     redis_start(&redis, (const char *const[]){"--requirepass", "se/cr@t", NULL});
     snprintf(url, sizeof(url), "redis://127.0.0.1:%u", redis.port);
     CHECK_TEXT(bytes_of(try_url(url, NULL, detail, sizeof(detail))), BYTES("store-auth"));
+    CHECK(strstr(detail, "required.") != NULL && strstr(detail, "..") == NULL);
     CHECK(try_url(url, "se/cr@t", detail, sizeof(detail)) == NULL);
     CHECK_TEXT(bytes_of(try_url(url, "wr0ng", detail, sizeof(detail))), BYTES("store-auth"));
     CHECK(strstr(detail, "WRONGPASS") != NULL && strstr(detail, "wr0ng") == NULL);

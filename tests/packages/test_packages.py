@@ -117,7 +117,8 @@ def each_package_has_what_belongs_into_it():
     wanted = {
         "pawl": ["usr/bin/pawl", "usr/share/man/man1/pawl.1.gz", "usr/share/man/man7/pawl-protocol.7.gz",
                  "usr/share/bash-completion/completions/pawl", "usr/share/zsh/vendor-completions/_pawl",
-                 "usr/share/fish/vendor_completions.d/pawl.fish", "usr/share/pawl/openapi.yaml"],
+                 "usr/share/fish/vendor_completions.d/pawl.fish", "usr/share/pawl/openapi.yaml",
+                 *(f"usr/share/doc/pawl/{name}" for name in ("CHANGELOG.md", "docs/operations.md", "deploy", "examples/docs"))],
         "pawl-gateway": ["usr/share/pawl/routes.schema.json", "usr/share/man/man5/pawl-routes.5.gz"],
         "pawl-lab": [f"usr/lib/pawl/{name}" for name in ("pawl-drill", "judge.py", "world/redis.py", "shim.so")],
         "libpawl0": [f"usr/lib/{triplet}/libpawl.so.{VERSION}", f"usr/lib/{triplet}/libpawl.so.0"],

@@ -106,10 +106,10 @@ FLAGS = [*place("pawl"), "--keys", KEYS_FILE, "--listen", "127.0.0.1:0", "--reme
 STATE = {"STATE_DIRECTORY": os.path.join(FOLDER, "state")}
 
 
-def pawl_store(*words):
+def pawl_store(*words, user="pawl-operator"):
     """pawl store, by the operator."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PAWL_")}
-    return subprocess.run([str(BUILD / "pawl"), "store", *words, *place("pawl-operator")], env={**clean, **STATE},
+    return subprocess.run([str(BUILD / "pawl"), "store", *words, *place(user)], env={**clean, **STATE},
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
 
 
@@ -277,6 +277,15 @@ def an_operator_looks_forgets_and_recovers_under_it():
 @test
 def redis_has_refused_nothing_so_far():
     check_equal(REDIS("ACL", "LOG"), [])
+
+
+@test
+def a_services_user_who_looks_at_the_store_is_told_of_the_operators():
+    told = pawl_store("status", user="pawl")
+    check_equal((told.returncode, told.stdout), (69, ""), told.stderr)
+    check_in("SCAN", told.stderr)
+    check_in("pawl-operator", told.stderr)
+    check("pawl store status" not in told.stderr, told.stderr)
 
 
 # -- and it allows nothing more

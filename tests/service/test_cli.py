@@ -62,6 +62,9 @@ def help_of_every_command_begins_with_examples():
         check(text.startswith("Examples:\n  "), f"{command}: {text[:60]!r}")
         check_in(f"Usage: pawl {command} ", text)
         check_in(f"  {command} ", pawl("--help").stdout)
+        check_equal(pawl("help", command).stdout, text)
+    check_equal(pawl("help", "store", "status").stdout, pawl("store", "status", "--help").stdout)
+    check_in("did you mean pawl run?", pawl("help", "rnu", status=64).stderr)
 
 
 @test
@@ -113,6 +116,8 @@ def a_value_that_does_not_fit_is_an_error():
                   ["--lease-url", "ftp://x", "ls"], ["ls", "--lease-url", "http://me:pw@127.0.0.1:1"]):
         check(pawl(*words, status=64).stderr.startswith("pawl: "), str(words))
     check_in("unit", pawl("acquire", "a", "--ttl", "300", status=64).stderr)
+    check_in("to not wait, leave it out", pawl("acquire", "a", "-w", "0s", status=64).stderr)
+    check_in("to not wait, use --no-wait", pawl("run", "a", "-w", "0s", "true", status=125).stderr)
     for key in ("a//b", "a/../b", "/a", "a/\n"):
         pawl("cat", key, status=64)
     pawl("acquire", "a", "--ttl", "99ms", status=64)  # the service's own limit
@@ -123,7 +128,7 @@ def a_value_that_does_not_fit_is_an_error():
 def an_unknown_variable_of_ours_is_an_error_and_a_daemons_is_not():
     error = pawl("ls", status=78, PAWL_HOLDR="me").stderr
     check_in("PAWL_HOLDR", error)
-    check_in("did you mean PAWL_HOLDER", error)
+    check_in("did you mean PAWL_HOLDER?", error)
     pawl("ls", status=78, PAWL_XYZZY="")
     for daemon in ("pawl-lease", "pawl-gateway"):
         usage = subprocess.run([BUILD / daemon, "--help"], capture_output=True, text=True, check=True).stdout

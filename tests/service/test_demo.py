@@ -163,11 +163,14 @@ def dev_forwards_by_the_routes_in_a_file():
     file = path("routes.json")
     check_in("cannot be read", refused(*FREE_PORTS, "--routes", file, status=78))
     with open(file, "w", encoding="ascii") as stream:
-        json.dump({"routes": [{"match": "/x/{id}", "lease": "x:{id}", "upstream": "http://127.0.0.1:9", "guarantee": "ordered"}]}, stream)
+        json.dump({"routes": [{"match": "/x/{id}/**", "lease": "x:{id}", "upstream": "http://127.0.0.1:9", "guarantee": "ordered"}]}, stream)
     refused(*FREE_PORTS, "--routes", file, "--example", status=64)
     dev = Dev("--routes", file)
     check_in(f"routes         {file}", dev.text)
     check_in("token-required", dev.shell(f"curl -sS -X PUT -d a {dev.gateway_url}/x/1"))
+    out = dev.shell("\n".join(line for line in dev.text.splitlines() if re.match(r"TOKEN=|curl ", line)))
+    check_in('"lease":"x:7"', out)
+    check_in("upstream", out)
     check_equal(dev.end(), 0, dev.text)
 
 

@@ -75,7 +75,7 @@ def a_service_that_is_not_there_or_refuses_at_the_start_is_125_and_nothing_runs(
         check_in("was not started", done.stderr)
         check_in(told, done.stderr)
         check_equal(world.look(name)["state"], "free")
-    pawl("run", "x", "-n", "echo", "ran", status=125, PAWL_LEASE_URL=nobody())
+    check_in("pawl dev starts one", pawl("run", "x", "-n", "echo", "ran", status=125, PAWL_LEASE_URL=nobody()).stderr)
     pawl("run", "x", "--", "echo", "ran", status=125, PAWL_LEASE_URL="no address")
 
 

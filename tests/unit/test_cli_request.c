@@ -1,4 +1,4 @@
-/* test_cli_request.c - what the command line makes of names, keys and addresses, and of a mistyped word. */
+/* test_cli_request.c - what the command line makes of names, keys and addresses. */
 #include "api/cli/request.h"
 
 #include <stdlib.h>
@@ -81,20 +81,6 @@ TEST(a_query_is_encoded_and_members_are_put_one_after_the_other)
     request_query(&request, "cursor", BYTES("0f.x/y"));
     CHECK_TEXT(bytes_of(request.url), BYTES("http://h/v1/leases?prefix=a%26b%3Dc&cursor=0f.x%2Fy"));
     request_done(&request);
-}
-
-TEST(a_word_is_suggested_when_it_is_near_and_none_when_it_is_not)
-{
-    static const char *const names[] = {"acquire", "release", "renew", "ls", "rm", NULL};
-
-    CHECK_TEXT(bytes_of(suggest("acquier", names)), BYTES("acquire"));
-    CHECK_TEXT(bytes_of(suggest("relese", names)), BYTES("release"));
-    CHECK_TEXT(bytes_of(suggest("sl", names)), BYTES("ls"));
-    CHECK_TEXT(bytes_of(suggest("renwe", names)), BYTES("renew"));
-    CHECK(suggest("xyzzy", names) == NULL);
-    CHECK(suggest("", names) == NULL);
-    CHECK(suggest("ab", names) == NULL);
-    CHECK(suggest("a-word-that-is-longer-than-every-name-of-a-command", names) == NULL);
 }
 
 static void check_duration(int64_t ms, const char *wanted)

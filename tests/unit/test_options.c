@@ -164,10 +164,11 @@ struct refusal {
 };
 
 static const struct refusal refusals[] = {
-    {{"--lisen=x"}, "--lisen is not a flag of pawl-test; see pawl-test --help."},
+    {{"--lisen=x"}, "--lisen is not a flag of pawl-test; did you mean --listen?"},
     {{"--"}, "-- is not a flag of pawl-test; see pawl-test --help."},
     {{"-l"}, "-l is not a flag of pawl-test; see pawl-test --help."},
-    {{"--Listen", "x"}, "--Listen is not a flag of pawl-test; see pawl-test --help."},
+    {{"--Listen", "x"}, "--Listen is not a flag of pawl-test; did you mean --listen?"},
+    {{"--frobnicate"}, "--frobnicate is not a flag of pawl-test; see pawl-test --help."},
     {{"start"}, "pawl-test takes flags only, not \"start\"; see pawl-test --help."},
     {{""}, "pawl-test takes flags only, not \"\"; see pawl-test --help."},
     {{"--listen"}, "--listen needs a value: ADDR:PORT."},
@@ -205,6 +206,20 @@ TEST(a_wrong_command_line_is_refused_with_what_is_right)
         CHECK_INT(READ(refusals[i].arguments[0], refusals[i].arguments[1]), OPTIONS_BAD);
         CHECK_TEXT(bytes_of(why), bytes_of(refusals[i].why));
     }
+}
+
+TEST(a_word_is_suggested_when_it_is_near_and_none_when_it_is_not)
+{
+    static const char *const names[] = {"acquire", "release", "renew", "ls", "rm", NULL};
+
+    CHECK_TEXT(bytes_of(options_suggest("acquier", names)), BYTES("acquire"));
+    CHECK_TEXT(bytes_of(options_suggest("relese", names)), BYTES("release"));
+    CHECK_TEXT(bytes_of(options_suggest("sl", names)), BYTES("ls"));
+    CHECK_TEXT(bytes_of(options_suggest("renwe", names)), BYTES("renew"));
+    CHECK(options_suggest("xyzzy", names) == NULL);
+    CHECK(options_suggest("", names) == NULL);
+    CHECK(options_suggest("ab", names) == NULL);
+    CHECK(options_suggest("a-word-that-is-longer-than-every-name-of-a-command", names) == NULL);
 }
 
 TEST(bounds_belong_to_what_is_allowed)
@@ -274,7 +289,7 @@ TEST(a_secret_is_not_repeated_in_a_sentence)
     CHECK_TEXT(bytes_of(why),
                BYTES("Member \"redis-password\" of FILE has a value that does not fit; it takes TEXT."));
     CHECK_INT(READ("--reddis=redis://u:hush@h"), OPTIONS_BAD);
-    CHECK_TEXT(bytes_of(why), BYTES("--reddis is not a flag of pawl-test; see pawl-test --help."));
+    CHECK_TEXT(bytes_of(why), BYTES("--reddis is not a flag of pawl-test; did you mean --redis?"));
     CHECK_INT(READ("--log-format=redis://u:hush@h"), OPTIONS_BAD);
     CHECK(strstr(why, "hush") == NULL);
 }

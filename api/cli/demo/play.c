@@ -349,7 +349,7 @@ static int no_such_hazard(const char *name)
 
     for (unsigned i = 0; i < HAZARDS_MAX && hazards[i].name != NULL; i++)
         names[i + 1] = hazards[i].name;
-    near = suggest(name, names);
+    near = options_suggest(name, names);
     if (near != NULL)
         return cli_fail(CLI_USAGE, "there is no demo of \"%s\"; did you mean \"%s\"?", name, near);
     cli_fail(CLI_USAGE, "there is no demo of \"%s\"", name);

@@ -304,8 +304,11 @@ int run_hold_open(struct run *run)
     if (number != 0)
         return RUN_SIGNALLED + number;
     advice = cli_advice(bytes_of(problem.detail), buf, sizeof(buf));
-    return cli_fail(RUN_FAILED, "%s could not be acquired, and the command was not started: %.*s", run->name,
-                    (int)advice.len, advice.at);
+    cli_fail(RUN_FAILED, "%s could not be acquired, and the command was not started: %.*s", run->name,
+             (int)advice.len, advice.at);
+    if (strcmp(problem.code, "not-sent") == 0)
+        cli_hint("Is it running (pawl dev starts one), and is --lease-url right?");
+    return RUN_FAILED;
 }
 
 /* -- given back */
