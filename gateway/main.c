@@ -79,6 +79,7 @@ int main(int argc, char **argv)
         .routes = gateway_routes,
         .rest = &gateway_rest,
         .refuses = forward_refuses,
+        .authorization_is_upstreams = forward_authorization_is_upstreams,
         .library = &pawl_library,
         .check = gateway_check,
         .metrics = gateway_metrics,

@@ -493,6 +493,9 @@ enum step acquire_several_start(struct http_request *req)
     lease_request_several_read(http_body(req), &a->request, &names, &fault);
     if (fault.problem != PROBLEM_NONE)
         return http_refuse_detail(req, fault.problem, fault.detail);
+    for (unsigned i = 0; i < names.count; i++)
+        if (!service_allows(req, ACCESS_ACQUIRE, names.name[i]))
+            return service_forbid(req, ACCESS_ACQUIRE, names.name[i]);
     lease_call_fill(&a->lease, worker_of(req), names.name[0]);
     a->lease.req = req;
     a->kind = &several;

@@ -94,9 +94,9 @@ static void list_collect(struct list *l, const struct store_reply *items)
     for (size_t i = 0; i < count; i++) {
         const struct store_reply *item = store_reply_list(items, i);
 
-        look_write(http_json(l->req), store_reply_text(item, 0), item, 1);
+        if (page_takes(&l->page, l->req, ACCESS_LOOK, store_reply_text(item, 0)))
+            look_write(http_json(l->req), store_reply_text(item, 0), item, 1);
     }
-    l->page.found += (unsigned)count;
 }
 
 static enum step list_answer(struct store_call *call, enum store_outcome outcome,
@@ -130,6 +130,7 @@ enum step list_start(struct http_request *req)
     bad = list_read(l, &detail);
     if (bad != PROBLEM_NONE)
         return http_refuse_detail(req, bad, detail);
+    page_filter(&l->page, req, ACCESS_LOOK, bytes_of(l->prefix), false);
     json = http_json_begin(req);
     json_list(json, "items");
     return list_run(l);

@@ -93,6 +93,7 @@ int main(int argc, char **argv)
         .worker_free = lease_worker_free,
         .worker_tick = lease_worker_tick,
         .settled = lease_worker_settled,
+        .judge = lease_worker_judge,
         .drain = lease_worker_drain,
         .leave = member_daemon_leave,
         .ready = lease_worker_ready,

@@ -9,7 +9,7 @@ const struct http_route lease_routes[] = {
     {HTTP_PUT | HTTP_KEEPS, "/v1/leases/{name}", HTTP_BODY_JSON, REQUEST_BODY_MAX, false, renew_start,
      "renewLease", ACCESS_NEEDS(ACCESS_NAME, ACCESS_ACQUIRE)},
     {HTTP_DELETE | HTTP_KEEPS, "/v1/leases/{name}", HTTP_BODY_NONE, 0, true, release_start, "releaseLease",
-     ACCESS_KNOWN},
+     ACCESS_NEEDS(ACCESS_HOLD, ACCESS_ACQUIRE)},
     {HTTP_GET, "/v1/leases/{name}", HTTP_BODY_NONE, 0, false, look_start, "getLease",
      ACCESS_NEEDS(ACCESS_NAME, ACCESS_LOOK)},
     {HTTP_POST | HTTP_COMMAND, "/v1/leases/{name}/force-release", HTTP_BODY_JSON, REQUEST_BODY_MAX, false,

@@ -25,6 +25,7 @@ void lease_worker_open(struct worker *worker)
     own->inbox = inbox_new(worker);
     own->event_hub = event_hub_new(worker, service_store_options(worker->service));
     own->handoff = handoff_new(worker);
+    LIST_INIT(&own->streams);
     own->remember = worker->index == 0 ? remember_new(worker) : NULL;
     turn_init(&own->turn, worker->loop,
               worker->index > 0 ? &lease_worker_from(&worker->service->workers[0])->turn.own : NULL);
@@ -64,6 +65,11 @@ void lease_worker_tick(struct worker *worker)
     member_worker_tick(worker);
     metric_set(worker->metrics, (unsigned)SERVICE_METRICS + COUNT_WAITING,
                inbox_count(lease_worker_from(worker)->inbox));
+}
+
+void lease_worker_judge(struct worker *worker)
+{
+    events_judge(lease_worker_from(worker));
 }
 
 static bool all_inboxes_are_open(const struct service *service)

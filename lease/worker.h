@@ -15,7 +15,8 @@ struct lease_worker {
                               * also looks at the alarms */
     struct remember *remember; /* of the first worker; NULL */
     struct turn turn;          /* for the scripts on several leases */
-    unsigned leaving;          /* leave.lua under way (waiter.c) */
+    struct event_streams streams;
+    unsigned leaving; /* leave.lua under way (waiter.c) */
     /* For the tests of the drawings: bit t of element f: a waiter, or a stream, went from f to t. */
     unsigned char walked[WAIT_STATES], events_walked[EVENTS_STATES];
 };
@@ -29,6 +30,8 @@ void lease_worker_alarm(struct worker *worker, int64_t in_ms);
 void lease_worker_tick(struct worker *worker);
 bool lease_worker_settled(const struct service *service);
 const char *lease_worker_ready(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE]);
+/* service_plan: judge. */
+void lease_worker_judge(struct worker *worker);
 /* Waiters get 503 draining, streams end; true when that is done and the inbox is shut. */
 bool lease_worker_drain(struct worker *worker);
 

@@ -17,6 +17,10 @@ def main():
     source, out = sys.argv[1:]
     with open(source, encoding="utf-8") as file:
         document = yaml.safe_load(file)
+    for path, item in document["paths"].items():
+        for method, one in item.items():
+            if method not in ("head", "options") and "operationId" in one and "x-needs" not in one and "x-other-methods" not in item:
+                sys.exit(f"{source}: {method} {path} does not say what its caller needs (x-needs)")
     # ASCII only: a string that is cut into pieces cannot then be cut within a character.
     text = json.dumps(document, separators=(",", ":"), ensure_ascii=True)
     made_from = f"/* openapi: made from {source} by deploy/build/openapi.py; do not edit. */\n"

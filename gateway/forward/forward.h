@@ -62,6 +62,9 @@ enum step forward_start(struct http_request *req);
  * malformed, forged or another lease's. */
 bool forward_refuses(struct http_request *req);
 
+/* Whether its Authorization is for the upstream of its route. */
+bool forward_authorization_is_upstreams(struct http_request *req);
+
 /* Something of this lease was closed: the writes that wait for it ask again. */
 void forward_wake_lease(struct gateway_worker *own, struct bytes lease);
 

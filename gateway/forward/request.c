@@ -31,6 +31,8 @@ enum { SPARES_MAX = 256, DRAIN_MS = 3500 };
 
 static enum step forward_route(struct forward *f);
 static enum step forward_begin(struct forward *f);
+static bool forward_allows_caller(const struct route *route, const struct http_request *req,
+                                  struct bytes lease, enum access_verb *verb);
 static enum step forward_take_body(struct forward *f);
 static enum step forward_admit(struct forward *f);
 static void forward_body_drop(struct forward *f);
@@ -246,6 +248,7 @@ static enum step forward_route(struct forward *f)
 {
     struct http_request *req = f->fenced.req;
     const char *why = NULL;
+    enum access_verb verb;
 
     switch (route_find(f->use->table, http_path(req), &f->match, &why)) {
     case ROUTE_NONE: return forward_over(f, forward_nowhere(req));
@@ -260,6 +263,16 @@ static enum step forward_route(struct forward *f)
     f->fenced.store = bytes_of(f->route->store);
     f->fenced.by_mark = f->route->check == ROUTE_MARK;
     f->is_write = !route_reads(f->route, http_method_text(req));
+    if (!forward_allows_caller(f->route, req, f->fenced.lease, &verb))
+        return forward_over(f, service_forbid(req, verb, f->fenced.lease));
+    if (f->route->credential == ROUTE_CREDENTIAL_UPSTREAM && service_sends_away_token(req)) {
+        return forward_over(
+            f, http_refuse_detail(
+                   req, PROBLEM_INVALID_REQUEST,
+                   "Nothing was sent on: an access token of Pawl's stands in Authorization, which is "
+                   "the upstream's on this route. Send it as Pawl-Authorization, and have this one "
+                   "replaced if it went to anybody else."));
+    }
     f->up.is_head = http_method(req) == HTTP_HEAD;
     if (f->route->max_body > 0 &&
         (http_body_announced(req) > (int64_t)f->route->max_body || http_body(req).len > f->route->max_body))
@@ -319,11 +332,32 @@ static enum step forward_admit(struct forward *f)
     return f->is_write && f->route->aid == ROUTE_AID_IF_MATCH ? forward_look(f) : forward_ask(f);
 }
 
+/* write-own is asked of the store, which knows whose hold it is. */
+static bool forward_allows_caller(const struct route *route, const struct http_request *req,
+                                  struct bytes lease, enum access_verb *verb)
+{
+    *verb = route_reads(route, http_method_text(req)) ? ACCESS_READ : ACCESS_WRITE;
+    return service_allows(req, *verb, lease) || (*verb == ACCESS_WRITE && route->check != ROUTE_MARK &&
+                                                 service_allows(req, ACCESS_WRITE_OWN, lease));
+}
+
+bool forward_authorization_is_upstreams(struct http_request *req)
+{
+    const struct gateway_worker *own = gateway_worker_of(req);
+    struct route_match match;
+    const char *why;
+
+    return http_route(req) != NULL && http_route(req)->handle == forward_start && own->use != NULL &&
+           route_find(own->use->table, http_path(req), &match, &why) == ROUTE_FOUND &&
+           match.route->credential == ROUTE_CREDENTIAL_UPSTREAM;
+}
+
 bool forward_refuses(struct http_request *req)
 {
     const struct gateway_worker *own = gateway_worker_of(req);
     struct fenced_call fenced = {.req = req};
     struct route_match match;
+    enum access_verb verb;
     const char *why;
 
     if (own->use == NULL || request_wrong(req) != NULL ||
@@ -333,6 +367,8 @@ bool forward_refuses(struct http_request *req)
         return true;
     fenced.lease = (struct bytes){match.lease, match.lease_len};
     fenced.store = bytes_of(match.route->store);
+    if (!forward_allows_caller(match.route, req, fenced.lease, &verb))
+        return true;
     return !is_open_read(match.route, req) && fenced_read_token(&fenced) != PROBLEM_NONE;
 }
 

@@ -177,8 +177,14 @@ bool forward_head_leads_elsewhere(const struct forward *f)
     return false;
 }
 
+static bool is_authorization(struct bytes name)
+{
+    return bytes_equal_nocase(name, BYTES("Authorization"));
+}
+
 static void put_passed(struct forward *f, struct head_text *text)
 {
+    bool hides_authorization = service_judges(f->fenced.req) && f->route->credential == ROUTE_CREDENTIAL_OWN;
     struct bytes name, value;
 
     for (unsigned i = 0; i < http_field_count(f->fenced.req); i++) {
@@ -186,7 +192,7 @@ static void put_passed(struct forward *f, struct head_text *text)
 
         http_field_at(f->fenced.req, i, &name, &value);
         kinds = field_kinds(name);
-        if (!request_field_passes(f, name, kinds))
+        if (!request_field_passes(f, name, kinds) || (hides_authorization && is_authorization(name)))
             continue;
         if ((kinds & FIELD_TARGET) == 0) {
             put_field(text, name, value);
@@ -249,6 +255,8 @@ bool forward_head_make(struct forward *f, char fields[FORWARD_HEAD_MAX], size_t 
     if (f->is_fenced && f->state != FORWARD_LOOKING)
         put_field(&head, BYTES("Fencing-Token"), http_header(f->fenced.req, "Fencing-Token", NULL));
     put_field(&head, BYTES("Pawl-Request-Id"), bytes_of(f->by.request_id));
+    if (http_identity(f->fenced.req) != NULL)
+        put_field(&head, BYTES("Pawl-Identity"), bytes_of(http_identity(f->fenced.req)));
     *fields_len = head.len;
     *target_len = where.len;
     return !head.overflow && !where.overflow;

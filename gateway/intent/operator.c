@@ -115,10 +115,12 @@ static bool list_page(struct walk *walk, const struct store_reply *reply)
     const struct store_reply *texts = store_reply_list(reply, 3);
 
     for (size_t i = 0; texts != NULL && i < store_reply_count(texts); i++) {
-        intent_put(l, store_reply_text(texts, i));
-        l->page.found++;
+        struct bytes text = store_reply_text(texts, i);
+
+        if (page_takes(&l->page, l->fenced.req, ACCESS_RESOLVE, intent_part(text, INTENT_NAME)))
+            intent_put(l, text);
     }
-    return l->page.found < l->page.limit;
+    return !page_is_full(&l->page);
 }
 
 static enum step list_ended(struct walk *walk, enum problem bad)
@@ -158,6 +160,7 @@ static enum step list_start(struct list *l)
     bad = page_read(&l->page, req, &detail);
     if (bad != PROBLEM_NONE)
         return http_refuse_detail(req, bad, detail);
+    page_filter(&l->page, req, ACCESS_RESOLVE, l->fenced.lease, !is_all);
     after = bytes_of(l->page.after);
     after.len = after.len <= sizeof(l->behind) ? after.len : 0; /* it is of a cursor that was ours */
     text_exchange(l->behind, after, '~', ' ');

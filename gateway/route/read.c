@@ -321,6 +321,7 @@ static const char *const checks[] = {"live", "mark", NULL};
 static const char *const reads_words[] = {"open", "fenced", NULL};
 static const char *const bodies[] = {"whole", "stream", NULL};
 static const char *const incompletes[] = {"in-doubt", "never-applied", NULL};
+static const char *const credentials[] = {"own", "upstream", NULL};
 
 /* -- kinds of members */
 
@@ -530,6 +531,16 @@ static bool read_limits(struct route_reading *reading, const struct json *json)
            member_int(reading, json, "max_body", 0, body_max, &route->max_body);
 }
 
+static bool read_credential(struct route_reading *reading, const struct json *json)
+{
+    int credential = ROUTE_CREDENTIAL_OWN;
+
+    if (!member_word(reading, json, "credential", credentials, &credential))
+        return false;
+    reading->route->credential = (enum route_credential)credential;
+    return true;
+}
+
 static bool read_body(struct route_reading *reading, const struct json *json)
 {
     int body = ROUTE_BODY_WHOLE, incomplete = -1;
@@ -548,10 +559,9 @@ static bool read_body(struct route_reading *reading, const struct json *json)
 bool route_read(struct route_reading *reading, const struct json *json)
 {
     static const char *const names[] = {
-        "match",           "lease",   "upstream",        "guarantee", "check",
-        "read_methods",    "reads",   "serial",          "unknown",   "timeout_ms",
-        "max_body",        "headers", "upstream_checks", "if_match",  "ca_file",
-        "unsure_statuses", "body",    "incomplete",      "store",     NULL};
+        "match",   "lease",           "upstream",   "guarantee",  "check",   "read_methods",    "reads",
+        "serial",  "unknown",         "timeout_ms", "max_body",   "headers", "upstream_checks", "if_match",
+        "ca_file", "unsure_statuses", "body",       "incomplete", "store",   "credential",      NULL};
     const char *unknown;
 
     if (!read_where(reading, json))
@@ -560,6 +570,6 @@ bool route_read(struct route_reading *reading, const struct json *json)
     if (unknown != NULL)
         return route_wrong(reading, "the member %.64s is not known here", unknown);
     return read_promise(reading, json) && read_store(reading, json) && read_unknown(reading, json) &&
-           read_limits(reading, json) && read_body(reading, json) && read_methods(reading, json) &&
-           read_headers(reading, json) && read_statuses(reading, json);
+           read_limits(reading, json) && read_body(reading, json) && read_credential(reading, json) &&
+           read_methods(reading, json) && read_headers(reading, json) && read_statuses(reading, json);
 }

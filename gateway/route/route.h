@@ -45,6 +45,9 @@ struct route_upstream {
     unsigned index;  /* 0, 1, ... in the table */
 };
 
+/* Whose the header Authorization is. */
+enum route_credential { ROUTE_CREDENTIAL_OWN, ROUTE_CREDENTIAL_UPSTREAM };
+
 struct route {
     unsigned index;
     char *match;
@@ -55,6 +58,7 @@ struct route {
     enum route_unknown unknown;
     enum route_aid aid;
     enum route_body body;
+    enum route_credential credential;
     bool serial;
     uint64_t grace_ms;   /* ROUTE_GRACE: 1,000 to 86,400,000 */
     uint64_t timeout_ms; /* for the upstream's whole head of an answer, and for a turn in the queue; 100 to

@@ -371,6 +371,8 @@ static void put_route(FILE *out, const struct route *route)
     put_fields(out, &own->answer);
     for (size_t i = 0; i < sizeof(own->unsure); i++)
         put_number(out, own->unsure[i]);
+    if (route->credential == ROUTE_CREDENTIAL_UPSTREAM)
+        put(out, "credential upstream");
     if (route->body != ROUTE_BODY_WHOLE) /* a text: what follows a route begins with a number */
         put(out, route->body == ROUTE_BODY_IN_DOUBT ? "stream in-doubt" : "stream never-applied");
 }

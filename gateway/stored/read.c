@@ -191,10 +191,13 @@ static bool resources_page(struct walk *walk, const struct store_reply *reply)
     const struct store_reply *items = store_reply_list(reply, 3);
 
     for (size_t i = 0; items != NULL && i < store_reply_count(items); i++) {
-        resource_put(http_json(r->fenced.req), store_reply_list(items, i));
-        r->page.found++;
+        const struct store_reply *one = store_reply_list(items, i);
+        struct bytes key = store_reply_text(one, 0);
+
+        if (page_takes(&r->page, r->fenced.req, ACCESS_READ, bytes_cut(&key, '/')))
+            resource_put(http_json(r->fenced.req), one);
     }
-    return r->page.found < r->page.limit;
+    return !page_is_full(&r->page);
 }
 
 static enum step resources_ended(struct walk *walk, enum problem bad)
@@ -215,6 +218,7 @@ enum step resources_start(struct http_request *req)
     static const struct walk_plan plan = {&script_resource_list, "listed",       2, 3, 2, resources_ask,
                                           resources_page,        resources_ended};
     struct resources *r = HTTP_SCRATCH(req, struct resources);
+    struct bytes prefix, name;
     const char *detail;
     enum problem bad;
 
@@ -222,6 +226,9 @@ enum step resources_start(struct http_request *req)
     bad = resources_read(r, &detail);
     if (bad != PROBLEM_NONE)
         return http_refuse_detail(req, bad, detail);
+    prefix = bytes_of(r->page.of);
+    name = bytes_cut(&prefix, '/');
+    page_filter(&r->page, req, ACCESS_READ, name, prefix.at != NULL);
     r->walk = (struct walk){.stripe = r->page.stripe,
                             .end = r->page.end,
                             .from = r->fenced.text,

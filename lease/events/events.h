@@ -65,6 +65,7 @@ enum {
 enum events_form { EVENTS_SSE, EVENTS_NDJSON, EVENTS_FORMS };
 
 struct event_hub;
+struct lease_worker;
 
 LIST_HEAD(event_listeners, event_listener);
 
@@ -120,6 +121,10 @@ void event_hub_replay(const struct event_hub *event_hub, struct bytes id, struct
 /* An item behind what is in text, which goes to many. */
 void events_put_item(struct json_out *text, enum events_form form, struct bytes lease,
                      const struct history_item *item);
+
+LIST_HEAD(event_streams, listening);
+/* The rules have changed: streams that are not allowed any more are ended. */
+void events_judge(struct lease_worker *worker);
 
 enum events_state { EVENTS_SUBSCRIBER, EVENTS_STORE, EVENTS_STREAM, EVENTS_DONE, EVENTS_STATES };
 bool events_allows(enum events_state from, enum events_state to);

@@ -46,8 +46,11 @@ struct listening {
     struct alarm alarm; /* SUBSCRIBER: the deadline; STREAM: a sign of life */
     enum events_state state;
     struct worker *worker;
-    struct http_request *req; /* until the stream has begun */
-    bool forgotten;           /* the hub has lost it while the store was asked */
+    struct http_request *req;    /* until the stream has begun */
+    bool forgotten;              /* the hub has lost it while the store was asked */
+    bool is_filtered;            /* of all leases it hears only those that it may look at */
+    const char *identity;        /* whose it is; NULL: nobody's */
+    LIST_ENTRY(listening) entry; /* of those in STREAM */
     bool has_last;
     struct history_id last; /* of one lease: what is not above it has been sent, or is not to be */
     struct json_out early;  /* items that were heard while the store was asked, a line each */
@@ -86,6 +89,10 @@ static void events_enter(struct listening *l, enum events_state next)
     l->state = next;
     alarm_clear(inbox_clock(own(l)->inbox), &l->alarm);
     if (next == EVENTS_STREAM)
+        LIST_INSERT_HEAD(&own(l)->streams, l, entry);
+    if (before == EVENTS_STREAM)
+        LIST_REMOVE(l, entry);
+    if (next == EVENTS_STREAM)
         alarm_set(inbox_clock(own(l)->inbox), &l->alarm, loop_now_ms() + ALIVE_MS);
     if (next != EVENTS_DONE)
         return;
@@ -105,6 +112,23 @@ static enum step events_refuse(struct listening *l, enum problem problem)
     return http_refuse(req, problem);
 }
 
+/* -- who may hear it */
+
+static bool events_may(const struct listening *l, struct bytes lease)
+{
+    return l->worker->access == NULL || access_allows(l->worker->access, l->identity, ACCESS_LOOK, lease);
+}
+
+/* What it may hear of all leases has changed: what is gathered for many is for those who may hear all. */
+static bool events_stands(const struct listening *l)
+{
+    const struct access *access = l->worker->access;
+
+    return l->lease.len > 0 ? events_may(l, l->lease)
+                            : access == NULL || access_covers(access, l->identity, ACCESS_LOOK, BYTES("")) ||
+                                  (l->is_filtered && access_allows_some(access, l->identity, ACCESS_LOOK));
+}
+
 /* -- what is written */
 
 static void put(struct json_out *text, const char *before, struct bytes value, const char *after)
@@ -114,19 +138,35 @@ static void put(struct json_out *text, const char *before, struct bytes value, c
     json_out_append(text, bytes_of(after));
 }
 
+/* With the members of every other item, so that nothing that reads them stumbles; but no id as the stream's
+ * own: the client comes back with that of the last item that it got. */
+#define LIKE_AN_ITEM(type)                                                                                   \
+    "{\"id\":\"\",\"type\":\"" type                                                                          \
+    "\",\"lease\":\"\",\"token\":0,\"holder\":\"\",\"at_ms\":0,\"reason\":\"\",\"filtered\":"
+#define LAST_ITEM(type, why)                                                                                 \
+    "{\"id\":\"\",\"type\":\"" type                                                                          \
+    "\",\"lease\":\"\",\"token\":0,\"holder\":\"\",\"at_ms\":0,\"reason\":\"" why "\"}\n"
+
 /* The first bytes leave at once, so that a client knows that it listens. last: "SS.EPOCH.SEQ.N" of what came
  * before, or empty: an SSE client that is cut off before anything happens goes on from there (an id without
  * data is no event). false, as of all that write: the stream does not take it, and is to be ended. */
-static bool events_write_begin(struct http_response_writer *stream, enum events_form form, struct bytes last)
+static bool events_write_begin(struct listening *l, struct bytes last)
 {
+    struct http_response_writer *stream = &l->stream;
+    const char *filtered = l->is_filtered ? "true" : "false";
     struct json_out text;
-    bool taken;
+    bool taken, judges = l->worker->access != NULL;
 
-    if (form == EVENTS_NDJSON)
+    if (l->subscriber.form == EVENTS_NDJSON && !judges)
         return http_stream_write(stream, BYTES("\n"));
     json_out_init(&text);
-    json_out_append(&text, BYTES(": listening\n"));
-    if (last.len > 0)
+    if (l->subscriber.form == EVENTS_NDJSON)
+        put(&text, LIKE_AN_ITEM("listening"), bytes_of(filtered), "}");
+    else if (judges)
+        put(&text, ": listening, filtered: ", bytes_of(filtered), "\n");
+    else
+        json_out_append(&text, BYTES(": listening\n"));
+    if (last.len > 0 && l->subscriber.form == EVENTS_SSE)
         put(&text, "id: ", last, "\n");
     json_out_append(&text, BYTES("\n"));
     taken = http_stream_write(stream, json_out_bytes(&text));
@@ -152,11 +192,8 @@ void events_put_item(struct json_out *text, enum events_form form, struct bytes 
     json_out_done(&json);
 }
 
-/* With the members of every other item, so that nothing that reads them stumbles; but no id as the stream's
- * own: the client comes back with that of the last item that it got. */
-#define LAGGING                                                                                              \
-    "{\"id\":\"\",\"type\":\"lagging\",\"lease\":\"\",\"token\":0,\"holder\":\"\",\"at_ms\":0,\"reason\":"   \
-    "\"too slow\"}\n"
+#define LAGGING LAST_ITEM("lagging", "too slow")
+#define FORBIDDEN LAST_ITEM("forbidden", "not allowed any more")
 
 /* One item or several. A client that is too slow learns so, if it ever reads again. */
 static bool events_write_text(struct http_response_writer *stream, enum events_form form, struct bytes text)
@@ -166,6 +203,21 @@ static bool events_write_text(struct http_response_writer *stream, enum events_f
     http_stream_write(stream,
                       form == EVENTS_SSE ? BYTES("event: lagging\ndata: " LAGGING "\n") : BYTES(LAGGING));
     return false;
+}
+
+void events_judge(struct lease_worker *worker)
+{
+    struct listening *l = LIST_FIRST(&worker->streams), *next;
+
+    for (; l != NULL; l = next) {
+        next = LIST_NEXT(l, entry);
+        if (events_stands(l))
+            continue;
+        http_stream_write(&l->stream, l->subscriber.form == EVENTS_SSE
+                                          ? BYTES("event: forbidden\ndata: " FORBIDDEN "\n")
+                                          : BYTES(FORBIDDEN));
+        events_enter(l, EVENTS_DONE);
+    }
 }
 
 /* -- the stream */
@@ -182,13 +234,17 @@ static bool events_begin(struct listening *l, struct bytes last)
 {
     struct http_request *req = l->req;
 
+    if (!events_stands(l)) {
+        events_refuse(l, service_forbidden(req, ACCESS_LOOK, (struct bytes){NULL, 0}));
+        return false;
+    }
     l->req = NULL;
     http_reply_header(req, "Content-Type",
                       l->subscriber.form == EVENTS_NDJSON ? BYTES(NDJSON) : BYTES("text/event-stream"));
     http_reply_header(req, "X-Accel-Buffering", BYTES("no")); /* else nginx gathers 4 KiB before it sends */
     http_stream_begin(req, &l->stream, 200);
     events_enter(l, EVENTS_STREAM);
-    return events_go_on(l, events_write_begin(&l->stream, l->subscriber.form, last));
+    return events_go_on(l, events_write_begin(l, last));
 }
 
 static bool events_send(struct listening *l, struct bytes lease, struct bytes packed)
@@ -197,6 +253,8 @@ static bool events_send(struct listening *l, struct bytes lease, struct bytes pa
     struct json_out text;
     bool taken;
 
+    if (l->is_filtered && !events_may(l, lease))
+        return true;
     if (!history_item_read(packed, &item) || (l->has_last && history_id_compare(&item.id, &l->last) <= 0))
         return true;
     if (l->lease.len > 0) {
@@ -392,7 +450,8 @@ static enum step events_before(struct listening *l)
 
     if (l->lease.len == 0) {
         if (events_begin(l, (struct bytes){NULL, 0})) {
-            event_hub_gather(&l->subscriber);
+            if (!l->is_filtered)
+                event_hub_gather(&l->subscriber);
             if (l->since[0] != '\0')
                 event_hub_replay(own(l)->event_hub, bytes_of(l->since), &l->subscriber, events_again);
         }
@@ -500,6 +559,8 @@ enum step events_start(struct http_request *req)
 
     if (wrong != NULL)
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, wrong);
+    if (name[0] != '\0' && !service_allows(req, ACCESS_LOOK, bytes_of(name)))
+        return service_forbid(req, ACCESS_LOOK, bytes_of(name));
     if (name[0] == '\0' && since[0] != '\0' &&
         !event_hub_has(lease_worker_from(worker)->event_hub, bytes_of(since)))
         return http_refuse(req, PROBLEM_CURSOR_EXPIRED);
@@ -514,6 +575,8 @@ enum step events_start(struct http_request *req)
     l->stream.gone = events_gone;
     l->alarm.rings = events_alarm;
     l->worker = worker;
+    l->identity = http_identity(req);
+    l->is_filtered = name[0] == '\0' && !service_covers(req, ACCESS_LOOK, BYTES(""));
     l->req = req;
     memcpy(l->name, name, sizeof(name));
     memcpy(l->since, since, sizeof(since));

@@ -19,6 +19,7 @@
 #define PAWL_SHARED_HTTP_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "shared/loop/loop.h"
 #include "shared/text/bytes.h"
@@ -99,6 +100,8 @@ struct bytes http_body(const struct http_request *req);
  * X-Forwarded-For. "127.0.0.1" or "::1"; "" when it has gone. */
 enum { HTTP_ADDRESS_SIZE = 48 };
 const char *http_client_address(const struct http_request *req, char text[HTTP_ADDRESS_SIZE]);
+/* The uid at the other end of a unix socket (SO_PEERCRED); false: it came another way. */
+bool http_client_uid(const struct http_request *req, uid_t *uid);
 /* "urn:uuid:" and a UUID, its own for each request; for logs and "instance". Returns id. */
 enum { HTTP_ID_SIZE = 46 };
 const char *http_request_id(const struct http_request *req, char id[HTTP_ID_SIZE]);

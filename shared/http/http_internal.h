@@ -2,6 +2,7 @@
  *
  *   server.c           connections; deadlines; clients that disconnect
  *   listen.c           listening sockets; how many connections each address has; trusted proxies
+ *   unix_socket.c      clients over a socket in the file system
  *   receive.c          what libmicrohttpd receives: the head of a request, the framing of its body
  *   route.c            which route, what body it takes; what a web page made a browser send; what is read
  *   request.c          libmicrohttpd runs, and takes a request from its head to its answer
@@ -106,6 +107,7 @@ struct http_conn {
     struct http_scan scan;     /* of the head at its begin */
     struct in6_addr *client;   /* behind a trusted proxy; NULL: this is none */
     bool more;                 /* the last read was as long as it could be, or there is something unread */
+    bool is_unix;              /* it came by unix_socket.c */
     bool reserved;             /* one of the last, see http_options */
     bool over;                 /* its last answer was an early one: it is only to be closed */
     struct http_deferred left; /* on the list of those whose client has closed its side; run is NULL */
@@ -337,6 +339,7 @@ struct http_server {
     size_t pool_bytes, reply_bytes_max, reply_pool_bytes; /* of the last libmicrohttpd's has room */
     char head_max_detail[160];
     struct loop_watch watch; /* libmicrohttpd's epoll descriptor */
+    struct loop_watch unix_watch;
     struct loop_hook hook;
     struct http_clock clock;
     struct http_disconnect disconnect;
@@ -374,6 +377,10 @@ void http_peer_leave(struct http_peers *peers, struct http_peer *peer);
 bool http_peer_forwarded(struct http_request *req);
 /* The connection, or the request that a trusted proxy has forwarded, is over. */
 void http_peer_over(struct http_conn *conn);
+
+/* unix_socket.c */
+void http_unix_watch(struct http_server *server);
+void http_unix_done(struct http_server *server);
 
 /* receive.c: runs libmicrohttpd. */
 void http_recv_run(struct http_server *server);

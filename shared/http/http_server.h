@@ -18,6 +18,7 @@ struct http_owner { /* the service embeds this and finds itself with container_o
 enum { HTTP_HEAD_MAX = 8192 };
 struct http_options {
     int listen_fd;                   /* bound and listening; the server takes it over */
+    int unix_fd;                     /* one of http_listen_unix(), taken over too; 0: none */
     const struct http_route *routes; /* ends with path NULL; the first that matches is taken */
     struct http_owner *owner;
     /* Asked of a request to a route with HTTP_BODY_STREAMED whose client waits for "100 Continue", before it
@@ -85,6 +86,9 @@ void http_server_free(struct http_server *server);
 /* A listening socket with SO_REUSEPORT and SO_REUSEADDR for "127.0.0.1:8700", "[::1]:0"; -1 with a reason
  * in *why (static). *port: the port that the kernel gave. */
 int http_listen(const char *address, unsigned *port, const char **why);
+/* A listening unix socket, mode 0660; one that is left there and that nobody listens on is replaced. -1: *why.
+ */
+int http_listen_unix(const char *path, const char **why);
 /* Takes over a socket that somebody else has bound: sets what http_listen() sets, and writes its address, as
  * --listen has it, and its port. false, with a reason in *why: not a listening TCP socket. */
 enum { HTTP_LISTEN_SIZE = HTTP_ADDRESS_SIZE + 16 };

@@ -144,6 +144,13 @@ static enum step ready_tell(struct http_request *req, struct worker *worker)
     char own[READY_DETAIL_SIZE];
     const char *member = NULL;
     const char *lacking = plan->lacking != NULL ? plan->lacking(worker, &member, own) : NULL;
+
+    if (lacking == NULL && worker->service->access_wrong[0] != '\0') {
+        lacking = "refused";
+        member = "access";
+        snprintf(own, sizeof(own), "The access file is wrong, and the one of before is in force: %s",
+                 worker->service->access_wrong);
+    }
     const char *unloaded = store_not_loaded(worker->store);
 
     if (plan->memory != NULL)
@@ -206,7 +213,14 @@ static enum step ready_page(struct http_request *req)
     char detail[READY_DETAIL_SIZE];
     const char *check = not_ready(worker_of(req), &problem, detail);
 
-    return check != NULL ? ready_refuse(req, problem, check, detail) : ready_tell(req, worker_of(req));
+    bool may_observe = service_allows_some(req, ACCESS_OBSERVE);
+
+    if (check != NULL)
+        return ready_refuse(req, problem, check, may_observe ? detail : NULL);
+    if (may_observe)
+        return ready_tell(req, worker_of(req));
+    json_text(http_json_begin(req), "status", BYTES("ready"));
+    return http_json_end(req, 200);
 }
 
 /* -- the rest */
@@ -258,6 +272,7 @@ static const struct http_route health_routes[] = {
      ACCESS_OPEN},
     {HTTP_GET, "/metrics", HTTP_BODY_NONE, 0, false, metrics_page, "getMetrics",
      ACCESS_NEEDS(ACCESS_SOME, ACCESS_OBSERVE)},
+    {HTTP_GET, "/v1/access", HTTP_BODY_NONE, 0, true, access_page, "getAccess", ACCESS_KNOWN},
     {HTTP_GET, "/version", HTTP_BODY_NONE, 0, false, version, "getVersion", ACCESS_OPEN},
     {HTTP_GET, "/openapi.json", HTTP_BODY_NONE, 0, false, openapi, "getOpenapi", ACCESS_OPEN},
     {HTTP_GET, "/problems/{code}", HTTP_BODY_NONE, 0, false, problem_text, "getProblem", ACCESS_OPEN},

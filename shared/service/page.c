@@ -3,6 +3,10 @@
 #include <stdlib.h>
 
 #include "shared/service/page.h"
+#include "shared/service/service.h"
+
+/* A page with only what is hidden ends after so much of it: one request does not walk through all. */
+enum { HIDDEN_MAX = 10000 };
 
 enum {
     TAG_CHARS = 16,
@@ -79,10 +83,31 @@ enum problem page_read(struct page *page, const struct http_request *req, const 
     return PROBLEM_NONE;
 }
 
+void page_filter(struct page *page, const struct http_request *req, enum access_verb verb,
+                 struct bytes prefix, bool is_whole_name)
+{
+    page->is_filtered = !(is_whole_name ? service_allows(req, verb, prefix)
+                                        : service_covers(req, verb, prefix));
+}
+
+bool page_takes(struct page *page, const struct http_request *req, enum access_verb verb, struct bytes lease)
+{
+    bool takes = !page->is_filtered || service_allows(req, verb, lease);
+
+    page->found += takes;
+    page->hidden += !takes;
+    return takes;
+}
+
+bool page_is_full(const struct page *page)
+{
+    return page->found >= page->limit || page->hidden >= HIDDEN_MAX;
+}
+
 bool page_is_whole(struct page *page)
 {
     page->stripe += page->after[0] == '\0';
-    return page->stripe == page->end || page->found >= page->limit;
+    return page->stripe == page->end || page_is_full(page);
 }
 
 enum step page_answer(const struct page *page, struct http_request *req)
@@ -91,6 +116,8 @@ enum step page_answer(const struct page *page, struct http_request *req)
     struct json_out *json = http_json(req);
 
     json_list_end(json);
+    if (service_judges(req))
+        json_bool(json, "filtered", page->is_filtered);
     if (page->stripe == page->end) {
         json_null(json, "next_cursor");
     } else {

@@ -4,6 +4,7 @@
 #ifndef PAWL_SHARED_PAGE_H
 #define PAWL_SHARED_PAGE_H
 
+#include "shared/access/access.h"
 #include "shared/http/http.h"
 #include "shared/token/token.h"
 
@@ -22,6 +23,8 @@ struct page {
     const struct token_keys *keys;
     unsigned limit, stripe;
     unsigned end, found;            /* end: the stripe behind the last; found: items so far */
+    unsigned hidden;                /* items that the caller may not see, so far */
+    bool is_filtered;               /* by the rules, whatever exists: page_filter() */
     char of[PAGE_OF_MAX + 1];       /* what the list is of: a cursor is good for no other */
     char after[PAGE_AFTER_MAX + 1]; /* "": from the beginning of the stripe. No '/', and nothing that a query
                                        would have to encode */
@@ -34,6 +37,14 @@ int page_query(const struct http_request *req, const struct page_kind *kind, con
 /* Reads limit and cursor; kind, keys and of are set before. PROBLEM_NONE, or INVALID_REQUEST or OUT_OF_RANGE
  * and a static sentence. */
 enum problem page_read(struct page *page, const struct http_request *req, const char **detail);
+/* The caller sees only leases on which it may do this; prefix: of the names that were asked for. is_whole_name:
+ * there is one. */
+void page_filter(struct page *page, const struct http_request *req, enum access_verb verb,
+                 struct bytes prefix, bool is_whole_name);
+/* Counts an item; false: the caller may not see it. */
+bool page_takes(struct page *page, const struct http_request *req, enum access_verb verb, struct bytes lease);
+/* Whether it has all that it may have. */
+bool page_is_full(const struct page *page);
 /* Once the items of one answer are counted and after is set ("": the stripe has no more): whether the page is
  * whole; else stripe and after say what to ask for next. */
 bool page_is_whole(struct page *page);

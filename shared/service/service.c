@@ -1,4 +1,5 @@
 /* service.c - the epoch of a daemon: settings, sockets, store, threads, signals, the end. */
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,11 +14,15 @@
 static const struct service_flag common_flags[] = {
     SERVICE_FLAG("listen", listen, OPTION_TEXT, "ADDR:PORT", "where to listen; port 0: the kernel picks one",
                  0, 0),
+    SERVICE_FLAG("listen-unix", listen_unix, OPTION_TEXT, "PATH", "a unix socket beside that, mode 0660", 0,
+                 0),
     SERVICE_FLAG("redis", redis, OPTION_TEXT, "URL", "redis://[user@]host:port[/db] or unix:///path", 0, 0),
     SERVICE_FLAG("redis-password-file", redis_password_file, OPTION_TEXT, "FILE", "the password of the store",
                  0, 0),
     SERVICE_FLAG("keys", keys, OPTION_TEXT, "FILE",
                  "keys that sign and verify tokens (pawl keygen); read again on SIGHUP", 0, 0),
+    SERVICE_FLAG("access", access, OPTION_TEXT, "FILE",
+                 "who may do what (docs/access.md); read again on SIGHUP", 0, 0),
     SERVICE_FLAG("state-dir", state_dir, OPTION_TEXT, "DIR",
                  "what this process must not forget (default $STATE_DIRECTORY; docs/operations.md)", 0, 0),
     SERVICE_FLAG("threads", threads, OPTION_UNSIGNED, "N", "threads that serve", 1, SERVICE_THREADS_MAX),
@@ -151,6 +156,24 @@ static int settings_read_keys(struct service *service)
     return -1;
 }
 
+static int settings_read_access(struct service *service)
+{
+    char why[ACCESS_WHY_SIZE];
+    struct access *access;
+
+    if (service->settings.access == NULL)
+        return -1;
+    if (service->settings.allow_anonymous)
+        return fail(service, SERVICE_CONFIG,
+                    "--access says who may do what, --allow-anonymous that everybody may: "
+                    "leave one of them out");
+    access = access_load(service->settings.access, why, sizeof(why));
+    if (access == NULL)
+        return fail(service, SERVICE_CONFIG, why);
+    atomic_store(&service->access, access);
+    return -1;
+}
+
 static int settings_check(struct service *service)
 {
     const struct service_settings *s = &service->settings;
@@ -179,6 +202,8 @@ static int settings_check(struct service *service)
     int status = settings_read_password(service);
     if (status < 0 && !s->init_store)
         status = settings_read_keys(service);
+    if (status < 0 && !s->init_store)
+        status = settings_read_access(service);
     if (status < 0 && service->plan->check != NULL)
         status = service->plan->check(service);
     if (status < 0 && s->check_config) {
@@ -258,6 +283,21 @@ static int service_listen(struct service *service)
         service->workers[i].listen_fd = fd;
         char *port = strrchr(address, ':'); /* port 0: the others get the one that the first was given */
         snprintf(port, (size_t)(address + sizeof(address) - port), ":%u", service->listen_port);
+    }
+    return -1;
+}
+
+/* One socket for all threads. */
+static int service_listen_unix(struct service *service)
+{
+    const char *path = service->settings.listen_unix, *why = NULL;
+    int fd = path != NULL ? http_listen_unix(path, &why) : 0;
+
+    for (unsigned i = 0; fd > 0 && i < service->settings.threads; i++)
+        service->workers[i].unix_fd = i == 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0) {
+        fprintf(stderr, "%s: cannot listen on unix:%s: %s\n", service->plan->name, path, why);
+        return SERVICE_CONFIG;
     }
     return -1;
 }
@@ -361,6 +401,8 @@ static void service_say_ready(struct service *service)
     int host = (int)(strrchr(listen, ':') - listen);
 
     fprintf(stderr, "listening on http://%.*s:%u\n", host, listen, service->listen_port);
+    if (service->settings.listen_unix != NULL)
+        fprintf(stderr, "listening on unix:%s\n", service->settings.listen_unix);
     service->watchdog = notify_watchdog_read();
     notify_send("READY=1");
 }
@@ -397,7 +439,7 @@ static void hangup_caught(struct loop_signal *signal)
     struct start *start = container_of(signal, struct start, hangup);
 
     notify_reloading();
-    service_reload_keys(start->service);
+    service_reload(start->service);
     if (start->service->plan->reload != NULL)
         start->service->plan->reload(start->service);
     notify_send("READY=1");
@@ -470,6 +512,8 @@ static void service_end(struct service *service)
         metrics_free(service->metrics);
     token_keys_free(atomic_load(&service->keys));
     token_keys_free(service->keys_retired);
+    access_free(atomic_load(&service->access));
+    access_free(service->access_retired);
     free(service->metric_table);
     free(service->metric_labels);
     free(service->routes);
@@ -505,6 +549,8 @@ int service_main(const struct service_plan *plan, int argc, char **argv)
         status = plan->open(service);
     if (status < 0)
         status = service_listen(service);
+    if (status < 0)
+        status = service_listen_unix(service);
     if (status < 0)
         status = service_look_at_store(service);
     if (status < 0) {

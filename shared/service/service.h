@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "shared/access/access.h"
 #include "shared/http/http_server.h"
 #include "shared/service/log.h"
 #include "shared/service/metrics.h"
@@ -21,7 +22,8 @@
 
 /* Everything that flags, environment and file can set. */
 struct service_settings {
-    const char *listen, *redis, *redis_password_file, *keys, *config, *state_dir, *routes;
+    const char *listen, *listen_unix, *redis, *redis_password_file, *keys, *access, *config, *state_dir,
+        *routes;
     const char *allow_hosts, *allow_origins, *trusted_proxies;
     unsigned threads, connections_max, connections_per_address, token_block;
     uint64_t store_timeout_ms, remember_ms, header_timeout_ms, body_timeout_ms;
@@ -74,6 +76,8 @@ struct service_plan {
     const struct http_route *rest;    /* one for whatever none of them matches; may be NULL */
     /* See struct http_options. */
     bool (*refuses)(struct http_request *req);
+    /* Whether the request's Authorization is for the upstream, and not for this service. */
+    bool (*authorization_is_upstreams)(struct http_request *req);
     const struct store_library *library;
     /* Its own settings, for --check-config too: an exit status, with the reason on stderr, or -1 to go on. */
     int (*check)(const struct service *service);
@@ -90,6 +94,9 @@ struct service_plan {
     void (*worker_free)(struct worker *worker);
     /* Every 100 ms, on the worker's own thread. */
     void (*worker_tick)(struct worker *worker);
+    /* The access file has changed: what waits or streams and is not allowed any more is ended. On the worker's
+     * own thread. */
+    void (*judge)(struct worker *worker);
     /* Whether it is known how things stand with the store: readiness is said after that, or after a time-out.
      */
     bool (*settled)(const struct service *service);
@@ -123,12 +130,13 @@ struct worker {
     struct http_server *http;
     struct metrics_block *metrics;
     const struct token_keys *keys; /* the ones in force; changes between turns only */
-    int listen_fd;
+    const struct access *access;   /* the same; NULL: without --access */
+    int listen_fd, unix_fd;        /* unix_fd 0: none */
     struct loop_timer tick;
     struct store_counts counted;           /* in the metrics already */
     uint64_t logged_second, closed_second; /* of the last lines */
     unsigned logged;
-    atomic_uint keys_seen; /* generation of the keys in use */
+    atomic_uint keys_seen; /* generation of the keys and the access file in use */
     atomic_bool alive;     /* has turned since worker 0 looked last */
     void *extra;           /* the daemon's own */
 };
@@ -149,6 +157,10 @@ struct service {
     struct metrics *metrics;
     _Atomic(struct token_keys *) keys;
     struct token_keys *keys_retired;
+    _Atomic(struct access *) access;
+    struct access *access_retired;
+    char access_wrong
+        [ACCESS_WHY_SIZE]; /* of the file as it is now, the one of before is in force; "": nothing */
     atomic_uint keys_generation;
     bool reload_wanted;              /* worker 0's */
     struct notify_watchdog watchdog; /* worker 0's */
@@ -189,6 +201,19 @@ struct worker *worker_of(const struct http_request *req);
 /* Counts one more of the plan's own metric row. */
 void worker_count(struct worker *worker, unsigned row);
 
+/* access.c: what a handler asks of the caller (shared/access/access.h); without --access everything is allowed,
+ * and everything covered. */
+bool service_judges(const struct http_request *req); /* whether there is an --access */
+bool service_allows(const struct http_request *req, enum access_verb verb, struct bytes lease);
+bool service_allows_some(const struct http_request *req, enum access_verb verb);
+bool service_covers(const struct http_request *req, enum access_verb verb, struct bytes prefix);
+/* Whether an access token of Pawl's stands in Authorization. */
+bool service_sends_away_token(const struct http_request *req);
+/* 403 forbidden, or, of nobody, 401; with the members of the problem. lease is the caller's until the request is
+ * ended; {NULL, 0}: null. */
+enum problem service_forbidden(struct http_request *req, enum access_verb verb, struct bytes lease);
+enum step service_forbid(struct http_request *req, enum access_verb verb, struct bytes lease);
+
 /* -- between the files of this module */
 enum { SERVICE_OK = 0, SERVICE_USAGE = 64, SERVICE_UNREACHABLE = 69, SERVICE_BUG = 70, SERVICE_CONFIG = 78 };
 
@@ -196,12 +221,17 @@ enum { SERVICE_OK = 0, SERVICE_USAGE = 64, SERVICE_UNREACHABLE = 69, SERVICE_BUG
 void worker_open(struct worker *worker, struct service *service, unsigned index);
 void worker_serve(struct worker *worker);
 void worker_close(struct worker *worker);
-void service_reload_keys(struct service *service);
+/* The keys and the access file, each whole or not at all. */
+void service_reload(struct service *service);
 struct store_options service_store_options(const struct service *service);
 struct store *service_store_open(const struct service *service, struct loop *loop);
 /* health.c: the health pages, behind the plan's own routes; the caller frees. */
 /* process.c: what the process is and uses, by the names that every Prometheus client has for it. */
 void process_metrics_write(const struct service *service, struct json_out *out);
+/* access.c: http_options.enter and permits; GET /v1/access. */
+enum problem access_enter(struct http_request *req);
+enum problem access_permits(struct http_request *req);
+enum step access_page(struct http_request *req);
 /* health.c: what /readyz says. */
 bool service_is_ready(struct worker *worker);
 struct http_route *service_routes(const struct service_plan *plan);

@@ -59,6 +59,7 @@ void worker_open(struct worker *worker, struct service *service, unsigned index)
     worker->loop = loop_new();
     worker->metrics = metrics_block(service->metrics, index);
     worker->keys = atomic_load(&service->keys);
+    worker->access = atomic_load(&service->access);
     worker->store_owner.answered = worker_store_answered;
     options.owner = &worker->store_owner;
     worker->store = store_open(worker->loop, &options);
@@ -73,9 +74,12 @@ void worker_serve(struct worker *worker)
     const char *given = worker->service->listen_given;
     struct http_options options = {
         .listen_fd = worker->listen_fd,
+        .unix_fd = worker->unix_fd,
         .routes = worker->service->routes,
         .owner = &worker->owner,
         .refuses = worker->service->plan->refuses,
+        .enter = settings->access != NULL ? access_enter : NULL,
+        .permits = settings->access != NULL ? access_permits : NULL,
         .on_loopback = http_address_is_loopback(given[0] != '\0' ? given : settings->listen),
         .allow_hosts = settings->allow_hosts,
         .allow_origins = settings->allow_origins,
@@ -115,9 +119,16 @@ void worker_close(struct worker *worker)
 static void worker_take_keys(struct worker *worker)
 {
     unsigned generation = atomic_load(&worker->service->keys_generation);
+    const struct access *access;
+    bool is_new;
 
     worker->keys = atomic_load(&worker->service->keys);
+    access = atomic_load(&worker->service->access);
+    is_new = access != worker->access;
+    worker->access = access;
     atomic_store(&worker->keys_seen, generation);
+    if (is_new && worker->service->plan->judge != NULL)
+        worker->service->plan->judge(worker);
 }
 
 static void worker_tell_store(struct worker *worker)
@@ -185,7 +196,7 @@ static void worker_tick(struct loop_timer *timer)
     worker_tell_store(worker);
     worker_tell_watchdog(worker);
     if (worker->index == 0 && worker->service->reload_wanted)
-        service_reload_keys(worker->service);
+        service_reload(worker->service);
     if (worker->service->plan->worker_tick != NULL)
         worker->service->plan->worker_tick(worker);
     if (atomic_load(&worker->service->draining))
@@ -202,17 +213,11 @@ static bool keys_seen_by_all(const struct service *service)
     return true;
 }
 
-/* The keys of before go when every worker has been seen with the present ones: until then a verification may
- * be using them. If that is not yet so, the next tick tries again. */
-void service_reload_keys(struct service *service)
+static void reload_keys(struct service *service)
 {
     char why[256];
-    struct token_keys *keys;
+    struct token_keys *keys = token_keys_load(service->settings.keys, why, sizeof(why));
 
-    service->reload_wanted = !keys_seen_by_all(service);
-    if (service->reload_wanted)
-        return;
-    keys = token_keys_load(service->settings.keys, why, sizeof(why));
     if (keys == NULL) {
         struct log_field fields[] = {LOG_T("why", bytes_of(why)), LOG_END};
         log_event(&service->log, LOG_ERROR, "keys-not-reloaded", fields);
@@ -220,8 +225,41 @@ void service_reload_keys(struct service *service)
     }
     token_keys_free(service->keys_retired);
     service->keys_retired = atomic_exchange(&service->keys, keys);
-    atomic_fetch_add(&service->keys_generation, 1);
     log_event(&service->log, LOG_INFO, "keys-reloaded", NULL);
+}
+
+static void reload_access(struct service *service)
+{
+    struct access *access = service->settings.access == NULL
+                                ? NULL
+                                : access_load(service->settings.access, service->access_wrong,
+                                              ACCESS_WHY_SIZE);
+
+    if (service->settings.access == NULL)
+        return;
+    if (access == NULL) {
+        struct log_field fields[] = {LOG_T("file", bytes_of(service->settings.access)),
+                                     LOG_T("why", bytes_of(service->access_wrong)), LOG_END};
+        log_event(&service->log, LOG_ERROR, "access-refused", fields);
+        return;
+    }
+    service->access_wrong[0] = '\0';
+    access_free(service->access_retired);
+    service->access_retired = atomic_exchange(&service->access, access);
+    struct log_field fields[] = {LOG_T("hash", bytes_of(access_hash(access))), LOG_END};
+    log_event(&service->log, LOG_INFO, "access-loaded", fields);
+}
+
+/* What was in force before goes when every worker has been seen with what is now: until then a verification may
+ * be using it. If that is not yet so, the next tick tries again. */
+void service_reload(struct service *service)
+{
+    service->reload_wanted = !keys_seen_by_all(service);
+    if (service->reload_wanted)
+        return;
+    reload_keys(service);
+    reload_access(service);
+    atomic_fetch_add(&service->keys_generation, 1);
 }
 
 /* A store that is gone must not fill the disk with lines: at most so many of the same second. */

@@ -1,0 +1,269 @@
+/* access.c - who asks, and may it? What a service with --access does with a request before its handler runs, and
+ * what handlers ask that know more: the names in a body, in a table of routes, in a list.
+ *
+ *   access_enter    the credential that was shown             401, 400, or the identity
+ *   access_permits  the name in the path, then the rules      400, 403, 401, or go on
+ *
+ * The first credential that is there decides alone: Pawl-Authorization, Authorization, the uid at the other end
+ * of a unix socket. A bad one is 401, and never falls back to another, or to nobody. A caller who shows none is
+ * nobody: judged by the rules for nobody, and what nobody may not do is 401, for a credential might help. */
+#include <assert.h>
+#include <string.h>
+#include <strings.h>
+
+#include "shared/service/service.h"
+#include "shared/token/name.h"
+
+#define CHALLENGE "Bearer realm=\"pawl\""
+
+struct credential {
+    const char *identity, *by; /* NULL: nobody */
+    enum access_why why;       /* ACCESS_GOOD, ACCESS_NONE: nothing was shown, or why it is refused */
+};
+
+/* -- 401, 403 */
+
+static enum problem access_unauthenticated(struct http_request *req, enum access_why why)
+{
+    static const char *const details[ACCESS_WHYS] = {
+        [ACCESS_NONE] =
+            "Nothing was done: who asks? Send an access token (Authorization: Bearer ...), or ask over "
+            "a unix socket or with a certificate that the access file names.",
+        [ACCESS_UNKNOWN] =
+            "Nothing was done: this credential is not in the access file. It may have been taken "
+            "out: ask whoever runs the service.",
+        [ACCESS_MALFORMED] =
+            "Nothing was done: this is not an access token. Send Authorization: Bearer and the "
+            "access token, whole, as pawl access new has shown it.",
+    };
+    const char *name = access_why_name(why);
+
+    http_reply_header(req, "WWW-Authenticate",
+                      why == ACCESS_NONE ? BYTES(CHALLENGE) : BYTES(CHALLENGE ", error=\"invalid_token\""));
+    http_refusal_detail(req, details[why]);
+    http_refusal_member(req, "why", bytes_of(name));
+    http_note_why(req, name);
+    return PROBLEM_UNAUTHENTICATED;
+}
+
+enum problem service_forbidden(struct http_request *req, enum access_verb verb, struct bytes lease)
+{
+    const char *identity = http_identity(req);
+
+    if (identity == NULL)
+        return access_unauthenticated(req, ACCESS_NONE);
+    http_refusal_member(req, "identity", bytes_of(identity));
+    http_refusal_member(req, "verb", bytes_of(access_verb_name(verb)));
+    http_refusal_member(req, "lease", lease);
+    http_note_why(req, access_verb_name(verb));
+    return PROBLEM_FORBIDDEN;
+}
+
+/* -- who asks */
+
+static bool is_formed_in(struct bytes query)
+{
+    while (query.len > 0) {
+        struct bytes value = bytes_cut(&query, '&'), name = bytes_cut(&value, '=');
+
+        if (bytes_are(name, "access_token") && access_token_is_formed(value))
+            return true;
+    }
+    return false;
+}
+
+/* What stands behind "Bearer"; {NULL, 0}: another scheme. */
+static struct bytes bearer_of(struct bytes value)
+{
+    static const struct bytes scheme = {"Bearer ", 7};
+
+    if (value.len <= scheme.len || strncasecmp(value.at, scheme.at, scheme.len) != 0)
+        return (struct bytes){NULL, 0};
+    return bytes_trim((struct bytes){value.at + scheme.len, value.len - scheme.len});
+}
+
+bool service_sends_away_token(const struct http_request *req)
+{
+    return service_judges(req) && access_token_is_formed(bearer_of(http_header(req, "Authorization", NULL)));
+}
+
+/* Of Pawl-Authorization, or of Authorization where that is Pawl's. count: how often it came. */
+static struct bytes authorization_of(struct http_request *req, unsigned *count)
+{
+    const struct service_plan *plan = worker_of(req)->service->plan;
+    struct bytes own = http_header(req, "Pawl-Authorization", count);
+
+    if (*count > 0)
+        return own;
+    own = http_header(req, "Authorization", count);
+    if (*count > 0 && plan->authorization_is_upstreams != NULL && plan->authorization_is_upstreams(req))
+        *count = 0;
+    return own;
+}
+
+static void bearer_read(const struct access *access, struct bytes value, struct credential *shown)
+{
+    struct bytes token = bearer_of(value);
+
+    shown->why = ACCESS_MALFORMED;
+    shown->by = "access-token";
+    if (token.at != NULL)
+        shown->identity = access_of_token(access, token, &shown->why);
+}
+
+/* NULL, or why the request is 400. */
+static const char *credential_read(struct http_request *req, struct credential *shown)
+{
+    const struct access *access = worker_of(req)->access;
+    unsigned count = 0;
+    struct bytes value = authorization_of(req, &count);
+    uid_t uid;
+
+    *shown = (struct credential){.why = ACCESS_NONE};
+    if (count > 1)
+        return "The header that says who asks came more than once: send it once.";
+    if (is_formed_in(http_query(req)))
+        return "An access token stands in the query, where logs keep it. Send it as Authorization: Bearer, "
+               "and "
+               "have this one replaced.";
+    if (count == 1) {
+        bearer_read(access, value, shown);
+    } else if (http_client_uid(req, &uid)) {
+        shown->by = "socket";
+        shown->identity = access_of_uid(access, uid);
+    }
+    if (shown->identity != NULL)
+        shown->why = ACCESS_GOOD;
+    return NULL;
+}
+
+enum problem access_enter(struct http_request *req)
+{
+    const struct http_route *route = http_route(req);
+    struct credential shown;
+    const char *wrong = credential_read(req, &shown);
+
+    if (wrong != NULL) {
+        http_refusal_detail(req, wrong);
+        return PROBLEM_INVALID_REQUEST;
+    }
+    http_identify(req, shown.identity);
+    if (shown.why == ACCESS_GOOD || (route != NULL && route->needs == ACCESS_OPEN))
+        return PROBLEM_NONE;
+    if (shown.why == ACCESS_NONE && bytes_are(http_path(req), "/"))
+        return PROBLEM_NONE; /* the index, unless a route of the table matches: then its handler asks */
+    if (shown.why != ACCESS_NONE || route == NULL || !access_has_nobody(worker_of(req)->access))
+        return access_unauthenticated(req, shown.why);
+    return PROBLEM_NONE;
+}
+
+/* -- may it? */
+
+bool service_allows(const struct http_request *req, enum access_verb verb, struct bytes lease)
+{
+    const struct access *access = worker_of(req)->access;
+
+    return access == NULL || access_allows(access, http_identity(req), verb, lease);
+}
+
+bool service_allows_some(const struct http_request *req, enum access_verb verb)
+{
+    const struct access *access = worker_of(req)->access;
+
+    return access == NULL || access_allows_some(access, http_identity(req), verb);
+}
+
+bool service_covers(const struct http_request *req, enum access_verb verb, struct bytes prefix)
+{
+    const struct access *access = worker_of(req)->access;
+
+    return access == NULL || access_covers(access, http_identity(req), verb, prefix);
+}
+
+bool service_judges(const struct http_request *req)
+{
+    return worker_of(req)->access != NULL;
+}
+
+/* write-own is asked of the store, which knows whose hold it is. */
+static bool allows(const struct http_request *req, enum access_verb verb, struct bytes lease)
+{
+    return service_allows(req, verb, lease) ||
+           (verb == ACCESS_WRITE && service_allows(req, ACCESS_WRITE_OWN, lease));
+}
+
+static enum problem permits_name(struct http_request *req, unsigned place, enum access_verb verb)
+{
+    char text[RESOURCE_KEY_MAX_BYTES + 1];
+    struct bytes key, lease = http_path_part(req, 0);
+    const char *wrong = place == ACCESS_KEY ? resource_key_from_path(lease, text, &key, &lease)
+                                            : name_from_path(lease, text, &lease);
+    char *kept = http_scratch(req); /* no handler runs */
+
+    if (wrong != NULL) {
+        http_refusal_detail(req, wrong);
+        return PROBLEM_INVALID_REQUEST;
+    }
+    if (allows(req, verb, lease))
+        return PROBLEM_NONE;
+    memcpy(kept, lease.at, lease.len);
+    return service_forbidden(req, verb, (struct bytes){kept, lease.len});
+}
+
+enum problem access_permits(struct http_request *req)
+{
+    unsigned needs = http_route(req)->needs, place = needs & ((1U << ACCESS_VERB_SHIFT) - 1);
+    enum access_verb verb = (enum access_verb)(needs >> ACCESS_VERB_SHIFT);
+    bool is_known = http_identity(req) != NULL;
+
+    switch ((enum access_need)place) {
+    case ACCESS_OPEN:
+    case ACCESS_HANDLER: return PROBLEM_NONE;
+    case ACCESS_KNOWN: return is_known ? PROBLEM_NONE : access_unauthenticated(req, ACCESS_NONE);
+    case ACCESS_SOME:
+        return service_allows_some(req, verb) ? PROBLEM_NONE
+                                              : service_forbidden(req, verb, (struct bytes){NULL, 0});
+    case ACCESS_HOLD: return is_known ? PROBLEM_NONE : permits_name(req, place, verb);
+    case ACCESS_NAME:
+    case ACCESS_KEY: return permits_name(req, place, verb);
+    case ACCESS_VERB_SHIFT: break;
+    }
+    assert(!"a route that says what it needs");
+    return PROBLEM_INTERNAL;
+}
+
+enum step service_forbid(struct http_request *req, enum access_verb verb, struct bytes lease)
+{
+    return http_refuse(req, service_forbidden(req, verb, lease));
+}
+
+/* -- GET /v1/access: what the rules say of the caller */
+
+enum step access_page(struct http_request *req)
+{
+    static const char *const names[] = {"lease", NULL};
+    const struct access *access = worker_of(req)->access;
+    char lease[NAME_MAX_BYTES + 1];
+    int len = http_query_get(req, names, "lease", lease, sizeof(lease) - 1);
+    struct credential shown;
+    struct json_out *json;
+
+    if (access == NULL)
+        return http_refuse_detail(req, PROBLEM_NOT_FOUND,
+                                  "This service runs without --access: everybody may do everything.");
+    if (len < -1 || (len >= 0 && !name_is_lease((struct bytes){lease, (size_t)len})))
+        return http_refuse_detail(req, PROBLEM_INVALID_REQUEST,
+                                  "The query is lease, a lease name, at most once.");
+    (void)credential_read(req, &shown);
+    json = http_json_begin(req);
+    json_text(json, "identity", bytes_of(http_identity(req)));
+    json_text(json, "by", bytes_of(shown.by));
+    json_text(json, "hash", bytes_of(access_hash(access)));
+    json_list(json, "may");
+    for (enum access_verb verb = 0; verb < ACCESS_VERBS; verb++)
+        if (len >= 0 && verb < ACCESS_SESSION ? service_allows(req, verb, (struct bytes){lease, (size_t)len})
+                                              : service_allows_some(req, verb))
+            json_text(json, NULL, bytes_of(access_verb_name(verb)));
+    json_list_end(json);
+    return http_json_end(req, 200);
+}

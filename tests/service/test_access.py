@@ -1,0 +1,443 @@
+#!/usr/bin/python3
+"""Who may do what, with --access: every address and verb for each kind of caller, the order of what is refused, SIGHUP."""
+
+import base64
+import hashlib
+import itertools
+import json
+import os
+import pathlib
+import secrets
+import signal
+import socket
+import tempfile
+
+from world import World, check, check_equal, check_in, main, test, wait_until
+from world.upstream import Upstream, route, routes_file
+from world.world import run_daemon
+
+FOLDER = tempfile.mkdtemp(dir=os.environ["TMPDIR"])
+FILE = pathlib.Path(FOLDER, "access.json")
+NAMES = itertools.count(1)
+VERBS = ["acquire", "look", "force-release", "read", "write-own", "write", "check", "resolve"]
+
+
+def new_token():
+    text = "pawl_" + base64.urlsafe_b64encode(secrets.token_bytes(32)).decode().rstrip("=")
+    return f"{text}_{hashlib.sha256(text.encode()).hexdigest()[:6]}"
+
+
+def sha256(token):
+    return "sha256:" + hashlib.sha256(token.encode()).hexdigest()
+
+
+TOKENS = {name: new_token() for name in ("all", "none", "right", "other", "ops", "app")}
+
+
+def rules(*extra):
+    names = {name: {"access_tokens": [sha256(token)]} for name, token in TOKENS.items()}
+    names["socket"] = {"uids": [os.getuid()]}
+    return {"identities": names, "rules": [
+        {"who": ["all"], "may": [*VERBS, "session", "observe", "operate"], "on": ["*"]},
+        {"who": ["app"], "may": ["acquire", "look", "read", "write-own", "session"], "on": ["{me}:*"]},
+        {"who": ["socket"], "may": ["acquire"], "on": ["sock:*"]}, *extra]}
+
+
+def write(document, path=FILE):
+    text = document if isinstance(document, str) else json.dumps(document)
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o600)
+
+
+def bearer(name, field="Authorization"):
+    return {field: f"Bearer {TOKENS[name]}"}
+
+
+write(rules())
+UPSTREAM = Upstream()
+TABLE = routes_file(FOLDER, [route(UPSTREAM, "/orders/{id}/**", "orders:{id}"),
+                             route(UPSTREAM, "/theirs/{id}/**", "orders:{id}", credential="upstream"),
+                             route(UPSTREAM, "/marked/{id}/**", "marked:{id}", check="mark", guarantee="admitted")])
+SOCKET = os.path.join(FOLDER, "lease.sock")
+WORLD = World("--access", str(FILE), lease_flags=["--listen-unix", SOCKET], gateway_flags=["--routes", TABLE])
+WORLD.contract.forwards = True
+DAEMONS = (WORLD.lease_daemon, WORLD.gateway_daemon)
+
+
+def reload(document):
+    write(document)
+    for daemon in DAEMONS:
+        begin = len(daemon.lines)
+        daemon.send(signal.SIGHUP)
+        daemon.line(lambda line: "access-loaded" in line or "access-refused" in line, "that the file was read", begin)
+    digest = hashlib.sha256(FILE.read_bytes()).hexdigest()
+    for client in (WORLD.lease, WORLD.gateway):
+        wait_until(lambda: client("GET", "/v1/access", bearer("all")).json["hash"] == digest, "it judges")  # pylint: disable=cell-var-from-loop
+
+
+def name(stem="job"):
+    return f"{stem}:{next(NAMES)}"
+
+
+def refused(answer, status, code, **members):
+    check_equal((answer.status, answer.code), (status, code), f"{answer}")
+    for member, value in members.items():
+        check_equal(answer.json[member], value, f"{answer}")
+    check_equal(answer.json["retryable"], False)
+
+
+def unauthenticated(answer, why):
+    refused(answer, 401, "unauthenticated", why=why)
+    shown = "" if why == "none" else ', error="invalid_token"'
+    check_equal(answer.header("WWW-Authenticate"), f'Bearer realm="pawl"{shown}')
+
+
+def acquire(who, lease, **ask):
+    answer = WORLD.lease("POST", f"/v1/leases/{lease}", bearer(who), body=ask)
+    check_equal(answer.status, 201, f"{answer}")
+    return answer.json
+
+
+# -- every address
+
+
+def operations():
+    """(client, method, path, verb, place) of all that is described in api/openapi.yaml."""
+    for template, item in WORLD.contract.document["paths"].items():
+        for method, one in item.items():
+            if not isinstance(one, dict) or "x-needs" not in one:
+                continue
+            verb, _, place = one["x-needs"].partition(" ")
+            for service in ("lease", "gateway"):
+                if {service, "health"} & set(one["tags"]):
+                    yield getattr(WORLD, service), method.upper(), template, verb, place
+
+
+def filled(template, lease):
+    path = template.replace("{name}", lease).replace("{lease}", lease).replace("{key}", lease + "/a")
+    path = path.replace("{rest}", "a/b").replace("{code}", "forbidden")
+    return path.replace("/v1/sessions/{id}", "/v1/sessions/" + "s" * 20).replace("{id}", "0123456789abcdef")
+
+
+def needed(verb, place, lease):
+    """What a file must have so that it may do just this, or None."""
+    on = [] if verb in ("session", "observe", "operate") else [lease if place in ("name", "key", "hold", "body") else "*"]
+    return {"who": ["right"], "may": [verb], **({"on": on} if on else {})}
+
+
+def ask(client, method, path, lease, headers):
+    body = {"names": [lease]} if (method, path) == ("POST", "/v1/leases") else None
+    return client(method, path + ("?since=1.1.1" if path == "/v1/events" else ""), headers, body=body)
+
+
+@test
+def every_address_is_only_for_who_may():
+    """nobody, a wrong, a malformed, one with no rule, one with a rule for another name, and the right one."""
+    every, count = list(operations()), 0
+    lease = name("matrix")
+    reload(rules(*[{**needed(verb, place, lease)} for _, _, _, verb, place in every if verb not in ("open", "known")],
+                 {"who": ["other"], "may": VERBS, "on": ["elsewhere:*"]}))
+    for client, method, template, verb, place in every:
+        path, nothing_listed = filled(template, lease), {"Authorization": f"Bearer {new_token()}"}
+        malformed = {"Authorization": f"Bearer {TOKENS['all'][:-1]}x"}
+        if verb == "open":
+            for headers in ({}, nothing_listed, malformed) if (client, path) != (WORLD.gateway, "/") else ({},):
+                check(ask(client, method, path, lease, headers).status in (200, 503), f"{method} {path}")
+            continue
+        unauthenticated(ask(client, method, path, lease, {}), "none")
+        unauthenticated(ask(client, method, path, lease, nothing_listed), "unknown")
+        unauthenticated(ask(client, method, path, lease, malformed), "malformed")
+        count += 1
+        right = ask(client, method, path, lease, bearer("right"))
+        check(right.code not in ("unauthenticated", "forbidden"), f"{method} {path}: {right}")
+        if verb == "known" or place == "hold":
+            check(ask(client, method, path, lease, bearer("none")).code not in ("unauthenticated", "forbidden"), f"{method} {path}")
+            continue
+        told = lease if place in ("name", "key", "body") else None
+        refused(ask(client, method, path, lease, bearer("none")), 403, "forbidden", identity="none", verb=verb, lease=told)
+        if place in ("name", "key", "body"):
+            refused(ask(client, method, path, lease, bearer("other")), 403, "forbidden", identity="other", verb=verb, lease=lease)
+    check(count > 25, f"{count} addresses")
+    reload(rules())
+
+
+@test
+def what_is_not_listed_tells_nobody_that_it_is_not():
+    for client in (WORLD.lease, WORLD.gateway):
+        unauthenticated(client("GET", "/v1/nothing"), "none")
+        unauthenticated(client("PATCH", "/v1/leases"), "none")
+        check_equal(client("GET", "/v1/nothing", bearer("none")).status, 404)
+        check_equal(client("OPTIONS", "/v1/access").status, 204)
+    check_equal(WORLD.lease("PATCH", "/v1/leases", bearer("none")).status, 405)
+
+
+# -- the order of what is refused
+
+
+@test
+def who_asks_comes_before_the_name_and_that_before_query_type_length_and_body():
+    lease = "app:1"
+    for path, headers, body, status, code in (
+            ("/v1/leases/app%2F1", {}, b"{", 401, "unauthenticated"), ("/v1/leases/app%2F1", bearer("app"), b"{", 400, "invalid-request"),
+            ("/v1/leases/other:1", bearer("app"), b"{", 403, "forbidden"), ("/v1/leases/other:1?x=1", bearer("app"), b"", 403, "forbidden"),
+            ("/v1/leases/other:1", {**bearer("app"), "Content-Type": "text/plain"}, b"x", 403, "forbidden"),
+            (f"/v1/leases/{lease}?x=1", bearer("app"), b"", 400, "invalid-request"),
+            (f"/v1/leases/{lease}", {**bearer("app"), "Content-Type": "text/plain"}, b"x", 415, "unsupported-media-type")):
+        answer = WORLD.lease("POST", path, headers, body=body)
+        check_equal((answer.status, answer.code), (status, code), f"{path}")
+    for who, status in ((None, "401"), ("app", "403")):
+        raw = WORLD.raw(WORLD.gateway_daemon)
+        shown = f"Authorization: Bearer {TOKENS[who]}\r\n" if who else ""
+        raw.send(f"PUT /v1/resources/other:1/a HTTP/1.1\r\nHost: localhost\r\n{shown}Expect: 100-continue\r\nContent-Length: 2000000\r\n\r\n")
+        check_in(f" {status} ", raw.head()[0])
+        raw.close()
+
+
+@test
+def a_name_that_exists_is_refused_like_one_that_does_not():
+    there, not_there = name("hidden"), name("hidden")
+    acquire("all", there)
+    for path in ("/v1/leases/{}", "/v1/leases/{}/history", "/v1/events?lease={}"):
+        answers = [WORLD.lease("GET", path.format(one), bearer("app")) for one in (there, not_there)]
+        bodies = [answer.body.replace(one.encode(), b"N") for answer, one in zip(answers, (there, not_there))]
+        bodies = [json.loads(body) for body in bodies]
+        for body in bodies:
+            body.pop("instance")
+        check_equal(bodies[0], bodies[1])
+        check_equal(answers[0].status, 403)
+
+
+@test
+def every_name_of_several_must_be_allowed():
+    answer = WORLD.lease("POST", "/v1/leases", bearer("app"), body={"names": ["app:1", "app:2", "ap:3", "z"]})
+    refused(answer, 403, "forbidden", verb="acquire", lease="ap:3", identity="app")
+    check_equal(WORLD.lease("POST", "/v1/leases", bearer("app"), body={"names": [name("app"), name("app")]}).status, 201)
+
+
+# -- credentials
+
+
+@test
+def the_first_credential_that_is_there_decides_alone():
+    look = "/v1/leases/app:9"
+    good, bad = bearer("app"), {"Authorization": "Bearer " + new_token()}
+    check_equal(WORLD.lease("GET", look, {**bearer("app", "Pawl-Authorization"), **bad}).status, 200)
+    unauthenticated(WORLD.lease("GET", look, {"Pawl-Authorization": bad["Authorization"], **good}), "unknown")
+    for value in ("Basic YTpi", "Bearer", "Bearer x", "Bearer " + TOKENS["app"] + " x", TOKENS["app"], "Bearer pawl_"):
+        unauthenticated(WORLD.lease("GET", look, {"Authorization": value}), "malformed")
+    check_equal(WORLD.lease("GET", look, {"Authorization": "bearer  " + TOKENS["app"]}).status, 200)
+    for field in ("Authorization", "Pawl-Authorization"):
+        answer = WORLD.lease("GET", look, [(field, "Bearer " + TOKENS["app"])] * 2)
+        check_equal((answer.status, answer.code), (400, "invalid-request"))
+    for client, path in ((WORLD.lease, "/v1/leases?prefix=app&access_token="), (WORLD.gateway, "/orders/1/a?x=1&access_token=")):
+        check_equal(client("GET", path + TOKENS["all"], bearer("all")).status, 400)
+
+
+def over_socket(method, target, *lines, body=""):
+    """(status, body) of a request over the unix socket."""
+    with socket.socket(socket.AF_UNIX) as one:
+        one.settimeout(20)
+        one.connect(SOCKET)
+        head = [f"{method} {target} HTTP/1.1", "Host: localhost", "Connection: close", f"Content-Length: {len(body)}" if body else "", *lines]
+        one.sendall(("\r\n".join(filter(None, head)) + "\r\n\r\n" + body).encode())
+        text = b""
+        while more := one.recv(65536):
+            text += more
+    head, _, content = text.partition(b"\r\n\r\n")
+    return int(head.split(b" ")[1]), json.loads(content) if content else None
+
+
+@test
+def the_kernel_says_who_is_at_the_other_end_of_a_unix_socket():
+    check_in(f"listening on unix:{SOCKET}", WORLD.lease_daemon.log())
+    check_equal(os.stat(SOCKET).st_mode & 0o777, 0o660)
+    status, body = over_socket("GET", "/v1/access")
+    check_equal((status, body["identity"], body["by"], body["may"]), (200, "socket", "socket", ["acquire"]))
+    check_equal(over_socket("POST", f"/v1/leases/{name('sock')}")[0], 201)
+    check_equal(over_socket("POST", f"/v1/leases/{name('other')}")[0], 403)
+    status, body = over_socket("GET", "/v1/access", f"Authorization: Bearer {TOKENS['app']}")
+    check_equal((body["identity"], body["by"]), ("app", "access-token"))
+    check_equal(over_socket("GET", "/v1/access", "Authorization: Bearer " + new_token())[0], 401)
+    without = rules()
+    without["identities"]["socket"] = {"uids": [os.getuid() + 1]}
+    reload(without)
+    status, body = over_socket("GET", "/v1/access")
+    check_equal((status, body["why"]), (401, "none"), "a uid of no identity has shown nothing")
+    reload(rules())
+
+
+@test
+def a_caller_learns_who_it_is_and_what_it_may():
+    told = WORLD.lease("GET", "/v1/access", bearer("app")).json
+    check_equal((told["identity"], told["by"], told["may"]), ("app", "access-token", ["acquire", "look", "read", "write-own", "session"]))
+    check_equal(told["hash"], hashlib.sha256(FILE.read_bytes()).hexdigest())
+    check_equal(WORLD.gateway("GET", "/v1/access?lease=other:1", bearer("app")).json["may"], ["session"])
+    check_equal(WORLD.lease("GET", "/v1/access", bearer("none")).json["may"], [])
+    check_equal(WORLD.lease("GET", "/v1/access?lease=%00", bearer("app")).status, 400)
+
+
+# -- nobody
+
+
+@test
+def nobody_may_what_a_rule_for_nobody_says_and_gets_401_for_the_rest():
+    reload(rules({"who": ["nobody"], "may": ["acquire", "look"], "on": ["free:*"]}, {"who": ["nobody"], "may": ["observe"]}))
+    free = name("free")
+    grant = WORLD.lease("POST", f"/v1/leases/{free}").json
+    check_equal(WORLD.lease("GET", f"/v1/leases/{free}").status, 200)
+    unauthenticated(WORLD.lease("GET", f"/v1/leases/{free}", {"Authorization": "Bearer " + new_token()}), "unknown")
+    unauthenticated(WORLD.lease("POST", f"/v1/leases/{name('app')}"), "none")
+    unauthenticated(WORLD.lease("POST", "/v1/sessions"), "none")
+    unauthenticated(WORLD.lease("GET", "/v1/nothing"), "none")
+    check_equal(WORLD.lease("GET", "/metrics").status, 200)
+    check_equal(WORLD.lease("PUT", f"/v1/leases/{free}", {"Lease-Id": grant["lease_id"]}).status, 200)
+    unauthenticated(WORLD.lease("DELETE", f"/v1/leases/{name('app')}", {"Lease-Id": grant["lease_id"]}), "none")
+    check_equal(WORLD.lease("DELETE", f"/v1/leases/{free}", {"Lease-Id": grant["lease_id"]}).status, 204)
+    reload(rules())
+
+
+# -- lists and streams
+
+
+@test
+def lists_show_what_may_be_seen_and_say_so_by_the_rules_alone():
+    mine, other = name("app"), name("hidden")
+    for lease in (mine, other):
+        grant = acquire("all", lease)
+        WORLD.gateway("PUT", f"/v1/resources/{lease}/a", {**bearer("all"), "Fencing-Token": grant["fencing_token"]}, body=b"x")
+    for client, path, member in ((WORLD.lease, "/v1/leases?limit=1000", "lease"), (WORLD.gateway, "/v1/resources?limit=1000", "lease")):
+        whole = client("GET", path, bearer("all")).json
+        check_equal((whole["filtered"], {mine, other} <= {one[member] for one in whole["items"]}), (False, True))
+        part = client("GET", path, bearer("app")).json
+        check_equal((part["filtered"], [one for one in part["items"] if not one[member].startswith("app:")]), (True, []))
+        check_in(mine, [one[member] for one in part["items"]])
+        own = client("GET", path + "&prefix=app:", bearer("app")).json
+        check_equal(own["filtered"], False)
+        nothing = client("GET", path + "&prefix=hidden", bearer("app")).json
+        check_equal((nothing["filtered"], nothing["items"], nothing["next_cursor"]), (True, [], None))
+    for path in ("/v1/leases", "/v1/events"):
+        refused(WORLD.lease("GET", path, bearer("none")), 403, "forbidden", lease=None, verb="look")
+    refused(WORLD.gateway("GET", "/v1/intents", bearer("app")), 403, "forbidden", lease=None, verb="resolve")
+    check_equal(WORLD.gateway("GET", "/v1/intents", bearer("all")).json["filtered"], False)
+
+
+class Stream:
+    def __init__(self, who, target="/v1/events", accept="text/event-stream"):
+        self.raw = WORLD.raw()
+        self.raw.send(f"GET {target} HTTP/1.1\r\nHost: localhost\r\nAccept: {accept}\r\nAuthorization: Bearer {TOKENS[who]}\r\n\r\n")
+        check_in(" 200 ", self.raw.head()[0])
+
+    def until(self, text):
+        while text.encode() not in self.raw.buffer:
+            self.raw._more()  # pylint: disable=protected-access
+        return self.raw.buffer.decode()
+
+
+@test
+def a_stream_of_all_leases_tells_of_those_that_may_be_looked_at():
+    streams = [Stream("app"), Stream("app", accept="application/x-ndjson"), Stream("all")]
+    for stream, first in zip(streams, (": listening, filtered: true", '"filtered":true}', ": listening, filtered: false")):
+        stream.until(first)
+    hidden, mine = name("hidden"), name("app")
+    acquire("all", hidden)
+    acquire("all", mine)
+    for stream in streams[:2]:
+        check(hidden not in stream.until(mine), "it tells of what is hidden")
+    check_in(hidden, streams[2].until(mine))
+    refused(WORLD.lease("GET", f"/v1/events?lease={hidden}", bearer("app")), 403, "forbidden", lease=hidden)
+
+
+@test
+def a_stream_that_is_not_allowed_any_more_ends():
+    before = rules({"who": ["right"], "may": ["look"], "on": ["one:*"]})
+    reload(before)
+    streams = [Stream("app"), Stream("right", "/v1/events?lease=one:1"), Stream("all")]
+    less = rules()
+    less["rules"] = [rule for rule in less["rules"] if rule["who"] != ["app"]]
+    less["rules"][0] = {**less["rules"][0], "on": ["some:*"]}
+    reload(less)
+    for stream in streams[:2]:
+        stream.until("event: forbidden")
+    streams[2].until("event: forbidden")
+    reload(rules())
+    check_equal(WORLD.lease("GET", "/v1/leases", bearer("app")).status, 200)
+
+
+# -- what is forwarded
+
+
+@test
+def what_is_forwarded_is_judged_by_the_lease_of_its_route():
+    lease = name("orders")
+    grant = acquire("all", lease)
+    path, key = f"/orders/{lease.partition(':')[2]}/x", {"Fencing-Token": grant["fencing_token"]}
+    unauthenticated(WORLD.gateway("PUT", path, key, body=b"x"), "none")
+    refused(WORLD.gateway("PUT", path, {**bearer("app"), **key}, body=b"x"), 403, "forbidden", verb="write", lease=lease)
+    refused(WORLD.gateway("GET", path, bearer("app")), 403, "forbidden", verb="read", lease=lease)
+    count = len(UPSTREAM.requests)
+    answer = WORLD.gateway("PUT", path, {**bearer("all"), **key, "Pawl-Identity": "forged", "X-Pawl-Identity": "forged"}, body=b"x")
+    check_equal(answer.status, 200, f"{answer}")
+    sent = UPSTREAM.requests[count]
+    check_equal((sent.header("Pawl-Identity"), sent.header("Authorization")), ("all", None))
+    check("forged" not in str(sent.headers), "a caller's own is dropped")
+
+
+@test
+def the_upstreams_credential_is_passed_on_and_pawls_never():
+    lease = name("orders")
+    path, count = f"/theirs/{lease.partition(':')[2]}/x", len(UPSTREAM.requests)
+    unauthenticated(WORLD.gateway("GET", path, {"Authorization": "Basic YTpi"}), "none")
+    answer = WORLD.gateway("GET", path, {"Authorization": "Basic YTpi", **bearer("all", "Pawl-Authorization")})
+    sent = UPSTREAM.requests[count]
+    check_equal((answer.status, sent.header("Authorization"), sent.header("Pawl-Authorization"), sent.header("Pawl-Identity")),
+                (200, "Basic YTpi", None, "all"))
+    answer = WORLD.gateway("GET", path, {**bearer("all"), **bearer("all", "Pawl-Authorization")})
+    check_equal((answer.status, answer.code, len(UPSTREAM.requests)), (400, "invalid-request", count + 1))
+
+
+# -- SIGHUP, start
+
+
+@test
+def a_file_that_is_wrong_is_refused_whole_and_the_one_of_before_stays():
+    for wrong, place in (("{", "line 1"), (json.dumps({**rules(), "extra": 1}), "extra"),
+                         (json.dumps(rules({"who": ["nobody"], "may": ["look"], "on": ["orders*"]})), "rules[3].on[0]")):
+        write(wrong)
+        for daemon in DAEMONS:
+            begin = len(daemon.lines)
+            daemon.send(signal.SIGHUP)
+            line = daemon.line(lambda line: "access-refused" in line, "that it was refused", begin)
+            check_in(place, line)
+        check_equal(WORLD.lease("GET", "/v1/leases/app:1", bearer("app")).status, 200)
+        check_in("access", WORLD.lease("GET", "/readyz", bearer("all")).json["checks"])
+    reload(rules())
+    check("access" not in WORLD.lease("GET", "/readyz", bearer("all")).json["checks"], "it lacks nothing any more")
+
+
+@test
+def the_details_of_readiness_are_for_who_may_observe():
+    check_equal(WORLD.lease("GET", "/readyz").json, {"status": "ready"})
+    check_in("store_memory", WORLD.lease("GET", "/readyz", bearer("all")).json)
+
+
+@test
+def a_service_does_not_start_with_a_file_that_is_wrong_or_with_everybody_allowed():
+    flags = ["--redis", WORLD.redis.url, "--keys", WORLD.keys_file, "--listen", "127.0.0.1:0"]
+    wrong = pathlib.Path(FOLDER, "wrong.json")
+    write({"identities": {}, "rules": [{"who": ["ghost"], "may": ["look"], "on": ["*"]}]}, wrong)
+    done = run_daemon("pawl-lease", *flags, "--access", str(wrong))
+    check_equal(done.returncode, 78)
+    check_in("rules[0].who[0]", done.stderr)
+    done = run_daemon("pawl-gateway", *flags, "--access", str(FILE), "--allow-anonymous")
+    check_equal(done.returncode, 78)
+    wrong.chmod(0o666)
+    check_equal(run_daemon("pawl-lease", *flags, "--access", str(wrong)).returncode, 78)
+
+
+@test
+def everything_ends_well():
+    WORLD.close()
+
+
+if __name__ == "__main__":
+    main()
