@@ -64,8 +64,8 @@ const char *access_verb_name(enum access_verb verb);
 /* ACCESS_VERBS: there is none. */
 enum access_verb access_verb_of(struct bytes name);
 
-/* NULL with a sentence in why, which begins with the place: "rules[2].on[0]: ..."; of what is no JSON with the
- * line. It quotes no value, and no access token. */
+/* NULL with a sentence in why, which begins with the place: "rules[2].on[0]: ..."; of what is no JSON, with
+ * the line. It quotes no value, and no access token. */
 struct access *access_parse(struct bytes text, char *why, size_t why_size);
 /* The same of a file, which others than its owner must not be able to write. why does not name the file. */
 struct access *access_load(const char *path, char *why, size_t why_size);

@@ -40,69 +40,72 @@ static const struct access_who *who_of(const struct access *access, const char *
                : NULL;
 }
 
-/* {NULL, 0}: nobody, who is never {me}. */
-static struct bytes me_of(const struct access_who *who)
+/* Of 64 rules those that name who and have the verb, a bit for each. */
+static uint64_t rules_of(const struct access *access, const struct access_who *who, enum access_verb verb,
+                         unsigned word)
 {
-    return who->identity != NULL ? (struct bytes){who->identity, access_identity_length(who->identity)}
-                                 : (struct bytes){NULL, 0};
-}
-
-/* The first rule from this one on that names who and has the verb; rule_count: there is none. */
-static unsigned rule_next(const struct access *access, const struct access_who *who, enum access_verb verb,
-                          unsigned rule)
-{
-    const uint64_t *with_verb = access_with_verb(access, verb);
-
-    for (unsigned word = rule / 64; word < access->words; word++, rule = word * 64) {
-        uint64_t bits = who->rules[word] & with_verb[word] & (UINT64_MAX << rule % 64);
-
-        if (bits != 0)
-            return word * 64 + (unsigned)__builtin_ctzll(bits);
-    }
-    return access->rule_count;
+    return who->rules[word] & access_with_verb(access, verb)[word];
 }
 
 /* -- which names */
 
-static bool pattern_has(const struct access_pattern *pattern, struct bytes me, struct bytes name)
+/* A name, and how much of it is {me}. */
+struct asked {
+    struct bytes name;
+    size_t me_len; /* 0: it does not begin so; nobody is never {me} */
+};
+
+/* The last byte is looked at first: most patterns differ there, and cost no call. */
+static inline bool pattern_has(const struct access_pattern *pattern, const struct asked *asked)
 {
-    if (pattern->me && (me.len == 0 || !bytes_take(&name, me)))
+    size_t skip = pattern->me ? asked->me_len : 0, len = pattern->text.len;
+    struct bytes rest = {asked->name.at + skip, asked->name.len - skip};
+
+    if ((pattern->me && skip == 0) || (pattern->open ? rest.len < len : rest.len != len))
         return false;
-    return pattern->open ? bytes_take(&name, pattern->text) : bytes_equal(name, pattern->text);
+    return len == 0 ||
+           (rest.at[len - 1] == pattern->text.at[len - 1] && memcmp(rest.at, pattern->text.at, len) == 0);
 }
 
-static bool any_has(const struct access_pattern *patterns, unsigned count, struct bytes me, struct bytes name)
+static inline bool rule_has(const struct access_rule *rule, const struct asked *asked)
 {
-    unsigned i = 0;
+    const struct access_pattern *pattern = rule->patterns, *except = pattern + rule->on,
+                                *end = except + rule->except;
 
-    while (i < count && !pattern_has(&patterns[i], me, name))
-        i++;
-    return i < count;
+    while (pattern < except && !pattern_has(pattern, asked))
+        pattern++;
+    if (pattern == except)
+        return false;
+    while (except < end && !pattern_has(except, asked))
+        except++;
+    return except == end;
 }
 
-static bool rule_has(const struct access_rule *rule, struct bytes me, struct bytes name)
+static size_t me_length(const struct access_who *who)
 {
-    return any_has(rule->patterns, rule->on, me, name) &&
-           !any_has(rule->patterns + rule->on, rule->except, me, name);
-}
-
-static bool verb_has_names(enum access_verb verb)
-{
-    return verb < ACCESS_SESSION;
+    return who->identity != NULL ? access_identity_length(who->identity) : 0;
 }
 
 /* rule_count: none allows it. */
 static unsigned rule_that_allows(const struct access *access, const struct access_who *who,
                                  enum access_verb verb, struct bytes name)
 {
-    struct bytes me = me_of(who);
-    unsigned rule = rule_next(access, who, verb, 0);
+    struct asked asked = {name, me_length(who)};
+    bool named = verb < ACCESS_SESSION; /* the others are not about names */
 
-    if (!verb_has_names(verb))
-        return rule;
-    while (rule < access->rule_count && (name.len == 0 || !rule_has(&access->rules[rule], me, name)))
-        rule = rule_next(access, who, verb, rule + 1);
-    return rule;
+    if (named && name.len == 0)
+        return access->rule_count;
+    if (named && (name.len < asked.me_len || memcmp(name.at, who->identity, asked.me_len) != 0))
+        asked.me_len = 0;
+    for (unsigned word = 0; word < access->words; word++) {
+        for (uint64_t bits = rules_of(access, who, verb, word); bits != 0; bits &= bits - 1) {
+            unsigned rule = word * 64 + (unsigned)__builtin_ctzll(bits);
+
+            if (!named || rule_has(&access->rules[rule], &asked))
+                return rule;
+        }
+    }
+    return access->rule_count;
 }
 
 bool access_allows(const struct access *access, const char *identity, enum access_verb verb,
@@ -162,21 +165,23 @@ static bool sample_is(const struct access *access, const struct access_who *who,
 static bool any_sample_is(const struct access *access, const struct access_who *who, enum access_verb verb,
                           struct bytes prefix, enum access_sample wanted)
 {
-    struct bytes me = me_of(who);
+    size_t me_len = me_length(who);
     char text[SAMPLE_SIZE];
 
     if (prefix.len > NAME_MAX_BYTES || sample_is(access, who, verb, prefix, wanted))
         return true;
-    for (unsigned rule = rule_next(access, who, verb, 0); rule < access->rule_count;
-         rule = rule_next(access, who, verb, rule + 1)) {
+    for (unsigned rule = 0; rule < access->rule_count; rule++) {
         const struct access_rule *one = &access->rules[rule];
+        unsigned i = wanted == SAMPLE_ALLOWED ? 0 : one->on;
 
-        for (unsigned i = wanted == SAMPLE_ALLOWED ? 0 : one->on; i < one->on + one->except; i++) {
+        if ((rules_of(access, who, verb, rule / 64) >> rule % 64 & 1) == 0)
+            continue;
+        for (; i < one->on + one->except; i++) {
             const struct access_pattern *pattern = &one->patterns[i];
-            struct bytes rest = {text, (pattern->me ? me.len : 0) + pattern->text.len};
+            struct bytes rest = {text, (pattern->me ? me_len : 0) + pattern->text.len};
 
-            if (pattern->me && me.len > 0)
-                memcpy(text, me.at, me.len);
+            if (pattern->me && me_len > 0)
+                memcpy(text, who->identity, me_len);
             memcpy(text + rest.len - pattern->text.len, pattern->text.at, pattern->text.len);
             if (bytes_take(&rest, prefix) &&
                 sample_is(access, who, verb, (struct bytes){text, prefix.len + rest.len}, wanted))
