@@ -65,9 +65,10 @@ const char *access_verb_name(enum access_verb verb);
 /* ACCESS_VERBS: there is none. */
 enum access_verb access_verb_of(struct bytes name);
 
-/* NULL with a sentence in why, which begins with the place: "rules[2].on[0]: ...". */
+/* NULL with a sentence in why, which begins with the place: "rules[2].on[0]: ..."; of what is no JSON, with
+ * the line. It quotes no value, and no access token. */
 struct access *access_parse(struct bytes text, char *why, size_t why_size);
-/* The same of a file, which others than its owner must not be able to write. */
+/* The same of a file, which others than its owner must not be able to write. why does not name the file. */
 struct access *access_load(const char *path, char *why, size_t why_size);
 void access_free(struct access *access); /* NULL is fine */
 /* SHA-256 of the file's text, in hexadecimal. */
@@ -101,7 +102,7 @@ const char *access_of_token(const struct access *access, struct bytes token, enu
 const char *access_of_uid(const struct access *access, uid_t uid);
 /* The name as a certificate shows it: "uri:spiffe://...", "dns:...", "cn:...". NULL: nobody's. */
 const char *access_of_certificate(const struct access *access, struct bytes name);
-/* An identity of this file by its name; NULL: it has none. */
+/* An identity of this file by its name. NULL: it has none, which is not to be taken for nobody. */
 const char *access_identity(const struct access *access, struct bytes name);
 
 /* A fresh access token. The caller wipes it. */

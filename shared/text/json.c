@@ -16,7 +16,8 @@ enum {
     JSON_NUMBER_BYTES = 63, /* cJSON 1.7.15 reads no further (number_c_string in parse_number, cJSON.c) */
     JSON_TEXT_BYTES = 256 * 1024 * 1024,
     JSON_SPANS_FEW = 48,
-    JSON_NAME_SHOWN = 64
+    JSON_NAME_SHOWN = 64,
+    JSON_PLACE_SIZE = 128
 };
 
 /* Where a value stands in the text. */
@@ -386,6 +387,7 @@ static void fault_fill(const struct scan *s, struct json_fault *fault)
     }
     name_show(bytes_cut(&name, '"'), shown);
     fault->has_nul = why == has_nul;
+    fault->at = (size_t)(s->at - s->start);
     snprintf(fault->why, sizeof(fault->why), left > 0 ? "%.*s, at the member %s." : "%.*s.",
              (int)strlen(why) - 1, why, shown);
 }
@@ -512,21 +514,44 @@ static const char *names_repeat(const cJSON *item)
     return count <= FEW_MEMBERS ? few_names_repeat(item) : many_names_repeat(item, count);
 }
 
+/* Where the name that names_repeat() has found stands: "a.list[2].name". */
+static void repeated_show(const cJSON *item, const char *repeated, char place[JSON_PLACE_SIZE])
+{
+    char shown[JSON_NAME_SHOWN + 1];
+    size_t len = 0;
+
+    while (item != NULL && len < JSON_PLACE_SIZE) {
+        const cJSON *child = item->child;
+        unsigned i = 0;
+
+        for (; child != NULL && (child->child == NULL || names_repeat(child) == NULL); child = child->next)
+            i++;
+        name_show(bytes_of(child != NULL ? child->string : repeated), shown);
+        len += (size_t)(cJSON_IsArray(item)
+                            ? snprintf(place + len, JSON_PLACE_SIZE - len, "[%u]", i)
+                            : snprintf(place + len, JSON_PLACE_SIZE - len, len > 0 ? ".%s" : "%s", shown));
+        item = child;
+    }
+}
+
 static struct json *parse_scanned(struct bytes text, const struct json_spans *spans, struct json_fault *fault)
 {
     cJSON *tree = cJSON_ParseWithLengthOpts(text.at, text.len, NULL, 0);
     const char *repeated = tree != NULL ? names_repeat(tree) : NULL;
     struct json_document *document = tree != NULL && repeated == NULL ? document_new(tree, text, spans)
                                                                       : NULL;
-    char shown[JSON_NAME_SHOWN + 1];
+    char place[JSON_PLACE_SIZE];
 
     if (document != NULL)
         return document->values;
+    if (repeated != NULL)
+        repeated_show(tree, repeated, place);
     if (fault != NULL) {
         fault->has_nul = false;
+        fault->at = 0;
         snprintf(fault->why, sizeof(fault->why),
                  repeated != NULL ? "The member %s stands there twice." : "%s",
-                 repeated != NULL ? name_show(bytes_of(repeated), shown)
+                 repeated != NULL ? place
                  : tree == NULL   ? "The JSON text cannot be read."
                                   : no_memory);
     }
@@ -566,7 +591,7 @@ static const struct json *next_child(const struct json *json, const struct json 
     return child->after < json->after ? &json->document->values[child->after] : NULL;
 }
 
-static const struct json *member(const struct json *json, const char *key)
+const struct json *json_member(const struct json *json, const char *key)
 {
     for (const struct json *child = first_child(json); child; child = next_child(json, child))
         if (strcmp(child->item->string, key) == 0)
@@ -609,18 +634,23 @@ static bool integer_of(struct bytes raw, int64_t *value)
     return true;
 }
 
+bool json_is_int(const struct json *json, int64_t *value)
+{
+    return cJSON_IsNumber(json->item) && integer_of(json->raw, value);
+}
+
 enum json_found json_get_int(const struct json *json, const char *key, int64_t *value)
 {
-    const struct json *found = member(json, key);
+    const struct json *found = json_member(json, key);
 
     if (found == NULL)
         return JSON_ABSENT;
-    return cJSON_IsNumber(found->item) && integer_of(found->raw, value) ? JSON_FOUND : JSON_MISTYPED;
+    return json_is_int(found, value) ? JSON_FOUND : JSON_MISTYPED;
 }
 
 enum json_found json_get_bool(const struct json *json, const char *key, bool *value)
 {
-    const struct json *found = member(json, key);
+    const struct json *found = json_member(json, key);
 
     if (found == NULL)
         return JSON_ABSENT;
@@ -630,7 +660,7 @@ enum json_found json_get_bool(const struct json *json, const char *key, bool *va
     return JSON_FOUND;
 }
 
-static bool text_of(const struct json *json, struct bytes *value)
+bool json_is_text(const struct json *json, struct bytes *value)
 {
     if (!cJSON_IsString(json->item))
         return false;
@@ -640,11 +670,11 @@ static bool text_of(const struct json *json, struct bytes *value)
 
 enum json_found json_get_text(const struct json *json, const char *key, struct bytes *value)
 {
-    const struct json *found = member(json, key);
+    const struct json *found = json_member(json, key);
 
     if (found == NULL)
         return JSON_ABSENT;
-    return text_of(found, value) ? JSON_FOUND : JSON_MISTYPED;
+    return json_is_text(found, value) ? JSON_FOUND : JSON_MISTYPED;
 }
 
 /* Copies valid JSON without the white space between its parts (to nowhere if buf is NULL); its length. */
@@ -677,7 +707,7 @@ static size_t minify(struct bytes raw, char *buf)
 enum json_found json_get_object_raw(const struct json *json, const char *key, char *buf, size_t size,
                                     size_t *len)
 {
-    const struct json *found = member(json, key);
+    const struct json *found = json_member(json, key);
 
     if (found == NULL)
         return JSON_ABSENT;
@@ -691,7 +721,7 @@ enum json_found json_get_object_raw(const struct json *json, const char *key, ch
 
 const struct json *json_get_object(const struct json *json, const char *key, enum json_found *found)
 {
-    const struct json *object = member(json, key);
+    const struct json *object = json_member(json, key);
 
     *found = object == NULL ? JSON_ABSENT : cJSON_IsObject(object->item) ? JSON_FOUND : JSON_MISTYPED;
     return *found == JSON_FOUND ? object : NULL;
@@ -701,7 +731,7 @@ const struct json *json_get_object(const struct json *json, const char *key, enu
 
 size_t json_list_count(const struct json *json, const char *key, enum json_found *found)
 {
-    const struct json *list = member(json, key);
+    const struct json *list = json_member(json, key);
 
     *found = list == NULL ? JSON_ABSENT : cJSON_IsArray(list->item) ? JSON_FOUND : JSON_MISTYPED;
     return *found == JSON_FOUND ? (size_t)cJSON_GetArraySize(list->item) : 0;
@@ -709,7 +739,7 @@ size_t json_list_count(const struct json *json, const char *key, enum json_found
 
 static const struct json *list_element(const struct json *json, const char *key, size_t i)
 {
-    const struct json *list = member(json, key);
+    const struct json *list = json_member(json, key);
     const struct json *element;
 
     if (list == NULL || !cJSON_IsArray(list->item))
@@ -731,12 +761,30 @@ bool json_list_text(const struct json *json, const char *key, size_t i, struct b
 {
     const struct json *element = list_element(json, key, i);
 
-    return element && text_of(element, value);
+    return element && json_is_text(element, value);
 }
 
 bool json_list_int(const struct json *json, const char *key, size_t i, int64_t *value)
 {
     const struct json *element = list_element(json, key, i);
 
-    return element && cJSON_IsNumber(element->item) && integer_of(element->raw, value);
+    return element && json_is_int(element, value);
+}
+
+const struct json *json_next(const struct json *json, const struct json *before)
+{
+    return before == NULL ? first_child(json) : next_child(json, before);
+}
+
+struct bytes json_name(const struct json *member)
+{
+    return bytes_of(member->item->string);
+}
+
+enum json_kind json_kind(const struct json *json)
+{
+    return cJSON_IsObject(json->item)   ? JSON_OBJECT
+           : cJSON_IsArray(json->item)  ? JSON_LIST
+           : cJSON_IsString(json->item) ? JSON_TEXT
+                                        : JSON_OTHER;
 }

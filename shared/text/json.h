@@ -26,6 +26,7 @@ enum json_found { JSON_FOUND, JSON_ABSENT, JSON_MISTYPED };
 struct json_fault {
     char why[160];
     bool has_nul; /* it would be JSON, but has \u0000 in a text of this member */
+    size_t at;    /* how far it was read; 0: all of it, or nothing */
 };
 
 /* The text must be one object (white space around it allowed). NULL when it is not, or when memory is out,
@@ -52,5 +53,18 @@ const struct json *json_list_object(const struct json *json, const char *key,
                                     size_t i); /* NULL: not an object */
 bool json_list_text(const struct json *json, const char *key, size_t i, struct bytes *value);
 bool json_list_int(const struct json *json, const char *key, size_t i, int64_t *value);
+/* NULL: there is none of this name. */
+const struct json *json_member(const struct json *json, const char *key);
+/* Values one after the other, each in the same time, however many there are: of an object its members, of a
+ * list its elements. before: the last one; NULL: the first is meant. NULL: no more, or neither object nor
+ * list. */
+const struct json *json_next(const struct json *json, const struct json *before);
+/* What a member is called; lives as long as json. */
+struct bytes json_name(const struct json *member);
+enum json_kind { JSON_OBJECT, JSON_LIST, JSON_TEXT, JSON_OTHER };
+enum json_kind json_kind(const struct json *json);
+/* false: it is something else. */
+bool json_is_text(const struct json *json, struct bytes *value);
+bool json_is_int(const struct json *json, int64_t *value);
 
 #endif

@@ -246,7 +246,8 @@ TEST(a_refusal_names_the_limit_and_the_member)
         {"{\"b\":1,\"a", "A text has no closing quote, at the member a.", false},
         {"{\"a\":1,\"\\u0061\":1}", "The member a stands there twice.", false},
         {"{\"b\":{\"d\":[{\"c\":1,\"c\":1}]}}", "The JSON text may have 3 levels, at the member b.", false},
-        {"{\"b\":{\"c\":1,\"c\":1}}", "The member c stands there twice.", false},
+        {"{\"b\":{\"x\":1,\"x\":1}}", "The member b.x stands there twice.", false},
+        {"{\"a\":[{}],\"b\":[0,{\"x\":1,\"x\":1}]}", "The member b[1].x stands there twice.", false},
         {"{\"b\":0,\"a\":[\"\\u0000\"],\"c\":1}", "A text must not have \\u0000 in it, at the member a.",
          true},
         {"{\"a\":\"\\u0000\"} x", "Something stands behind the JSON object, at the member a.", false},
@@ -478,6 +479,40 @@ TEST(objects_and_lists_inside_are_found)
     CHECK(!json_list_int(json, "l", 1, &n));
     CHECK(!json_list_int(json, "l", 5, &n));
     CHECK(!json_list_int(json, "absent", 0, &n));
+    json_free(json);
+}
+
+TEST(values_follow_each_other_with_their_names_and_kinds)
+{
+    static const char text[] = "{\"o\":{\"x\":[]},\"l\":[1,\"a\"],\"\\u0074\":\"b\",\"n\":7,\"z\":null}";
+    static const struct {
+        const char *name;
+        enum json_kind kind;
+        unsigned inside;
+    } rows[] = {{"o", JSON_OBJECT, 1},
+                {"l", JSON_LIST, 2},
+                {"t", JSON_TEXT, 0},
+                {"n", JSON_OTHER, 0},
+                {"z", JSON_OTHER, 0}};
+    struct json *json = json_parse(bytes_of(text), DEPTH, NULL);
+    const struct json *one = NULL, *last = NULL;
+    struct bytes value;
+    int64_t number = 0;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && CHECK((one = json_next(json, one)) != NULL);
+         i++) {
+        unsigned inside = 0;
+
+        for (last = NULL; (last = json_next(one, last)) != NULL;)
+            inside++;
+        CHECK_TEXT(json_name(one), bytes_of(rows[i].name));
+        CHECK_INT(json_kind(one), rows[i].kind);
+        CHECK_INT(inside, rows[i].inside);
+        CHECK_INT(json_is_text(one, &value), rows[i].kind == JSON_TEXT);
+        CHECK_INT(json_is_int(one, &number), rows[i].name[0] == 'n');
+    }
+    CHECK(one != NULL && json_next(json, one) == NULL);
+    CHECK_INT(number, 7);
     json_free(json);
 }
 

@@ -1,0 +1,249 @@
+/* rules.c - the judge: which rules name this identity and have this verb (a bit for each rule), and the first
+ * of them whose names have this one in them. */
+#include <stdio.h>
+
+#include "shared/access/access_internal.h"
+#include "shared/token/name.h"
+
+static const char *const verb_names[ACCESS_VERBS] = {
+    [ACCESS_ACQUIRE] = "acquire", [ACCESS_LOOK] = "look",           [ACCESS_FORCE_RELEASE] = "force-release",
+    [ACCESS_READ] = "read",       [ACCESS_WRITE_OWN] = "write-own", [ACCESS_WRITE] = "write",
+    [ACCESS_CHECK] = "check",     [ACCESS_RESOLVE] = "resolve",     [ACCESS_SESSION] = "session",
+    [ACCESS_OBSERVE] = "observe", [ACCESS_OPERATE] = "operate",
+};
+
+const char *access_verb_name(enum access_verb verb)
+{
+    return verb_names[verb];
+}
+
+enum access_verb access_verb_of(struct bytes name)
+{
+    unsigned verb = 0;
+
+    while (verb < ACCESS_VERBS && !bytes_are(name, verb_names[verb]))
+        verb++;
+    return (enum access_verb)verb;
+}
+
+/* -- whom the rules know */
+
+/* NULL: this file does not have it. */
+static const struct access_who *who_of(const struct access *access, const char *identity)
+{
+    unsigned number = identity != NULL ? access_identity_number(identity) : 0;
+
+    if (identity == NULL)
+        return &access->who[ACCESS_WHO_NOBODY];
+    return number < access->numbers && access->by_number[number] != 0
+               ? &access->who[access->by_number[number]]
+               : NULL;
+}
+
+/* Of 64 rules those that name who and have the verb, a bit for each. */
+static uint64_t rules_of(const struct access *access, const struct access_who *who, enum access_verb verb,
+                         unsigned word)
+{
+    return who->rules[word] & access_with_verb(access, verb)[word];
+}
+
+/* -- which names */
+
+/* A name, and how much of it is {me}. */
+struct asked {
+    struct bytes name;
+    size_t me_len; /* 0: it does not begin so; nobody is never {me} */
+};
+
+/* The last byte is looked at first: most patterns differ there, and cost no call. */
+static inline bool pattern_has(const struct access_pattern *pattern, const struct asked *asked)
+{
+    size_t skip = pattern->me ? asked->me_len : 0, len = pattern->text.len;
+    struct bytes rest = {asked->name.at + skip, asked->name.len - skip};
+
+    if ((pattern->me && skip == 0) || (pattern->open ? rest.len < len : rest.len != len))
+        return false;
+    return len == 0 ||
+           (rest.at[len - 1] == pattern->text.at[len - 1] && memcmp(rest.at, pattern->text.at, len) == 0);
+}
+
+static inline bool rule_has(const struct access_rule *rule, const struct asked *asked)
+{
+    const struct access_pattern *pattern = rule->patterns, *except = pattern + rule->on,
+                                *end = except + rule->except;
+
+    while (pattern < except && !pattern_has(pattern, asked))
+        pattern++;
+    if (pattern == except)
+        return false;
+    while (except < end && !pattern_has(except, asked))
+        except++;
+    return except == end;
+}
+
+static size_t me_length(const struct access_who *who)
+{
+    return who->identity != NULL ? access_identity_length(who->identity) : 0;
+}
+
+/* rule_count: none allows it. */
+static unsigned rule_that_allows(const struct access *access, const struct access_who *who,
+                                 enum access_verb verb, struct bytes name)
+{
+    struct asked asked = {name, me_length(who)};
+    bool named = verb < ACCESS_SESSION; /* the others are not about names */
+
+    if (named && name.len == 0)
+        return access->rule_count;
+    if (named && (name.len < asked.me_len || memcmp(name.at, who->identity, asked.me_len) != 0))
+        asked.me_len = 0;
+    for (unsigned word = 0; word < access->words; word++) {
+        for (uint64_t bits = rules_of(access, who, verb, word); bits != 0; bits &= bits - 1) {
+            unsigned rule = word * 64 + (unsigned)__builtin_ctzll(bits);
+
+            if (!named || rule_has(&access->rules[rule], &asked))
+                return rule;
+        }
+    }
+    return access->rule_count;
+}
+
+bool access_allows(const struct access *access, const char *identity, enum access_verb verb,
+                   struct bytes lease)
+{
+    const struct access_who *who = who_of(access, identity);
+
+    return who != NULL && rule_that_allows(access, who, verb, lease) < access->rule_count;
+}
+
+bool access_explain(const struct access *access, const char *identity, enum access_verb verb,
+                    struct bytes lease, char place[ACCESS_WHY_SIZE])
+{
+    const struct access_who *who = who_of(access, identity);
+    unsigned rule = who != NULL ? rule_that_allows(access, who, verb, lease) : access->rule_count;
+
+    snprintf(place, ACCESS_WHY_SIZE, "rules[%u]", rule);
+    return rule < access->rule_count;
+}
+
+bool access_has_nobody(const struct access *access)
+{
+    uint64_t any = 0;
+
+    for (unsigned word = 0; word < access->words; word++)
+        any |= access->who[ACCESS_WHO_NOBODY].rules[word];
+    return any != 0;
+}
+
+/* -- many names at once
+ *
+ * Two names are judged alike when the same patterns have them. So the texts of the patterns, and for each a
+ * name that goes on behind it as no pattern does, stand for all names that there are. */
+
+enum access_sample { SAMPLE_ALLOWED, SAMPLE_REFUSED };
+enum { SAMPLE_SIZE = ACCESS_IDENTITY_MAX + NAME_MAX_BYTES + 1 };
+
+/* Whether the name of this text, or one behind it, is allowed, or else refused. */
+static bool sample_is(const struct access *access, const struct access_who *who, enum access_verb verb,
+                      struct bytes text, enum access_sample wanted)
+{
+    char behind[SAMPLE_SIZE];
+
+    for (size_t more = text.len > 0 ? 0 : 1; more <= 1; more++) {
+        if (text.len > 0)
+            memcpy(behind, text.at, text.len);
+        behind[text.len] = '\1';
+        if ((rule_that_allows(access, who, verb, (struct bytes){behind, text.len + more}) <
+             access->rule_count) == (wanted == SAMPLE_ALLOWED))
+            return true;
+    }
+    return false;
+}
+
+/* A name that is refused is in the same exceptions as a sample of prefix or of one of them, which is in no
+ * more rules: only those need be looked at. */
+static bool any_sample_is(const struct access *access, const struct access_who *who, enum access_verb verb,
+                          struct bytes prefix, enum access_sample wanted)
+{
+    size_t me_len = me_length(who);
+    char text[SAMPLE_SIZE];
+
+    if (prefix.len > NAME_MAX_BYTES || sample_is(access, who, verb, prefix, wanted))
+        return true;
+    for (unsigned rule = 0; rule < access->rule_count; rule++) {
+        const struct access_rule *one = &access->rules[rule];
+        unsigned i = wanted == SAMPLE_ALLOWED ? 0 : one->on;
+
+        if ((rules_of(access, who, verb, rule / 64) >> rule % 64 & 1) == 0)
+            continue;
+        for (; i < one->on + one->except; i++) {
+            const struct access_pattern *pattern = &one->patterns[i];
+            struct bytes rest = {text, (pattern->me ? me_len : 0) + pattern->text.len};
+
+            if (pattern->me && me_len > 0)
+                memcpy(text, who->identity, me_len);
+            memcpy(text + rest.len - pattern->text.len, pattern->text.at, pattern->text.len);
+            if (bytes_take(&rest, prefix) &&
+                sample_is(access, who, verb, (struct bytes){text, prefix.len + rest.len}, wanted))
+                return true;
+        }
+    }
+    return false;
+}
+
+bool access_allows_some(const struct access *access, const char *identity, enum access_verb verb)
+{
+    const struct access_who *who = who_of(access, identity);
+
+    return who != NULL && any_sample_is(access, who, verb, BYTES(""), SAMPLE_ALLOWED);
+}
+
+bool access_covers(const struct access *access, const char *identity, enum access_verb verb,
+                   struct bytes prefix)
+{
+    const struct access_who *who = who_of(access, identity);
+
+    return who != NULL && !any_sample_is(access, who, verb, prefix, SAMPLE_REFUSED);
+}
+
+/* -- limits, warnings */
+
+struct access_limits access_limits(const struct access *access, const char *identity)
+{
+    const struct access_who *who = who_of(access, identity);
+
+    return who != NULL ? who->limits : (struct access_limits){0};
+}
+
+static bool rule_has_all_names(const struct access_rule *rule)
+{
+    unsigned i = 0;
+
+    while (i < rule->on &&
+           (rule->patterns[i].me || !rule->patterns[i].open || rule->patterns[i].text.len > 0))
+        i++;
+    return i < rule->on;
+}
+
+const char *access_warning(const struct access *access, unsigned i, char text[ACCESS_WHY_SIZE])
+{
+    const unsigned large = 1U << ACCESS_FORCE_RELEASE | 1U << ACCESS_OPERATE;
+    const uint64_t *nobody = access->who[ACCESS_WHO_NOBODY].rules;
+
+    for (unsigned rule = 0; rule < access->rule_count; rule++) {
+        if ((nobody[rule / 64] >> rule % 64 & 1) != 0 && i-- == 0) {
+            snprintf(text, ACCESS_WHY_SIZE,
+                     "rules[%u]: names nobody: everybody who reaches the service may do this", rule);
+            return text;
+        }
+        if ((access->rules[rule].verbs & large) != 0 && rule_has_all_names(&access->rules[rule]) &&
+            i-- == 0) {
+            snprintf(text, ACCESS_WHY_SIZE, "rules[%u]: gives %s on *, on every lease there is", rule,
+                     access_verb_name((access->rules[rule].verbs >> ACCESS_FORCE_RELEASE & 1) != 0
+                                          ? ACCESS_FORCE_RELEASE
+                                          : ACCESS_OPERATE));
+            return text;
+        }
+    }
+    return NULL;
+}
