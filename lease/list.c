@@ -31,6 +31,7 @@ static store_done_fn list_answer;
 static const char *const query_names[] = {"prefix", "state", "limit", "cursor", NULL};
 static const struct page_kind list_kind = {
     .domain = "list-cursor",
+    .after_max = NAME_MAX_BYTES,
     .query_names = query_names,
     .wrong_query = "The query is prefix, state, limit and cursor, each at most once; a prefix is the "
                    "beginning of a lease name.",

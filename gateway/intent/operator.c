@@ -141,6 +141,7 @@ static enum step list_start(struct list *l)
     static const char *const query_names[] = {"limit", "cursor", NULL};
     static const struct page_kind kind = {
         .domain = "intents-cursor",
+        .after_max = BEHIND_MAX,
         .query_names = query_names,
         .wrong_query = "The query is limit and cursor, each at most once.",
         .wrong_cursor = "The cursor is not one that a gateway gave for this list.",

@@ -135,6 +135,7 @@ _Static_assert(PAGE_AFTER_MAX >= 2 * RESOURCE_KEY_MAX_BYTES && (int)PAGE_OF_MAX 
 static const char *const query_names[] = {"prefix", "limit", "cursor", NULL};
 static const struct page_kind resources_kind = {
     .domain = "resources-cursor",
+    .after_max = 2 * RESOURCE_KEY_MAX_BYTES,
     .query_names = query_names,
     .wrong_query =
         "The query is prefix, limit and cursor, each at most once; a prefix is the beginning of a resource "

@@ -11,7 +11,7 @@ enum { HIDDEN_MAX = 10000 };
 enum {
     TAG_CHARS = 16,
     AFTER_AT = 3 + TAG_CHARS + 1,
-    CURSOR_SIZE = AFTER_AT + PAGE_AFTER_MAX + 1,
+    CURSOR_SIZE = TOKEN_SEALED_CHARS(1 + PAGE_AFTER_MAX) + 2,
     TAGGED_SIZE = 3 + PAGE_AFTER_MAX + 1 + PAGE_OF_MAX + 1
 };
 
@@ -53,21 +53,76 @@ static struct bytes tagged_text(const struct page *page, char buf[TAGGED_SIZE])
     return (struct bytes){buf, (size_t)len};
 }
 
+/* -- where rules judge, a cursor may be behind a name that its caller may not see: it can be read by nobody, has
+ * always the same length, and is good for its identity only */
+
+static struct bytes sealed_context(const struct page *page, const struct http_request *req,
+                                   char buf[TAGGED_SIZE])
+{
+    const char *identity = http_identity(req);
+    int len = snprintf(buf, TAGGED_SIZE, "%s/%s", identity != NULL ? identity : "", page->of);
+
+    return (struct bytes){buf, (size_t)len};
+}
+
+static bool cursor_open(struct page *page, const struct http_request *req, struct bytes cursor)
+{
+    char text[TAGGED_SIZE];
+    unsigned char plain[1 + PAGE_AFTER_MAX + 1];
+    size_t len = 1 + page->kind->after_max;
+
+    if (!token_open(page->keys, page->kind->domain, sealed_context(page, req, text), cursor, plain, len))
+        return false;
+    plain[len] = '\0';
+    page->stripe = plain[0];
+    snprintf(page->after, sizeof(page->after), "%s", (const char *)plain + 1);
+    return true;
+}
+
+static void cursor_seal(const struct page *page, const struct http_request *req, char cursor[CURSOR_SIZE])
+{
+    char text[TAGGED_SIZE], plain[1 + PAGE_AFTER_MAX] = {(char)page->stripe};
+
+    memcpy(plain + 1, page->after, strlen(page->after));
+    token_seal(page->keys, page->kind->domain, sealed_context(page, req, text),
+               (struct bytes){plain, 1 + page->kind->after_max}, cursor);
+}
+
+static bool cursor_untag(struct page *page, const char *cursor, int len)
+{
+    char text[TAGGED_SIZE];
+
+    if (len < AFTER_AT || cursor[2] != '.' || cursor[AFTER_AT - 1] != '.')
+        return false;
+    page->stripe = (unsigned)strtoul((char[]){cursor[0], cursor[1], '\0'}, NULL, 16);
+    snprintf(page->after, sizeof(page->after), "%.*s", (int)PAGE_AFTER_MAX, cursor + AFTER_AT);
+    struct bytes tagged = tagged_text(page, text);
+    bool good = token_tag_check(page->keys, page->kind->domain, tagged,
+                                (struct bytes){cursor + 3, TAG_CHARS});
+    return good && cursor[0] == text[0] && cursor[1] == text[1];
+}
+
+static void cursor_tag(const struct page *page, char cursor[CURSOR_SIZE])
+{
+    char text[TAGGED_SIZE], tag[TAG_CHARS + 1];
+
+    token_tag(page->keys, page->kind->domain, tagged_text(page, text), tag);
+    snprintf(cursor, CURSOR_SIZE, "%02x.%s.%s", page->stripe, tag, page->after);
+}
+
 static const char *cursor_read(struct page *page, const struct http_request *req)
 {
-    char cursor[CURSOR_SIZE], text[TAGGED_SIZE];
+    char cursor[CURSOR_SIZE];
     int len = page_query(req, page->kind, "cursor", cursor, sizeof(cursor));
 
     if (len == -1)
         return NULL;
-    if (len < AFTER_AT || cursor[2] != '.' || cursor[AFTER_AT - 1] != '.')
+    if (len < 0)
         return page->kind->wrong_cursor;
-    page->stripe = (unsigned)strtoul((char[]){cursor[0], cursor[1], '\0'}, NULL, 16);
-    snprintf(page->after, sizeof(page->after), "%s", cursor + AFTER_AT);
-    struct bytes tagged = tagged_text(page, text);
-    bool good = token_tag_check(page->keys, page->kind->domain, tagged,
-                                (struct bytes){cursor + 3, TAG_CHARS});
-    return good && cursor[0] == text[0] && cursor[1] == text[1] ? NULL : page->kind->wrong_cursor;
+    return (service_judges(req) ? cursor_open(page, req, (struct bytes){cursor, (size_t)len})
+                                : cursor_untag(page, cursor, len))
+               ? NULL
+               : page->kind->wrong_cursor;
 }
 
 enum problem page_read(struct page *page, const struct http_request *req, const char **detail)
@@ -112,7 +167,7 @@ bool page_is_whole(struct page *page)
 
 enum step page_answer(const struct page *page, struct http_request *req)
 {
-    char cursor[CURSOR_SIZE], text[TAGGED_SIZE], tag[TAG_CHARS + 1];
+    char cursor[CURSOR_SIZE];
     struct json_out *json = http_json(req);
 
     json_list_end(json);
@@ -121,8 +176,10 @@ enum step page_answer(const struct page *page, struct http_request *req)
     if (page->stripe == page->end) {
         json_null(json, "next_cursor");
     } else {
-        token_tag(page->keys, page->kind->domain, tagged_text(page, text), tag);
-        snprintf(cursor, sizeof(cursor), "%02x.%s.%s", page->stripe, tag, page->after);
+        if (service_judges(req))
+            cursor_seal(page, req, cursor);
+        else
+            cursor_tag(page, cursor);
         json_text(json, "next_cursor", bytes_of(cursor));
     }
     return http_json_end(req, 200);

@@ -1,6 +1,6 @@
 /* page.h - one page of a list that goes over the stripes of the store: how many items the client wants, and
  * the cursor by which it goes on: "SS.TAG.AFTER": in stripe SS (two hex digits) behind AFTER; TAG proves that
- * it is one of ours, for this list and what it is of. */
+ * it is one of ours, for this list and what it is of. With --access it is sealed (token_seal()). */
 #ifndef PAWL_SHARED_PAGE_H
 #define PAWL_SHARED_PAGE_H
 
@@ -14,6 +14,7 @@ enum { PAGE_LIMIT_DEFAULT = 100, PAGE_LIMIT_MAX = 1000, PAGE_OF_MAX = 512, PAGE_
 struct page_kind {
     const char *domain;             /* of the tags */
     const char *const *query_names; /* all that the route knows, limit and cursor among them */
+    size_t after_max;               /* of what stands in a cursor, at most PAGE_AFTER_MAX */
     const char *wrong_query;        /* the sentences for a query that cannot be read, */
     const char *wrong_cursor;       /* and for a cursor that is none of ours */
 };

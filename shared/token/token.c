@@ -563,6 +563,67 @@ bool token_tag_check(const struct token_keys *keys, const char *domain, struct b
     return found;
 }
 
+/* Nobody knows of two texts with one tag, so no keystream is used twice. */
+static void seal_tag(const struct token_key *key, const char *domain, struct bytes context, struct bytes text,
+                     unsigned char tag[TOKEN_MAC_BYTES])
+{
+    uint64_t context_len = context.len;
+    const struct bytes parts[] = {
+        {domain, strlen(domain) + 1}, {(const char *)&context_len, sizeof(context_len)}, context, text};
+
+    key_mac(key, parts, 4, tag);
+}
+
+static void seal_stream(const struct token_key *key, const unsigned char tag[TOKEN_SEAL_TAG],
+                        unsigned char *text, size_t len)
+{
+    static const char domain[] = "pawl-seal-key";
+    const struct bytes parts[] = {{domain, sizeof(domain)}};
+    unsigned char secret[TOKEN_MAC_BYTES], nonce[crypto_stream_xchacha20_NONCEBYTES] = {0};
+
+    key_mac(key, parts, 1, secret);
+    memcpy(nonce, tag, TOKEN_SEAL_TAG);
+    crypto_stream_xchacha20_xor(text, text, len, nonce, secret);
+    sodium_memzero(secret, sizeof(secret));
+}
+
+void token_seal(const struct token_keys *keys, const char *domain, struct bytes context, struct bytes text,
+                char *sealed)
+{
+    const struct token_key *key = token_keys_at(keys, 0);
+    unsigned char whole[TOKEN_SEAL_TAG + TOKEN_SEAL_MAX], tag[TOKEN_MAC_BYTES];
+
+    assert(text.len <= TOKEN_SEAL_MAX);
+    seal_tag(key, domain, context, text, tag);
+    memcpy(whole, tag, TOKEN_SEAL_TAG);
+    memcpy(whole + TOKEN_SEAL_TAG, text.at, text.len);
+    seal_stream(key, tag, whole + TOKEN_SEAL_TAG, text.len);
+    sodium_bin2base64(sealed, TOKEN_SEALED_CHARS(text.len) + 1, whole, TOKEN_SEAL_TAG + text.len,
+                      sodium_base64_VARIANT_URLSAFE_NO_PADDING);
+}
+
+bool token_open(const struct token_keys *keys, const char *domain, struct bytes context, struct bytes sealed,
+                unsigned char *text, size_t len)
+{
+    unsigned char whole[TOKEN_SEAL_TAG + TOKEN_SEAL_MAX], tag[TOKEN_MAC_BYTES];
+    const struct token_key *key;
+    size_t whole_len = 0;
+
+    if (len > TOKEN_SEAL_MAX ||
+        sodium_base642bin(whole, sizeof(whole), sealed.at, sealed.len, NULL, &whole_len, NULL,
+                          sodium_base64_VARIANT_URLSAFE_NO_PADDING) != 0 ||
+        whole_len != TOKEN_SEAL_TAG + len)
+        return false;
+    for (size_t i = 0; (key = token_keys_at(keys, i)) != NULL; i++) {
+        memcpy(text, whole + TOKEN_SEAL_TAG, len);
+        seal_stream(key, whole, text, len);
+        seal_tag(key, domain, context, (struct bytes){(const char *)text, len}, tag);
+        if (sodium_memcmp(tag, whole, TOKEN_SEAL_TAG) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* == unguessable texts and digests. */
 
 void random_text(char *buf, size_t chars)

@@ -88,6 +88,18 @@ bool token_read(struct bytes header, struct token_claim *claim, struct bytes *ki
 void token_tag(const struct token_keys *keys, const char *domain, struct bytes text, char tag[17]);
 bool token_tag_check(const struct token_keys *keys, const char *domain, struct bytes text, struct bytes tag);
 
+/* A text that nobody without a key can read or change, for cursors: base64url of a tag and of the text
+ * (XChaCha20 under a key of its own, the tag as its nonce). context: what else must be the same when it is
+ * opened. The same text gives the same sealed one. */
+#define TOKEN_SEALED_CHARS(len) (((len) + TOKEN_SEAL_TAG) * 4 / 3 + 1)
+enum { TOKEN_SEAL_TAG = 16, TOKEN_SEAL_MAX = 1536 };
+/* len: at most TOKEN_SEAL_MAX; sealed: TOKEN_SEALED_CHARS(len) and a NUL. */
+void token_seal(const struct token_keys *keys, const char *domain, struct bytes context, struct bytes text,
+                char *sealed);
+/* false: it is not one that was sealed so, of len bytes. */
+bool token_open(const struct token_keys *keys, const char *domain, struct bytes context, struct bytes sealed,
+                unsigned char *text, size_t len);
+
 /* -- the text without a key, and what one key computes: for token.c and its tests. */
 enum {
     TOKEN_MAC_BYTES = 32,

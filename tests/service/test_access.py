@@ -321,6 +321,29 @@ def lists_show_what_may_be_seen_and_say_so_by_the_rules_alone():
     check_equal(WORLD.gateway("GET", "/v1/intents", bearer("all")).json["filtered"], False)
 
 
+@test
+def a_cursor_tells_nothing_and_is_good_for_its_identity_only():
+    for _ in range(3):
+        acquire("all", name("cursor-" + "x" * next(NAMES)))
+    for client, path in ((WORLD.lease, "/v1/leases"), (WORLD.gateway, "/v1/resources")):
+        got = client("GET", f"{path}?limit=1&prefix=", bearer("all")).json
+        lengths, seen = set(), []
+        while got["next_cursor"]:
+            cursor = got["next_cursor"]
+            lengths.add(len(cursor))
+            seen += got["items"]
+            plain = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+            check(not any(one["lease"].encode() in plain for one in got["items"]), cursor)
+            for other, wanted in (("app", 400), ("all", 200)):
+                check_equal(client("GET", f"{path}?limit=1&prefix=&cursor={cursor}", bearer(other)).status, wanted)
+            changed = cursor[:-1] + ("A" if cursor[-1] != "A" else "B")
+            check_equal(client("GET", f"{path}?limit=1&prefix=&cursor={changed}", bearer("all")).status, 400)
+            got = client("GET", f"{path}?limit=1&prefix=&cursor={cursor}", bearer("all")).json
+        check_equal((len(lengths), len(seen) > 1), (1, True))
+        keys = [json.dumps(one) for one in seen]
+        check_equal(len(keys), len({one.get("resource") or one["lease"] for one in seen}), "each once")
+
+
 class Stream:
     def __init__(self, who, target="/v1/events", accept="text/event-stream"):
         self.raw = WORLD.raw()
