@@ -95,6 +95,7 @@ int main(int argc, char **argv)
         .settled = member_daemon_settled,
         .leave = gateway_leave,
         .ready = member_worker_ready,
+        .unfit = member_daemon_unfit,
         .lacking = unreported_lacking,
         .memory = member_worker_memory,
         .own = &record,

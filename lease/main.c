@@ -96,6 +96,7 @@ int main(int argc, char **argv)
         .judge = lease_worker_judge,
         .drain = lease_worker_drain,
         .leave = member_daemon_leave,
+        .unfit = member_daemon_unfit,
         .ready = lease_worker_ready,
         .memory = member_worker_memory,
         .own = &record,

@@ -130,6 +130,9 @@ static void member_open(struct worker *worker, struct member_daemon *daemon, str
         .state_file = &daemon->state_file,
         .workers = worker->service->settings.threads,
         .block = plan->role == MEMBER_LEASE ? (int64_t)worker->service->settings.token_block : 1,
+        .access = worker->service->settings.access != NULL    ? "judges"
+                  : worker->service->settings.allow_anonymous ? "open"
+                                                              : "",
         .who = daemon->who,
         .heartbeat = plan->heartbeat,
         .leave = plan->leave,
@@ -240,6 +243,17 @@ bool member_daemon_settled(const struct service *service)
     if (daemon->member.state == MEMBER_IN)
         return lines_are_allowed(service, daemon->store_epoch);
     return member_is_settled(&daemon->member);
+}
+
+bool member_daemon_unfit(const struct service *service, char detail[READY_DETAIL_SIZE])
+{
+    const struct member_daemon *daemon = service->extra;
+    char text[EPOCH_DETAIL_SIZE];
+    enum problem problem;
+    const char *check = epoch_check(daemon->store_epoch, &problem, text);
+
+    snprintf(detail, READY_DETAIL_SIZE, "%.*s", READY_DETAIL_SIZE - 1, text);
+    return check != NULL && strcmp(check, MEMBER_ACCESS_MISSING) == 0;
 }
 
 bool member_daemon_leave(struct service *service)

@@ -302,6 +302,11 @@ static void heartbeat_refused(struct member *member, const struct store_reply *r
         snprintf(detail, sizeof(detail),
                  "This Redis holds another store or another schema (%.*s); ours is %s.", (int)identity.len,
                  identity.len > 0 ? identity.at : "", ours[0] != '\0' ? ours : "not known yet");
+    } else if (store_reply_is(reply, "open")) {
+        member_forbid(member, PROBLEM_STORE_NOT_OURS, MEMBER_ACCESS_MISSING,
+                      "A service with --access has used this store, and this one would let everybody do "
+                      "everything: give it --access FILE, or --allow-anonymous if that is meant.");
+        return;
     } else if (store_reply_is(reply, "superseded")) {
         snprintf(detail, sizeof(detail),
                  "Another process acts under the member id of this one: two copies of one state directory? "
@@ -371,6 +376,7 @@ void member_heartbeat(struct member *member)
     args[19] = member->options.role == MEMBER_LEASE /* a gateway grants none */
                    ? numbers_put(member, member->granted, epoch_granted_most)
                    : BYTES("");
+    args[20] = bytes_of(member->options.access);
     args[17] = settled ? BYTES("settled") : BYTES("");
     member->settled_asked = settled;
     member->asked_link = member->options.line->link;

@@ -119,6 +119,7 @@ void member_worker_close(struct worker *worker);
 void member_worker_tick(struct worker *worker);
 bool member_daemon_settled(const struct service *service);
 bool member_daemon_leave(struct service *service);
+bool member_daemon_unfit(const struct service *service, char detail[READY_DETAIL_SIZE]);
 const char *member_worker_ready(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE]);
 void member_worker_memory(struct worker *worker, struct service_memory *memory);
 

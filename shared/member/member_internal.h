@@ -20,11 +20,14 @@ enum member_state {
 };
 
 enum {
-    MEMBER_HEARTBEAT_ARGS = 21,
+    MEMBER_HEARTBEAT_ARGS = 22,
     MEMBER_TEXT_SIZE = 24,
     MEMBER_SEQS_SIZE = STRIPES * 16,
     MEMBER_LIST_SIZE = STATE_MEMBERS_MAX * 44 + STATE_DOUBTS_MAX * 56
 };
+
+/* The check of /readyz. */
+#define MEMBER_ACCESS_MISSING "access-missing"
 
 struct member;
 
@@ -34,8 +37,9 @@ struct member_options {
     struct member_line *line; /* the first worker's */
     struct state_file *state_file;
     unsigned workers;
-    int64_t block;   /* tokens to reserve ahead; a gateway's is 1 */
-    const char *who; /* for people: "pawl-lease pid 12 on host3"; lives as long as the member */
+    int64_t block;      /* tokens to reserve ahead; a gateway's is 1 */
+    const char *access; /* "judges": with --access; "open": with --allow-anonymous; else "" */
+    const char *who;    /* for people: "pawl-lease pid 12 on host3"; lives as long as the member */
     const struct store_script *heartbeat, *leave;
     const struct store_script *admit; /* NULL: never admits (a gateway) */
     /* When the next alarm of the store rings, in ms; -1: none is set; 0: now, or it is not known, since a

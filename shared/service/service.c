@@ -368,6 +368,7 @@ static int service_look_at_store(struct service *service)
     uint64_t deadline_ms = loop_now_ms() + service->settings.store_timeout_ms;
     const struct store *first;
     const char *detail = NULL;
+    char own[READY_DETAIL_SIZE];
 
     service_metrics_open(service);
     for (unsigned i = 0; i < threads; i++)
@@ -385,6 +386,10 @@ static int service_look_at_store(struct service *service)
 
     if (store_misled(first) != NULL) {
         fprintf(stderr, "%s: %s %s\n", service->plan->name, detail, store_misled(first));
+        return SERVICE_CONFIG;
+    }
+    if (service->plan->unfit != NULL && service->plan->unfit(service, own)) {
+        fprintf(stderr, "%s: %s\n", service->plan->name, own);
         return SERVICE_CONFIG;
     }
     if (check != NULL) {

@@ -108,6 +108,8 @@ struct service_plan {
     bool (*leave)(struct service *service);
     /* For /readyz, beside what the store itself knows: NULL, or the check that fails, in one word. */
     const char *(*ready)(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE]);
+    /* Whether this service is not to serve this store at all, and why: the exit status is 78 when it starts. */
+    bool (*unfit)(const struct service *service, char detail[READY_DETAIL_SIZE]);
     /* For /readyz when it is ready: NULL, or what does not work all the same, in one word, and in which
      * member of checks; detail: a sentence. */
     const char *(*lacking)(struct worker *worker, const char **member, char detail[READY_DETAIL_SIZE]);

@@ -14,7 +14,7 @@ import tempfile
 
 from world import World, check, check_equal, check_in, main, test, wait_until
 from world.upstream import Upstream, route, routes_file
-from world.world import run_daemon
+from world.world import Daemon, run_daemon
 
 FOLDER = tempfile.mkdtemp(dir=os.environ["TMPDIR"])
 FILE = pathlib.Path(FOLDER, "access.json")
@@ -344,6 +344,11 @@ def a_cursor_tells_nothing_and_is_good_for_its_identity_only():
         check_equal(len(keys), len({one.get("resource") or one["lease"] for one in seen}), "each once")
 
 
+def run_daemon_until_ready(name_, *flags):
+    daemon = Daemon(name_, *flags)
+    return daemon.end()
+
+
 class Stream:
     def __init__(self, who, target="/v1/events", accept="text/event-stream"):
         self.raw = WORLD.raw()
@@ -455,6 +460,28 @@ def a_service_does_not_start_with_a_file_that_is_wrong_or_with_everybody_allowed
     check_equal(done.returncode, 78)
     wrong.chmod(0o666)
     check_equal(run_daemon("pawl-lease", *flags, "--access", str(wrong)).returncode, 78)
+
+
+@test
+def a_service_without_access_does_not_serve_a_store_that_one_with_it_has_used():
+    world = World()
+    flags = world.flags
+    for name_ in ("pawl-lease", "pawl-gateway"):
+        check_equal(run_daemon_until_ready(name_, *flags), 0)  # nobody with --access has used it
+    judging = Daemon("pawl-lease", *flags, "--access", str(FILE))
+    wait_until(lambda: world.redis("HGET", "pawl:{store}", "access") == b"1", "the store knows")
+    for client in (world.lease, world.gateway):
+        wait_until(lambda: client("GET", "/readyz", held=False).status == 503, "it stops")  # pylint: disable=cell-var-from-loop
+        check_in("--access", client("GET", "/readyz", held=False).json["detail"])
+    refused_503 = world.lease("POST", f"/v1/leases/{world.name()}")
+    check_equal((refused_503.status, refused_503.code), (503, "store-not-ours"))
+    for name_ in ("pawl-lease", "pawl-gateway"):
+        done = run_daemon(name_, *flags)
+        check_equal(done.returncode, 78, done.stderr)
+        check_in("--access", done.stderr)
+    check_equal(run_daemon_until_ready("pawl-lease", *flags, "--allow-anonymous"), 0)
+    check_equal(judging.end(), 0)
+    world.close()
 
 
 @test

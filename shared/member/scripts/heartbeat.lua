@@ -20,8 +20,10 @@
 --   ARGV[18]  "settled" when nothing of a former link can still arrive, so that a report is whole; else ""
 --   ARGV[19]  highest epoch that its state directory has recorded, 0: none
 --   ARGV[20]  highest token that it has granted in each stripe in its epoch, as ARGV[14]; "": it grants none
+--   ARGV[21]  "judges" with --access, "open" with --allow-anonymous, else ""
 --   returns {"empty"}: no store at all
 --           {"another", schema and id of the one that is here}
+--           {"open"}: a service with --access has used this store, and this one would let everybody in
 --           {"superseded"}: another process has this member id   {"forgotten"}: pawl store forget
 --           {"gated", epoch, gate, why}: nobody may act; reported if there was a report
 --           {"unsettled"}: it may join when nothing of a former epoch is under way any more
@@ -281,6 +283,9 @@ local function pulse(store, stripes, me, all, ids)
     ceiling_raise(store, stripes, all, ids)
     local reply = { me.state, store.epoch, store.id, store.roll, goal(store, stripes), whole(store.time),
         members_list(all, ids) }
+    if me.state == 'in' and ARGV[21] == 'judges' and not store.access then
+        redis.call('HSET', KEYS[1], 'access', '1')
+    end
     if me.state == 'in' then
         local seqs = {}
         for i = 0, STRIPES - 1 do
@@ -301,6 +306,9 @@ if not store.id and stripes.there == 0 then
 end
 if not store.id or string.sub(store.id, 1, 2) ~= SCHEMA or (ARGV[1] ~= '' and ARGV[1] ~= store.id) then
     return { 'another', store.id or '' }
+end
+if store.access and ARGV[21] == '' then
+    return { 'open' }
 end
 local all, ids = members_read()
 local me = all[ID] or {}

@@ -1,7 +1,7 @@
 -- store.lua - the store as a whole: its record and its 256 stripes, for the scripts by which services join,
 -- report, admit and leave. They run on one Redis; a Redis Cluster will need them one slot at a time.
 --   KEYS[1]  pawl:{store}, the record: id epoch run roll time alive clock ceiling gate gaterun why how open,
---   and perhaps leaps routes given-up (gateway/scripts/lib/intent.lua) lost (gateway/scripts/lib/marks.lua)
+--   and perhaps access leaps routes given-up (gateway/scripts/lib/intent.lua) lost (gateway/scripts/lib/marks.lua)
 --   (the keys of stripes and members are made here; shared/token/keys.h names them all)
 local SCHEMA = '8:' -- as KEYS_SCHEMA in shared/token/keys.h
 local STRIPES, TOLERATED_MS = 256, 50
