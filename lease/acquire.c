@@ -372,9 +372,7 @@ static enum step acquire_refused(struct member_call *call, const struct store_re
         {.word = "key-reused", .problem = PROBLEM_KEY_REUSED},
         {.word = "keys-full", .problem = PROBLEM_OUT_OF_RANGE, .detail = LEASE_KEYS_FULL},
         {.word = "session-lost", .problem = PROBLEM_SESSION_LOST},
-        {.word = "forbidden",
-         .problem = PROBLEM_FORBIDDEN,
-         .detail = "Nothing was granted: the Session-Secret is not that of this session."},
+        {.word = "not-yours", .problem = PROBLEM_NOT_YOURS},
         {.word = "session-full",
          .problem = PROBLEM_OUT_OF_RANGE,
          .detail = "A session may have 10000 leases. Nothing was granted. Release some, or open another "

@@ -120,10 +120,6 @@ static enum step session_lost(struct member_call *call, const struct store_reply
     return http_problem_end(session->req, 0);
 }
 
-#define FORBIDDEN                                                                                            \
-    "The Session-Secret is not the one of this session; nothing was changed. Send the "                      \
-    "session_secret that came when it was opened."
-
 /* -- the operations */
 
 static enum step session_opened(struct member_call *call, const struct store_reply *reply)
@@ -176,7 +172,7 @@ enum step session_renew_start(struct http_request *req)
     static const struct script_answer answers[] = {
         {.word = "renewed", .ends = session_renewed},
         {.word = "lost", .ends = session_lost},
-        {.word = "forbidden", .problem = PROBLEM_FORBIDDEN, .detail = FORBIDDEN},
+        {.word = "not-yours", .problem = PROBLEM_NOT_YOURS},
         ANSWER_OTHER,
     };
     struct lease_call *session = HTTP_SCRATCH(req, struct lease_call);
@@ -237,7 +233,7 @@ static enum step session_end_answer(struct store_call *call, enum store_outcome 
     static const struct script_answer answers[] = {
         {.word = "ended", .ends = session_ended},
         {.word = "lost", .ends = session_lost},
-        {.word = "forbidden", .problem = PROBLEM_FORBIDDEN, .detail = FORBIDDEN},
+        {.word = "not-yours", .problem = PROBLEM_NOT_YOURS},
         ANSWER_OTHER,
     };
     struct session_end *e = container_of(call, struct session_end, session.record.store);

@@ -20,7 +20,7 @@
 --            {"differs", seq}: this lease_id holds it with another mode, permits or session
 --            {"mismatch", seq, permits}: it is held with another number of permits
 --            {"key-reused", seq}: the Idempotency-Key came with another request   {"keys-full", seq}
---            {"session-lost", seq}   {"forbidden", seq}: the session's secret is another
+--            {"session-lost", seq}   {"not-yours", seq}: the session's secret is another
 --            {"session-full", seq}
 --            {"exhausted", seq}: no token is left in this stripe
 --            {"ceiling", seq}: would have been granted, but no higher token is recorded as reserved
@@ -36,7 +36,7 @@ if record.queue and (record.many or not record.live) then
     line.turn(lease, may_grant) -- who is first may have died
 end
 local wrong = more and more.session and session_wrong(more)
-if wrong == 'forbidden' then
+if wrong == 'not-yours' then
     return { wrong, SEQ }
 end
 if record.many or record.lease_id == terms.lease_id then

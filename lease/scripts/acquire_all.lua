@@ -15,7 +15,7 @@
 --            {"over", seq, how, name}: this lease_id had the last hold of this one, which is over
 --            {"differs", seq, name}: it holds this one, but not all, or with another mode, permits or session
 --            {"mismatch", seq, permits, name}: this one is held with another number of permits
---            {"not-ours"}, {"key-reused", seq}, {"session-lost", seq}, {"forbidden", seq}, {"session-full",
+--            {"not-ours"}, {"key-reused", seq}, {"session-lost", seq}, {"not-yours", seq}, {"session-full",
 --             seq}, {"exhausted", seq}, {"ceiling", seq}, {"held-off", seq}: as there, of any of them
 local terms = { lease_id = ARGV[3], hold = ARGV[4], holder = ARGV[5], ttl = ARGV[6], meta = ARGV[7],
     more = cjson.decode(ARGV[9]) }
@@ -64,7 +64,7 @@ for _, lease in ipairs(leases) do
     line.settle(lease)
 end
 local wrong = more.session and session_wrong(more, #leases)
-if wrong == 'forbidden' then
+if wrong == 'not-yours' then
     return { wrong, SEQ }
 end
 local reply = answer()

@@ -6,7 +6,7 @@
 --            acquire.lua   ARGV[5]  how many leases to free, 1 to 100
 --   returns  {"ended", seq, more}: it is released, now or before; more: "more" when leases are left to be
 --              freed, by this script or by the sweep
---            {"forbidden", seq}: its secret is another
+--            {"not-yours", seq}: its secret is another
 --            {"lost", seq, how it ended otherwise, or "unknown"}
 local session, most = session_read(KEYS[3]), tonumber(ARGV[5])
 
@@ -14,7 +14,7 @@ if not session then
     return { 'lost', SEQ, 'unknown' }
 end
 if session.secret ~= ARGV[3] then
-    return { 'forbidden', SEQ }
+    return { 'not-yours', SEQ }
 end
 if session.live then
     session_end(KEYS[3], 'released', NOW)

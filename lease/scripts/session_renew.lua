@@ -4,7 +4,7 @@
 --   ARGV[1]  its id   ARGV[2]  remember_ms   ARGV[3]  its secret
 --   returns  {"renewed", seq, ttl_ms, expires in ms, for how long it lives, holder, meta or "", {holds}}, as
 --              lib/session.lua has it
---            {"forbidden", seq}: its secret is another
+--            {"not-yours", seq}: its secret is another
 --            {"lost", seq, how it ended, or "unknown"}
 local session = session_read(KEYS[3])
 
@@ -12,7 +12,7 @@ if not session then
     return { 'lost', SEQ, 'unknown' }
 end
 if session.secret ~= ARGV[3] then
-    return { 'forbidden', SEQ }
+    return { 'not-yours', SEQ }
 end
 if not session.live then
     return { 'lost', SEQ, session.how }

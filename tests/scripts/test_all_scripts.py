@@ -252,7 +252,7 @@ def an_idempotency_key_that_came_with_another_request_is_refused():
 def a_session_counts_for_all_of_them():
     leases = some("a", "b")
     more = session_opens()
-    check_equal(leases.acquire(session=SESSION, secret="wrong")[0], "forbidden")
+    check_equal(leases.acquire(session=SESSION, secret="wrong")[0], "not-yours")
     check_equal(grants(leases.acquire(**more), "granted"), [told("a", 1, ttl=5000, left=5000),
                                                             told("b", 1, ttl=5000, left=5000)])
     check_equal(leases.acquire("id-b", session="pawl:{09}:s:none", secret="x")[0], "session-lost")

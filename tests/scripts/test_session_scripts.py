@@ -98,16 +98,16 @@ def another_secret_changes_nothing_whether_the_session_lives_or_not():
     for now in (NOW, NOW + TTL):
         STORE.at(now)
         session.look()
-        check_equal(STORE.unchanged_by(lambda: session.renew("x" * 22))[0], "forbidden")
-        check_equal(STORE.unchanged_by(lambda: session.end("x" * 22))[0], "forbidden")
+        check_equal(STORE.unchanged_by(lambda: session.renew("x" * 22))[0], "not-yours")
+        check_equal(STORE.unchanged_by(lambda: session.end("x" * 22))[0], "not-yours")
         other = Lease(STORE, "other")
         refused = STORE.unchanged_by(lambda o=other: o.acquire("id-b", session=session.key, secret="x" * 22))
-        check_equal(refused[0], "forbidden")
+        check_equal(refused[0], "not-yours")
     check_equal(lease.look()[2], "free")
     session = begin()
     lease = hold(session)
     wrong = {"session": session.key, "secret": "x" * 22}
-    check_equal(STORE.unchanged_by(lambda: lease.acquire("id-a", **wrong))[0], "forbidden")
+    check_equal(STORE.unchanged_by(lambda: lease.acquire("id-a", **wrong))[0], "not-yours")
 
 
 @test

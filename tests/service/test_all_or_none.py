@@ -135,7 +135,7 @@ def a_session_keeps_all_of_them_and_its_end_frees_them():
     session = WORLD.lease("POST", "/v1/sessions", body={"ttl_ms": 30000}).json
     secret = {"Session-Secret": session["session_secret"]}
     granted(wanted, headers=secret, session=session["session"])
-    refused(acquire(names(), headers={"Session-Secret": "x" * 24}, session=session["session"]), 403, "forbidden")
+    refused(acquire(names(), headers={"Session-Secret": "x" * 24}, session=session["session"]), 403, "not-yours")
     waiter = in_line(wanted, "bob", CLIENTS[1])
     check_equal(WORLD.lease("DELETE", f"/v1/sessions/{session['session']}", secret).status, 204)
     waiter.told()

@@ -117,14 +117,14 @@ def a_renewal_and_an_end_need_the_secret_once_and_well_formed():
 
 
 @test
-def another_secret_is_forbidden_and_changes_nothing():
+def another_secret_is_not_yours_and_changes_nothing():
     session, name = Session(), WORLD.name()
     session.acquire(name)
     wrong = {"Session-Secret": NEVER}
-    refused(WORLD.lease("PUT", session.path, wrong), 403, "forbidden")
-    refused(WORLD.lease("DELETE", session.path, wrong), 403, "forbidden")
+    refused(WORLD.lease("PUT", session.path, wrong), 403, "not-yours")
+    refused(WORLD.lease("DELETE", session.path, wrong), 403, "not-yours")
     other = WORLD.name()
-    refused(session.ask(other, header=wrong), 403, "forbidden")
+    refused(session.ask(other, header=wrong), 403, "not-yours")
     check_equal((state(name)[0], state(other)[0]), ("held", "free"))
 
 
@@ -160,7 +160,7 @@ def an_ended_session_stays_ended_for_whoever_ends_it_again():
         check_equal(session.end().status, 204)
     refused(session.renew(), 410, "session-lost", ended="released")
     refused(session.look(), 410, "session-lost", ended="released")
-    refused(WORLD.lease("DELETE", session.path, {"Session-Secret": NEVER}), 403, "forbidden")
+    refused(WORLD.lease("DELETE", session.path, {"Session-Secret": NEVER}), 403, "not-yours")
 
 
 # -- its leases

@@ -57,7 +57,7 @@ end
 local function session_wrong(more, count)
     local session = session_read(more.session)
     if session and session.secret ~= more.secret then
-        return 'forbidden'
+        return 'not-yours'
     elseif not (session and session.live) then
         return 'session-lost'
     end
