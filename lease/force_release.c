@@ -46,6 +46,7 @@ enum step force_release_start(struct http_request *req)
     if (bad != NULL)
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, bad);
     force_request_read(http_body(req), &f->request, &fault);
+    http_note_reason(req, (struct bytes){f->request.reason, f->request.reason_len});
     return fault.problem != PROBLEM_NONE ? http_refuse_detail(req, fault.problem, fault.detail)
                                          : force_release_run(f);
 }

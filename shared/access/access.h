@@ -41,11 +41,11 @@ enum access_verb {
 enum access_need {
     ACCESS_OPEN = 1, /* open to all */
     ACCESS_KNOWN,    /* no verb: any caller who is known */
+    ACCESS_HANDLER,  /* the handler asks: the names are in the body, or known only by the table of routes */
     ACCESS_HOLD, /* with a verb: no verb for who is known, for giving back is never refused; else on the name */
-    ACCESS_HANDLER, /* the handler asks: the names are in the body, or known only by the table of routes */
-    ACCESS_SOME,    /* with a verb: on some name, and the handler filters; of a verb without names: that */
-    ACCESS_NAME,    /* with a verb: on the lease that is the first part of the path */
-    ACCESS_KEY,     /* with a verb: on the lease by which the resource key in the path begins */
+    ACCESS_SOME, /* with a verb: on some name, and the handler filters; of a verb without names: that */
+    ACCESS_NAME, /* with a verb: on the lease that is the first part of the path */
+    ACCESS_KEY,  /* with a verb: on the lease by which the resource key in the path begins */
     ACCESS_VERB_SHIFT = 8
 };
 #define ACCESS_NEEDS(place, verb) ((unsigned)(place) | (unsigned)(verb) << ACCESS_VERB_SHIFT)

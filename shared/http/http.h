@@ -110,6 +110,9 @@ const char *http_request_id(const struct http_request *req, char id[HTTP_ID_SIZE
 void http_note_lease(struct http_request *req, struct bytes lease);
 void http_note_why(struct http_request *req, const char *why);
 struct bytes http_noted_lease(const struct http_request *req);
+/* The operator's own words for what it has done; kept as the two above. */
+void http_note_reason(struct http_request *req, struct bytes reason);
+struct bytes http_noted_reason(const struct http_request *req);
 const char *http_noted_why(const struct http_request *req);
 /* How the request was refused; PROBLEM_NONE if it was not, or not yet. For the log and the metrics. */
 enum problem http_problem(const struct http_request *req);

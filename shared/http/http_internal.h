@@ -244,7 +244,7 @@ struct http_request {
     struct http_body body;
     struct http_rest rest;
     struct http_reply reply;
-    struct bytes note_lease; /* for the log */
+    struct bytes note_lease, note_reason; /* for the log */
     const char *note_why;
     const char *identity; /* who asks; NULL: nobody */
 

@@ -440,6 +440,16 @@ void http_note_why(struct http_request *req, const char *why)
     req->note_why = why;
 }
 
+void http_note_reason(struct http_request *req, struct bytes reason)
+{
+    req->note_reason = reason;
+}
+
+struct bytes http_noted_reason(const struct http_request *req)
+{
+    return req->note_reason;
+}
+
 struct bytes http_noted_lease(const struct http_request *req)
 {
     bool is_named = req->note_lease.len == 0 && req->route != NULL && strstr(req->route->path, "/{name}");

@@ -56,6 +56,7 @@ enum problem service_forbidden(struct http_request *req, enum access_verb verb, 
     http_refusal_member(req, "verb", bytes_of(access_verb_name(verb)));
     http_refusal_member(req, "lease", lease);
     http_note_why(req, access_verb_name(verb));
+    http_note_lease(req, lease);
     return PROBLEM_FORBIDDEN;
 }
 

@@ -10,7 +10,8 @@
 
 #include "shared/text/bytes.h"
 
-enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERROR };
+/* LOG_NOTICE: what is written however little is wanted. */
+enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERROR, LOG_NOTICE };
 enum log_format { LOG_TEXT, LOG_JSON };
 
 struct log_field {

@@ -138,6 +138,7 @@ struct worker {
     struct store_counts counted;           /* in the metrics already */
     uint64_t logged_second, closed_second; /* of the last lines */
     unsigned logged;
+    struct audit *audit;   /* audit.c's */
     atomic_uint keys_seen; /* generation of the keys and the access file in use */
     atomic_bool alive;     /* has turned since worker 0 looked last */
     void *extra;           /* the daemon's own */
@@ -230,6 +231,12 @@ struct store *service_store_open(const struct service *service, struct loop *loo
 /* health.c: the health pages, behind the plan's own routes; the caller frees. */
 /* process.c: what the process is and uses, by the names that every Prometheus client has for it. */
 void process_metrics_write(const struct service *service, struct json_out *out);
+/* audit.c: deeds of operators and refusals of callers, in the log. */
+struct audit *audit_new(void);
+void audit_free(struct audit *audit);
+void audit_request(struct worker *worker, const struct http_request *req, enum problem problem);
+/* Every now and then; is_last: before the end. */
+void audit_tick(struct worker *worker, bool is_last);
 /* access.c: http_options.enter and permits; GET /v1/access. */
 enum problem access_enter(struct http_request *req);
 enum problem access_permits(struct http_request *req);

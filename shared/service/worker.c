@@ -57,6 +57,7 @@ void worker_open(struct worker *worker, struct service *service, unsigned index)
     worker->service = service;
     worker->index = index;
     worker->loop = loop_new();
+    worker->audit = audit_new();
     worker->metrics = metrics_block(service->metrics, index);
     worker->keys = atomic_load(&service->keys);
     worker->access = atomic_load(&service->access);
@@ -99,6 +100,7 @@ void worker_serve(struct worker *worker)
     loop_timer_init(worker->loop, &worker->tick, worker_tick);
     loop_timer_arm(&worker->tick, TICK_MS, TICK_MS);
     loop_run(worker->loop);
+    audit_tick(worker, true);
     loop_timer_done(&worker->tick);
 }
 
@@ -114,6 +116,7 @@ void worker_close(struct worker *worker)
     if (worker->http != NULL)
         http_server_free(worker->http);
     loop_free(worker->loop);
+    audit_free(worker->audit);
 }
 
 static void worker_take_keys(struct worker *worker)
@@ -195,6 +198,7 @@ static void worker_tick(struct loop_timer *timer)
     worker_take_keys(worker);
     worker_tell_store(worker);
     worker_tell_watchdog(worker);
+    audit_tick(worker, false);
     if (worker->index == 0 && worker->service->reload_wanted)
         service_reload(worker->service);
     if (worker->service->plan->worker_tick != NULL)
@@ -302,6 +306,7 @@ static void worker_ended(const struct http_owner *owner, const struct http_reque
     char peer[HTTP_ADDRESS_SIZE], id[HTTP_ID_SIZE];
 
     worker_count_request(worker, http_route(req), status, took_us);
+    audit_request(worker, req, problem);
     if (problem != PROBLEM_NONE)
         metric_add(worker->metrics, (unsigned)METRIC_PROBLEM_FIRST + (unsigned)problem - 1, 1);
     if (!log_wants(log, level) || (level == LOG_WARNING && !worker_may_log(worker)))

@@ -1,0 +1,140 @@
+/* audit.c - what an operator's request did, and who was refused: lines of the log that are always there, however
+ * little is logged.
+ *
+ * deed    each force-release, resolve, dead, adopt that was let in.
+ * denied  each 401 and 403 of an identity, or of an address without one: DENIED_MAX a minute; when the minute
+ *         is over, denied-more says how many there were beyond. So a flood fills no disk. An entry is of this
+ *         thread: with several, each has its own. */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/service/service.h"
+#include "shared/text/memory.h"
+
+/* CALLERS_MAX: of one minute; those that come then are counted together, under "". */
+enum { DENIED_MAX = 10, MINUTE_MS = 60000, CALLERS_MAX = 256, CALLER_SIZE = 80 };
+
+struct denied_caller {
+    char name[CALLER_SIZE]; /* "identity billing", "address 10.0.0.7"; "": all others */
+    uint64_t since_ms;
+    uint64_t count;
+};
+
+struct audit {
+    unsigned callers;
+    struct denied_caller caller[CALLERS_MAX];
+};
+
+struct audit *audit_new(void)
+{
+    return must_have(calloc(1, sizeof(struct audit)));
+}
+
+void audit_free(struct audit *audit)
+{
+    free(audit);
+}
+
+/* -- deeds */
+
+static void deed_log(struct worker *worker, const struct http_request *req, enum problem problem)
+{
+    const char *identity = http_identity(req);
+    const struct bytes none = {NULL, 0};
+    bool names_gateway = strstr(http_route(req)->path, "/gateways/{id}") != NULL;
+    char id[HTTP_ID_SIZE], peer[HTTP_ADDRESS_SIZE];
+    struct log_field fields[] = {
+        LOG_T("deed", bytes_of(http_route(req)->operation)),
+        LOG_T("identity", bytes_of(identity)),
+        LOG_T("peer", bytes_of(http_client_address(req, peer))),
+        LOG_T("lease", http_noted_lease(req)),
+        LOG_T("gateway", names_gateway ? http_path_part(req, 0) : none),
+        LOG_T("reason", http_noted_reason(req)),
+        LOG_T("outcome", problem == PROBLEM_NONE ? BYTES("done") : bytes_of(problem_info(problem)->code)),
+        LOG_T("instance", bytes_of(http_request_id(req, id))),
+        LOG_END,
+    };
+
+    log_event(&worker->service->log, LOG_NOTICE, "deed", fields);
+}
+
+/* -- denials */
+
+static void caller_over(const struct worker *worker, const struct denied_caller *caller)
+{
+    struct log_field fields[] = {LOG_T("caller", bytes_of(caller->name)),
+                                 LOG_I("more", (int64_t)(caller->count - DENIED_MAX)), LOG_END};
+
+    if (caller->count > DENIED_MAX)
+        log_event(&worker->service->log, LOG_NOTICE, "denied-more", fields);
+}
+
+static struct denied_caller *caller_of(struct audit *audit, const char *name)
+{
+    unsigned i = 0;
+
+    while (i < audit->callers && strcmp(audit->caller[i].name, name) != 0)
+        i++;
+    if (i == CALLERS_MAX - 1 && name[0] != '\0')
+        return caller_of(audit, "");
+    if (i == audit->callers) {
+        audit->caller[audit->callers++] = (struct denied_caller){.since_ms = loop_now_ms()};
+        snprintf(audit->caller[i].name, CALLER_SIZE, "%s", name);
+    }
+    return &audit->caller[i];
+}
+
+static void denied_log(struct worker *worker, const struct http_request *req, enum problem problem)
+{
+    const char *identity = http_identity(req);
+    const struct http_route *route = http_route(req);
+    char name[CALLER_SIZE], peer[HTTP_ADDRESS_SIZE], id[HTTP_ID_SIZE];
+    bool is_verb = route != NULL && (route->needs & ((1U << ACCESS_VERB_SHIFT) - 1)) >= ACCESS_HOLD;
+    const struct bytes none = {NULL, 0};
+    const char *why = problem == PROBLEM_UNAUTHENTICATED ? http_noted_why(req) : problem_info(problem)->code;
+
+    http_client_address(req, peer);
+    snprintf(name, sizeof(name), "%s %s", identity != NULL ? "identity" : "address",
+             identity != NULL ? identity : peer);
+    if (++caller_of(worker->audit, name)->count > DENIED_MAX)
+        return;
+    struct log_field fields[] = {
+        LOG_T("identity", bytes_of(identity)),
+        LOG_T("peer", bytes_of(peer)),
+        LOG_T("verb", problem == PROBLEM_FORBIDDEN ? bytes_of(http_noted_why(req))
+                      : is_verb
+                          ? bytes_of(access_verb_name((enum access_verb)(route->needs >> ACCESS_VERB_SHIFT)))
+                          : none),
+        LOG_T("lease", http_noted_lease(req)),
+        LOG_T("why", bytes_of(why)),
+        LOG_T("instance", bytes_of(http_request_id(req, id))),
+        LOG_END,
+    };
+    log_event(&worker->service->log, LOG_NOTICE, "denied", fields);
+}
+
+void audit_tick(struct worker *worker, bool is_last)
+{
+    struct audit *audit = worker->audit;
+
+    for (unsigned i = 0; i < audit->callers;) {
+        if (!is_last && loop_now_ms() - audit->caller[i].since_ms < MINUTE_MS) {
+            i++;
+            continue;
+        }
+        caller_over(worker, &audit->caller[i]);
+        audit->caller[i] = audit->caller[--audit->callers];
+    }
+}
+
+void audit_request(struct worker *worker, const struct http_request *req, enum problem problem)
+{
+    const struct http_route *route = http_route(req);
+
+    if (problem == PROBLEM_UNAUTHENTICATED || problem == PROBLEM_FORBIDDEN || problem == PROBLEM_NOT_YOURS)
+        denied_log(worker, req, problem);
+    else if (route != NULL && route->methods & HTTP_COMMAND && problem != PROBLEM_FOREIGN_ORIGIN)
+        deed_log(worker, req, problem);
+}
