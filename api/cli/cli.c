@@ -1,6 +1,8 @@
 /* cli.c - what every command of pawl has in common. */
 #include "api/cli/cli.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,6 +12,7 @@
 #include <unistd.h>
 
 #include "api/cli/print.h"
+#include "shared/text/read_all.h"
 #include "shared/token/name.h"
 
 enum { SENTENCE_BYTES = 2048, TYPED_SIZE = 256, HOST_SIZE = 64, WORD_SIZE = 32 };
@@ -156,4 +159,23 @@ struct bytes cli_advice(struct bytes detail, char *buf, size_t size)
                            : (size_t)snprintf(buf + at, size - at, "%s%s", flag, counts ? " (in ms)" : "");
     }
     return (struct bytes){buf, at};
+}
+
+int cli_write_new(const char *path, struct bytes content, const char *instead)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    bool written;
+
+    if (fd < 0 && errno == EEXIST)
+        return cli_fail(CLI_REFUSED, "%s is there already and is not overwritten; %s", path, instead);
+    if (fd < 0)
+        return cli_fail(CLI_REFUSED, "%s could not be made: %s", path, strerrordesc_np(errno));
+    written = write_all(fd, content) && fsync(fd) == 0;
+    if (close(fd) != 0 || !written) {
+        int error = errno;
+
+        unlink(path); /* half a secret is none */
+        return cli_fail(CLI_REFUSED, "%s could not be written: %s", path, strerrordesc_np(error));
+    }
+    return CLI_GO_ON;
 }

@@ -18,6 +18,7 @@ enum cli_status {
     CLI_USAGE = 64,
     CLI_UNREACHABLE = 69,
     CLI_BUG = 70,
+    CLI_NOT_ALLOWED = 77,
     CLI_CONFIG = 78
 };
 
@@ -34,6 +35,10 @@ int64_t cli_wall_ms(void);
 /* "Type the name to go on", for what cannot be undone: CLI_GO_ON when it was typed, the whole name and
  * nothing else; else has said that nothing was changed, and CLI_REFUSED. */
 int cli_confirm(const char *name);
+
+/* A new file with a secret in it, which only its owner can read. What is there is never overwritten, nor is a
+ * link followed; instead: what to do then. CLI_GO_ON, or has said why not, and CLI_REFUSED. */
+int cli_write_new(const char *path, struct bytes content, const char *instead);
 
 /* Who asks for a lease (NULL: user@host:pid, in usual), and in which mode (NULL: exclusive; permits 0: not
  * given); CLI_GO_ON, or wrong. */
@@ -58,5 +63,6 @@ int cli_drill(int argc, char **argv);
 int cli_keygen(int argc, char **argv);
 int cli_verify(int argc, char **argv);
 int cli_store(int argc, char **argv);
+int cli_access(int argc, char **argv);
 
 #endif

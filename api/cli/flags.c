@@ -373,6 +373,34 @@ void command_complete(const struct command *commands, const char *typed)
             flags_complete_word(typed, commands->name, commands->help);
 }
 
+/* argv[1] is FLAGS_COMPLETE: of the command behind it, or which command. */
+static int group_complete(const struct command *commands, int argc, char **argv)
+{
+    const struct command *command = command_find(commands, argv[2]);
+    char *mark = argv[1];
+
+    if (argc == 3) {
+        command_complete(commands, argv[2]);
+        return CLI_OK;
+    }
+    argv[1] = argv[2];
+    argv[2] = mark;
+    return command != NULL ? command->run(argc - 1, argv + 1) : CLI_OK;
+}
+
+int command_group(const struct command *commands, const char *of, const char *help, int argc, char **argv)
+{
+    if (flags_complete_wanted(argc, argv))
+        return group_complete(commands, argc, argv);
+    if (argc < 2)
+        return cli_fail(CLI_USAGE, "missing argument: COMMAND; see pawl %s--help", of);
+    if (strcmp(argv[1], "--help") != 0 && strcmp(argv[1], "-h") != 0)
+        return command_run(commands, of, argc - 1, argv + 1);
+    puts(help);
+    command_list(commands, 7);
+    return CLI_OK;
+}
+
 /* -- rows that several commands have */
 
 struct option flag_lease_url(const char **place)

@@ -49,6 +49,8 @@ int command_run(const struct command *commands, const char *of, int argc, char *
 /* As --help shows them. */
 void command_list(const struct command *commands, int width);
 void command_complete(const struct command *commands, const char *typed);
+/* A command that has commands of its own; help: what --help says in front of their list. */
+int command_group(const struct command *commands, const char *of, const char *help, int argc, char **argv);
 /* CLI_USAGE: has said that there is no such word, and which of names (NULL-terminated) was probably meant. */
 int command_unknown(const char *of, const char *word, const char *const *names);
 

@@ -25,6 +25,7 @@ static const struct command commands[] = {
     {"resolve", cli_verb, "what was sent with no known end, and an operator's word on how it ended"},
     {"routes", cli_verb, "which routes a gateway serves, and that all are to serve them"},
     {"drill", cli_drill, "plays accidents against a private Redis under load, and counts what went wrong"},
+    {"access", cli_access, "who may do what: access tokens, and the access file"},
     {"keygen", cli_keygen, "make a key that signs fencing tokens"},
     {"verify", cli_verify, "read a fencing token and check its signature"},
     {"doctor", cli_doctor, "looks at the services, Redis, clocks and keys, and says what to do"},

@@ -1,7 +1,6 @@
 /* token_command.c - pawl keygen, which makes a key that signs fencing tokens; pawl verify, which reads a
  * token and checks its signature. */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,26 +34,15 @@ static void keygen_default_kid(struct keygen *k)
     k->kid = k->date_kid;
 }
 
-/* O_EXCL: what is there is never overwritten, nor is a link followed. */
 static int keygen_to_file(const struct keygen *k, struct bytes line)
 {
-    int fd = open(k->out, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    bool written;
+    int status = cli_write_new(
+        k->out, line,
+        "to rotate, append a line with pawl keygen >> FILE, and move it to the top when "
+        "every service has read it");
 
-    if (fd < 0 && errno == EEXIST)
-        return cli_fail(CLI_REFUSED,
-                        "%s is there already and is not overwritten; to rotate, append a line with pawl "
-                        "keygen >> FILE, and move it to the top when every service has read it",
-                        k->out);
-    if (fd < 0)
-        return cli_fail(CLI_REFUSED, "%s could not be made: %s", k->out, strerrordesc_np(errno));
-    written = write_all(fd, line) && fsync(fd) == 0;
-    if (close(fd) != 0 || !written) {
-        int error = errno;
-
-        unlink(k->out); /* half a key is none */
-        return cli_fail(CLI_REFUSED, "%s could not be written: %s", k->out, strerrordesc_np(error));
-    }
+    if (status != CLI_GO_ON)
+        return status;
     printf("%s holds the key %s; only you can read it\n", k->out, k->kid);
     return CLI_OK;
 }

@@ -102,6 +102,8 @@ const char *access_of_token(const struct access *access, struct bytes token, enu
 const char *access_of_uid(const struct access *access, uid_t uid);
 /* The name as a certificate shows it: "uri:spiffe://...", "dns:...", "cn:...". NULL: nobody's. */
 const char *access_of_certificate(const struct access *access, struct bytes name);
+/* What an identity, a group or an issuer can be called: [A-Za-z0-9][A-Za-z0-9._-]{0,63}. */
+bool access_is_name(struct bytes text);
 /* An identity of this file by its name. NULL: it has none, which is not to be taken for nobody. */
 const char *access_identity(const struct access *access, struct bytes name);
 

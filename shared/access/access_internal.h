@@ -26,7 +26,6 @@ void access_table_free(struct access_table *table);
 
 /* -- identity.c: the names of identities, which stay */
 
-bool access_is_name(struct bytes text); /* [A-Za-z0-9][A-Za-z0-9._-]{0,63} */
 /* The identity of this name: the same pointer each time. */
 const char *access_identity_keep(struct bytes name);
 /* Counted from 0 in this process: an index. */

@@ -25,7 +25,7 @@ from world.cli import PAWL, Cli, Server, response  # noqa: E402
 from world.wait import DEADLINE_S, wait_until  # noqa: E402
 
 COMMANDS = ["dev", "demo", "acquire", "renew", "release", "get", "ls", "watch", "history", "force-release",
-            "put", "cat", "rm", "resolve", "routes", "keygen", "verify", "doctor", "completion"]
+            "put", "cat", "rm", "resolve", "routes", "access", "keygen", "verify", "doctor", "completion"]
 
 world = World()
 pawl = Cli(world)

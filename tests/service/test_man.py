@@ -16,6 +16,7 @@ from world.wait import DEADLINE_S  # noqa: E402
 SOURCES = ROOT / "docs/man"
 PAGES = sorted(path.name[:-len(".md")] for path in SOURCES.glob("*.md"))
 WANTED = {"pawl.1", "pawl-lease.8", "pawl-gateway.8", "pawl-routes.5", "pawl-protocol.7"}
+GROUPS = ("store", "access")
 FLAG = re.compile(r"^ {2,6}(?:-\w, )?--([\w-]+)", re.M)
 
 
@@ -96,9 +97,9 @@ def every_page_has_a_name_that_whatis_finds():
 @test
 def every_command_and_every_flag_is_in_its_page():
     text = shown("pawl.1")
-    names = [["pawl", name] for name in commands("pawl")] + [["pawl", "store", name] for name in commands("pawl", "store")]
+    names = [["pawl", name] for name in commands("pawl")] + [["pawl", group, name] for group in GROUPS for name in commands("pawl", group)]
     for words in names:
-        if words == ["pawl", "store"]:
+        if words[1:] in [[group] for group in GROUPS]:
             continue
         usage = re.search(r"^Usage: (.*)$", help_of(*words), re.M).group(1)
         part = section(text, f" {re.sub(r' +', ' ', usage)} ", " Examples: ")
@@ -132,8 +133,8 @@ def the_flags_of_pawl_run_are_the_same_wherever_they_stand():
 
 @test
 def no_page_tells_of_a_flag_that_is_not_there():
-    known = {flag for words in (["pawl-lease"], ["pawl-gateway"], *(["pawl", name] for name in commands("pawl") if name != "store"),
-                                *(["pawl", "store", name] for name in commands("pawl", "store")))
+    known = {flag for words in (["pawl-lease"], ["pawl-gateway"], *(["pawl", name] for name in commands("pawl") if name not in GROUPS),
+                                *(["pawl", group, name] for group in GROUPS for name in commands("pawl", group)))
              for flag in flags(*words)} | {"help", "version", "lease-url", "gateway-url"}
     foreign = {"data-binary", "query-gpg"}  # of curl, in examples
     for name in PAGES:

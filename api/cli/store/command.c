@@ -367,51 +367,24 @@ static const struct command commands[] = {
     {0},
 };
 
-static int print_help(void)
-{
-    puts("Examples:\n"
-         "  pawl store init\n"
-         "  pawl store status\n"
-         "  pawl store status -o json --redis redis://10.0.0.7:6379\n"
-         "  pawl store recover                                # Redis is empty; the lease services know the "
-         "rest\n"
-         "  pawl store recover --floor 50000000               # nobody knows any more how far tokens had "
-         "come\n"
-         "  pawl store forget M3mb3rIdOf16Char\n"
-         "\n"
-         "Usage: pawl store COMMAND [arguments] [flags]\n"
-         "\n"
-         "Looks at the store itself, and not through the services: for when they refuse.\n"
-         "\n"
-         "Commands (pawl store COMMAND --help says more):");
-    command_list(commands, 7);
-    return CLI_OK;
-}
-
-/* argv[1] is FLAGS_COMPLETE: of the command behind it, or which command. */
-static int complete(int argc, char **argv)
-{
-    const struct command *command = command_find(commands, argv[2]);
-    char *mark = argv[1];
-
-    if (argc == 3) {
-        command_complete(commands, argv[2]);
-        return CLI_OK;
-    }
-    argv[1] = argv[2];
-    argv[2] = mark;
-    return command != NULL ? command->run(argc - 1, argv + 1) : CLI_OK;
-}
+static const char help[] =
+    "Examples:\n"
+    "  pawl store init\n"
+    "  pawl store status\n"
+    "  pawl store status -o json --redis redis://10.0.0.7:6379\n"
+    "  pawl store recover                                # Redis is empty; the lease services know the "
+    "rest\n"
+    "  pawl store recover --floor 50000000               # nobody knows any more how far tokens had "
+    "come\n"
+    "  pawl store forget M3mb3rIdOf16Char\n"
+    "\n"
+    "Usage: pawl store COMMAND [arguments] [flags]\n"
+    "\n"
+    "Looks at the store itself, and not through the services: for when they refuse.\n"
+    "\n"
+    "Commands (pawl store COMMAND --help says more):";
 
 int cli_store(int argc, char **argv)
 {
-    if (flags_complete_wanted(argc, argv))
-        return complete(argc, argv);
-    if (argc < 2)
-        return cli_fail(
-            CLI_USAGE,
-            "missing argument: init, status, recover, forget, marks or history; see pawl store --help");
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
-        return print_help();
-    return command_run(commands, "store ", argc - 1, argv + 1);
+    return command_group(commands, "store ", help, argc, argv);
 }
