@@ -83,7 +83,8 @@ def every_command_and_every_flag_of_it_is_offered_and_nothing_else():
     check_equal(words("store", ""), ["init", "status", "recover", "forget", "marks", "history"])
     for command in words("store", ""):
         check_equal(set(words("store", command, "--")), flags_of("store", command), command)
-    check_equal(set(words("--")), {"--lease-url", "--gateway-url", "--help"})
+    check_equal(set(words("--")), {"--lease-url", "--gateway-url", "--access-token-file", "--cacert", "--cert", "--cert-key",
+                                   "--allow-plaintext", "--help"})
 
 
 @test
