@@ -81,7 +81,7 @@ CLI_O := $(call object,$(CLI))
 UNIT_O := $(call object,$(UNIT))
 FUZZ_O := $(call object,$(FUZZ))
 BENCH_O := $(call object,$(BENCH))
-LIBPAWL_O := $(patsubst %.c,$(BUILD)/pic/%.o,$(CLIENT) $(wildcard shared/text/json.c shared/text/utf8.c \
+LIBPAWL_O := $(patsubst %.c,$(BUILD)/pic/%.o,$(CLIENT) $(wildcard shared/text/json.c shared/text/utf8.c shared/text/read_all.c \
 	shared/http/answer.c shared/tls/tls.c))
 OBJECTS := $(SHARED_O) $(LEASE_O) $(GATEWAY_O) $(CLI_O) $(UNIT_O) $(FUZZ_O) $(BENCH_O)
 PRODUCT_O := $(filter-out $(BUILD)/obj/$(GEN)/%,$(SHARED_O) $(LEASE_O) $(GATEWAY_O) $(CLI_O))

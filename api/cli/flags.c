@@ -31,6 +31,69 @@ static bool is_known_variable(const char *name)
     return false;
 }
 
+/* -- who asks: of every command that asks a service */
+
+struct access_given {
+    const char *token_file, *ca_file, *cert_file, *key_file;
+    bool plaintext;
+};
+
+/* flags, and those; whole is all zero. */
+static void flags_whole(struct option whole[FLAGS_MAX + 1], const struct option *flags,
+                        struct access_given *given)
+{
+    const struct option access[] = {
+        FLAG_ENV("access-token-file", "FILE", "where the access token is (else PAWL_ACCESS_TOKEN)",
+                 &given->token_file),
+        FLAG_ENV("cacert", "FILE", "whom to trust with https:// (default: the system)", &given->ca_file),
+        FLAG_ENV("cert", "FILE", "the certificate to show with https://", &given->cert_file),
+        FLAG_ENV("cert-key", "FILE", "and its key", &given->key_file),
+        FLAG_ON("allow-plaintext", "send the access token over http:// to other machines, too",
+                &given->plaintext),
+    };
+    unsigned count = 0;
+    bool asks = false;
+
+    for (; flags->name != NULL; flags++) {
+        asks = asks || strcmp(flags->name, "lease-url") == 0 || strcmp(flags->name, "gateway-url") == 0;
+        whole[count++] = *flags;
+    }
+    if (asks)
+        memcpy(whole + count, access, sizeof(access));
+}
+
+static void access_set(const struct access_given *given)
+{
+    const struct {
+        const char *variable, *value;
+    } all[] = {{"PAWL_ACCESS_TOKEN_FILE", given->token_file},
+               {"PAWL_CACERT", given->ca_file},
+               {"PAWL_CERT", given->cert_file},
+               {"PAWL_CERT_KEY", given->key_file},
+               {"PAWL_ALLOW_PLAINTEXT", given->plaintext ? "true" : NULL}};
+
+    for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        if (all[i].value != NULL)
+            setenv(all[i].variable, all[i].value, 1);
+}
+
+int flags_split(const struct option *flags, int argc, char **argv)
+{
+    struct access_given unused;
+    struct option whole[FLAGS_MAX + 1] = {{0}};
+    struct options_line line = {.table = whole, .argv = argv, .argc = argc, .at = 1};
+    unsigned arguments = 0;
+    enum options_word found;
+
+    flags_whole(whole, flags, &unused);
+    while ((found = options_word(&line)) != WORD_END) {
+        arguments += found == WORD_ARGUMENT;
+        if (arguments == 2)
+            return line.at - 1;
+    }
+    return argc;
+}
+
 static void print_flag(const struct option *flag)
 {
     char before[] = {'-', flag->letter, ',', ' ', '\0'};
@@ -145,15 +208,20 @@ static int arguments_check(const struct usage *usage, unsigned count, const char
 
 static int flags_complete(const struct usage *usage, int argc, char **argv);
 
-int flags_read(const struct usage *usage, int argc, char **argv, const char *arguments[ARGUMENTS_MAX + 1],
+int flags_read(const struct usage *given, int argc, char **argv, const char *arguments[ARGUMENTS_MAX + 1],
                int *used)
 {
-    struct options_line line = {.table = usage->flags, .argv = argv, .argc = argc, .at = 1};
+    struct access_given access = {0};
+    struct option whole[FLAGS_MAX + 1] = {{0}};
+    struct usage all = *given, *usage = &all;
+    struct options_line line = {.table = whole, .argv = argv, .argc = argc, .at = 1};
     enum options_word found = WORD_END;
     const char *none[ARGUMENTS_MAX + 1];
     unsigned count = 0;
     int status;
 
+    flags_whole(whole, given->flags, &access);
+    usage->flags = whole;
     if (flags_complete_wanted(argc, argv))
         return flags_complete(usage, argc, argv);
     arguments = arguments != NULL ? arguments : none;
@@ -173,6 +241,7 @@ int flags_read(const struct usage *usage, int argc, char **argv, const char *arg
     }
     if (used != NULL)
         *used = line.at;
+    access_set(&access);
     return status == CLI_GO_ON ? arguments_check(usage, count, arguments) : status;
 }
 

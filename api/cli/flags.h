@@ -11,14 +11,15 @@
 
 enum output { OUTPUT_TEXT, OUTPUT_JSON, OUTPUT_ENV };
 
-enum { FLAGS_MAX = 16, ARGUMENTS_MAX = 4 };
+enum { FLAGS_MAX = 24, ARGUMENTS_MAX = 4 };
 
 struct usage {
     const char *name;      /* "acquire" */
     const char *arguments; /* "KEY [FILE]": it must have the first, and may have the second */
     const char *examples;  /* --help begins with them */
     const char *summary;
-    const struct option *flags; /* ends with name NULL */
+    const struct option *flags; /* ends with name NULL. With --lease-url or --gateway-url those that say who
+                                 * asks are there, too, and become the environment's */
     enum {
         FLAGS_MIXED,
         FLAGS_FIRST
@@ -29,6 +30,10 @@ struct usage {
  * NULL; arguments may be NULL. *used: the first argument that was not looked at; may be NULL. */
 int flags_read(const struct usage *usage, int argc, char **argv, const char *arguments[ARGUMENTS_MAX + 1],
                int *used);
+
+/* Where the command of a command begins, which is the second word that is neither a flag nor a flag's value.
+ */
+int flags_split(const struct option *flags, int argc, char **argv);
 
 /* CLI_GO_ON, or CLI_USAGE when the value (NULL is fine) cannot be that of a header: it has control
  * characters. */

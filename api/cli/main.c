@@ -54,6 +54,8 @@ static int print_help(void)
     puts("\nFlags:\n"
          "  --lease-url URL    the lease service (PAWL_LEASE_URL; default http://127.0.0.1:8700)\n"
          "  --gateway-url URL  the gateway (PAWL_GATEWAY_URL; default http://127.0.0.1:8701)\n"
+         "  --access-token-file FILE, --cacert FILE, --cert FILE, --cert-key FILE, --allow-plaintext\n"
+         "                     who asks, and whom it trusts (PAWL_ACCESS_TOKEN_FILE, ...)\n"
          "  --help, --version\n"
          "\n"
          "Exit status: 0 done, 1 refused or not found, 64 usage, 69 service unreachable, 70 a bug,\n"

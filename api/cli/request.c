@@ -48,6 +48,24 @@ static void print_quoted(FILE *out, struct bytes text)
     }
 }
 
+/* Who asks, but for the access token itself. */
+static void print_access(FILE *out, const struct http_client_access *access)
+{
+    const struct {
+        const char *flag, *file;
+    } files[] = {{"cacert", access->ca_file}, {"cert", access->cert_file}, {"key", access->key_file}};
+
+    for (unsigned i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        if (files[i].file != NULL) {
+            fprintf(out, " --%s '", files[i].flag);
+            print_quoted(out, bytes_of(files[i].file));
+            fputc('\'', out);
+        }
+    }
+    if (access->token != NULL || access->token_file != NULL)
+        fputs(" -H \"Authorization: Bearer $PAWL_ACCESS_TOKEN\"", out);
+}
+
 static void print_headers(FILE *out, const struct http_client_request *request)
 {
     const struct http_client_header *header = request->headers;
@@ -104,7 +122,10 @@ static void print_body(FILE *out, struct bytes body)
 
 void trace_curl(FILE *out, const struct http_client_request *request, const char *body_from)
 {
+    const char *url = request->url, *target = strchr(url, ':') + 1;
+
     fprintf(out, "curl -sS --noproxy '*' --path-as-is -X %s", request->method);
+    print_access(out, &request->access);
     print_headers(out, request);
     if (request->body.at != NULL && body_from != NULL) {
         fputs(" --data-binary '@", out);
@@ -113,8 +134,15 @@ void trace_curl(FILE *out, const struct http_client_request *request, const char
     } else if (request->body.at != NULL) {
         print_body(out, request->body);
     }
-    fputs(" '", out);
-    print_quoted(out, bytes_of(request->url));
+    if (*http_client_joint(url) != '\0') { /* unix:/PATH:/TARGET */
+        fputs(" --unix-socket '", out);
+        print_quoted(out, (struct bytes){target, strcspn(target, ":")});
+        fputs("' 'http://localhost", out);
+        url = target + strcspn(target, ":") + 1;
+    } else {
+        fputs(" '", out);
+    }
+    print_quoted(out, bytes_of(url));
     fputs("'\n", out);
 }
 
@@ -123,6 +151,7 @@ void trace_curl(FILE *out, const struct http_client_request *request, const char
 enum {
     JSON_LEVELS = 16,
     STATUS_LOST = 76,
+    STATUS_NOT_ALLOWED = 77,
     MEMBER_SIZE = 32,
     SENTENCE_SIZE = 2048,
     WHAT_SIZE = 640,
@@ -156,22 +185,31 @@ static void url_add(struct request *request, const char *text, struct bytes valu
 int request_service(struct request *request, enum request_service to, const char *base, const char *path)
 {
     bool is_lease = to == REQUEST_LEASE_SERVICE;
+    const char *wrong;
 
     request->service = is_lease ? "the lease service" : "the gateway";
     request->flag = is_lease ? "--lease-url" : "--gateway-url";
     base = base != NULL ? base : is_lease ? "http://127.0.0.1:8700" : "http://127.0.0.1:8701";
-    if (strncmp(base, "http://", 7) != 0 && strncmp(base, "https://", 8) != 0) {
-        return cli_fail(CLI_USAGE, "%s cannot be used: it must begin with http:// or https:// and a host",
-                        request->flag);
+    if (strncmp(base, "http://", 7) != 0 && strncmp(base, "https://", 8) != 0 &&
+        *http_client_joint(base) == '\0') {
+        return cli_fail(
+            CLI_USAGE,
+            "%s cannot be used: it must begin with http:// or https:// and a host, or be unix:/PATH",
+            request->flag);
     }
     if (!http_client_is_base(base)) {
         return cli_fail(CLI_USAGE,
                         "%s cannot be used: it must be a plain address, like http://127.0.0.1:8700",
                         request->flag);
     }
+    request->http.access = http_client_access_usual();
+    wrong = http_client_access_wrong(&request->http.access, base);
+    if (wrong != NULL)
+        return cli_fail(CLI_USAGE, "%s cannot be used: %s", request->flag, wrong);
     url_add(request, base, BYTES(""), '\0');
     for (size_t len = strlen(request->url); request->url[len - 1] == '/'; len--)
         request->url[len - 1] = '\0';
+    url_add(request, http_client_joint(base), BYTES(""), '\0');
     url_add(request, path, BYTES(""), '\0');
     return CLI_GO_ON;
 }
@@ -515,6 +553,9 @@ static void tell_members(const struct json *json)
         {"ended", "the hold ended"},
         {"intents", "writes that are open"},
         {"gateways_in_doubt", "gateways that have yet to say what they have sent"},
+        {"identity", "who asked"},
+        {"verb", "which needs"},
+        {"why", "why"},
         {"expires_in_ms", "free in"},
         {"code", "code"},
         {"instance", "request"},
@@ -547,7 +588,9 @@ static int status_of(unsigned http_status, struct bytes code)
 
     if (problem != PROBLEM_NONE)
         return problem_info(problem)->exit_status;
-    return http_status >= 500 ? CLI_UNREACHABLE : CLI_REFUSED;
+    return http_status >= 500                         ? CLI_UNREACHABLE
+           : http_status == 401 || http_status == 403 ? STATUS_NOT_ALLOWED
+                                                      : CLI_REFUSED;
 }
 
 void request_show(const struct request *request, const struct json_out *more)

@@ -15,8 +15,9 @@ enum {
 
 /* Never changes once it is open: so any thread may use it. */
 struct pawl {
-    char *lease_url, *gateway_url; /* without a slash at their end */
+    char *lease_url, *gateway_url; /* without a slash at their end, with a joint */
     unsigned timeout_ms, attempts;
+    struct http_client_access access; /* texts of its own */
     /* Sees each attempt before it leaves, on whatever thread; of pawl run --trace. NULL: nobody does. */
     void (*sending)(const struct http_client_request *request);
 };

@@ -44,13 +44,14 @@ int64_t pawl_now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* A copy without the slashes at its end; NULL: there is no memory, or it is no address. */
-static char *base_new(const char *given, const char *variable, const char *usual,
-                      struct pawl_problem *problem)
+/* A copy without the slashes at its end, to which a path can be added; NULL: there is no memory, or it is no
+ * address, or none for this access. */
+static char *base_new(const struct http_client_access *access, const char *given, const char *variable,
+                      const char *usual, struct pawl_problem *problem)
 {
-    const char *base = given != NULL ? given : getenv(variable);
+    const char *base = given != NULL ? given : getenv(variable), *wrong;
     char detail[PAWL_DETAIL_SIZE];
-    size_t len;
+    size_t len, size;
     char *copy;
 
     if (base == NULL || (given == NULL && *base == '\0'))
@@ -61,17 +62,79 @@ static char *base_new(const char *given, const char *variable, const char *usual
         problem_say(problem, PAWL_NOT_DONE, "bad-argument", detail);
         return NULL;
     }
+    wrong = http_client_access_wrong(access, base);
+    if (wrong != NULL) {
+        snprintf(detail, sizeof(detail), "The address %s%s cannot be used: %s.",
+                 given != NULL ? "that was given in place of " : "in ", variable, wrong);
+        problem_say(problem, PAWL_NOT_DONE, "bad-argument", detail);
+        return NULL;
+    }
     len = strlen(base);
     while (base[len - 1] == '/')
         len--;
-    copy = malloc(len + 1);
+    size = len + strlen(http_client_joint(base)) + 1;
+    copy = malloc(size);
     if (copy == NULL) {
         problem_say(problem, PAWL_NOT_DONE, "out-of-memory", "There is no memory.");
         return NULL;
     }
-    memcpy(copy, base, len);
-    copy[len] = '\0';
+    snprintf(copy, size, "%.*s%s", (int)len, base, http_client_joint(base));
     return copy;
+}
+
+/* -- who asks */
+
+/* What the options say, and else the environment; a token that is given beats a file of the environment. */
+static struct http_client_access access_of(const struct pawl_options *options)
+{
+    struct http_client_access access = http_client_access_usual();
+
+    if (options->access_token != NULL || options->access_token_file != NULL) {
+        access.token = options->access_token;
+        access.token_file = options->access_token_file;
+    }
+    access.ca_file = options->ca_file != NULL ? options->ca_file : access.ca_file;
+    access.cert_file = options->cert_file != NULL ? options->cert_file : access.cert_file;
+    access.key_file = options->key_file != NULL ? options->key_file : access.key_file;
+    access.plaintext = options->allow_plaintext != 0 || access.plaintext;
+    return access;
+}
+
+enum { ACCESS_TEXTS = 5 };
+
+static void access_texts(struct http_client_access *access, const char **texts[ACCESS_TEXTS])
+{
+    const char **all[] = {&access->token, &access->token_file, &access->ca_file, &access->cert_file,
+                          &access->key_file};
+
+    memcpy(texts, all, sizeof(all));
+}
+
+/* Copies in the place of the caller's texts. false: no memory. */
+static bool access_keep(struct http_client_access *own)
+{
+    const char **texts[ACCESS_TEXTS];
+    bool kept = true;
+
+    access_texts(own, texts);
+    for (unsigned i = 0; i < ACCESS_TEXTS; i++) {
+        bool given = *texts[i] != NULL;
+
+        *texts[i] = given ? strdup(*texts[i]) : NULL;
+        kept = kept && given == (*texts[i] != NULL);
+    }
+    return kept;
+}
+
+static void access_drop(struct http_client_access *own)
+{
+    const char **texts[ACCESS_TEXTS];
+
+    if (own->token != NULL)
+        explicit_bzero((void *)(uintptr_t)own->token, strlen(own->token));
+    access_texts(own, texts);
+    for (unsigned i = 0; i < ACCESS_TEXTS; i++)
+        free((void *)(uintptr_t)*texts[i]);
 }
 
 static bool options_read(struct pawl_options *known, const struct pawl_options *options,
@@ -102,15 +165,19 @@ struct pawl *pawl_open(const struct pawl_options *options, struct pawl_problem *
     struct pawl *pawl = calloc(1, sizeof(*pawl));
 
     problem_reset(&own);
-    if (pawl == NULL) {
-        problem_say(&own, PAWL_NOT_DONE, "out-of-memory", "There is no memory.");
-    } else if (options_read(&known, options, &own)) {
+    problem_say(&own, PAWL_NOT_DONE, "out-of-memory", "There is no memory.");
+    if (pawl != NULL && options_read(&known, options, &own)) {
         pawl->timeout_ms = (unsigned)known.timeout_ms;
         pawl->attempts = known.attempts;
-        pawl->lease_url = base_new(known.lease_url, "PAWL_LEASE_URL", "http://127.0.0.1:8700", &own);
-        pawl->gateway_url = pawl->lease_url != NULL ? base_new(known.gateway_url, "PAWL_GATEWAY_URL",
-                                                               "http://127.0.0.1:8701", &own)
-                                                    : NULL;
+        pawl->access = access_of(&known);
+        if (access_keep(&pawl->access)) {
+            pawl->lease_url = base_new(&pawl->access, known.lease_url, "PAWL_LEASE_URL",
+                                       "http://127.0.0.1:8700", &own);
+        }
+        if (pawl->lease_url != NULL) {
+            pawl->gateway_url = base_new(&pawl->access, known.gateway_url, "PAWL_GATEWAY_URL",
+                                         "http://127.0.0.1:8701", &own);
+        }
     }
     if (pawl != NULL && pawl->gateway_url == NULL) {
         pawl_close(pawl);
@@ -123,6 +190,7 @@ struct pawl *pawl_open(const struct pawl_options *options, struct pawl_problem *
 void pawl_close(struct pawl *pawl)
 {
     if (pawl != NULL) {
+        access_drop(&pawl->access);
         free(pawl->lease_url);
         free(pawl->gateway_url);
         free(pawl);
@@ -214,7 +282,7 @@ void call_init(struct client_call *call, const struct pawl *pawl, const char *me
 {
     *call = (struct client_call){.pawl = pawl,
                                  .repeat = repeat,
-                                 .request.method = method,
+                                 .request = {.method = method, .access = pawl->access},
                                  .timeout_ms = pawl->timeout_ms,
                                  .attempts = pawl->attempts};
 }

@@ -4,8 +4,8 @@
  * sent twice. The answer is parsed strictly (shared/http/answer.h): what can be understood in two ways is not
  * known. An answer that is whole before the whole request was sent is one; a request whose end is not known
  * is reset, so that what the kernel still has of it does not arrive later. Over https the other side must be
- * who the URL says, for the certificates that the system trusts, or for those in the file that SSL_CERT_FILE
- * names (shared/tls/tls.h).
+ * who the URL says, for the certificates that the system trusts, or for those in the file that ca_file, or
+ * else SSL_CERT_FILE, names (shared/tls/tls.h). unix:/PATH:/TARGET is a target behind a unix socket.
  * Every request has a time limit. Safe in several threads; never ends the process: without memory a request
  * is not sent, or its end is not known. */
 #ifndef PAWL_CLIENT_HTTP_CLIENT_H
@@ -36,8 +36,25 @@ struct http_client_header {
     struct bytes value; /* empty: the header is not sent; with a control character the request is not sent */
 };
 
+/* Who asks; the texts are the caller's for as long as the request. All NULL: nobody in particular. */
+struct http_client_access {
+    const char *token; /* an access token */
+    const char
+        *token_file; /* where it stands, which beats token: read for each request, so a new one counts */
+    const char *ca_file, *cert_file,
+        *key_file;  /* with https: whom to trust, and what is shown if asked for */
+    bool plaintext; /* the token is sent over http:// to other machines, too */
+};
+
+/* What the environment says: PAWL_ACCESS_TOKEN_FILE, PAWL_ACCESS_TOKEN, PAWL_CACERT, PAWL_CERT,
+ * PAWL_CERT_KEY, PAWL_ALLOW_PLAINTEXT. */
+struct http_client_access http_client_access_usual(void);
+/* NULL, or why a good address cannot be asked so; then a request to it is not sent. */
+const char *http_client_access_wrong(const struct http_client_access *access, const char *url);
+
 struct http_client_request {
     const char *method, *url;
+    struct http_client_access access;
     struct http_client_header headers[HTTP_CLIENT_HEADERS_MAX]; /* ends with name NULL, or is full */
     struct bytes body;                                          /* at NULL: none at all */
     unsigned timeout_ms;
@@ -62,8 +79,10 @@ struct http_client_answer {
 };
 
 /* Whether a URL is a service's address, to which paths can be added: plain, without a user, a query, a
- * fragment. */
+ * fragment; or unix:/PATH, without a colon in it. */
 bool http_client_is_base(const char *url);
+/* What stands between a base, without its slashes at the end, and a path: ":" or "". */
+const char *http_client_joint(const char *base);
 
 /* Fills the answer, which http_client_answer_done() wipes and frees, whatever the outcome. */
 enum http_client_outcome http_client_send(const struct http_client_request *request,

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <strings.h>
 #include <sys/eventfd.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "api/client/http_internal.h"
@@ -60,22 +61,24 @@ enum http_wait http_wire_wait(struct http_wire *wire, struct pollfd *fds, unsign
     }
 }
 
-/* Whom to trust: the system, or the file that other programs are given by the same name. */
-static enum http_wait tls_begin(struct http_wire *wire, const char *host)
+/* Whom to trust: the system, or the file that is named; or that other programs are given by the same name. */
+static enum http_wait tls_begin(struct http_wire *wire, const char *host,
+                                const struct http_client_access *access)
 {
-    const char *file = secure_getenv("SSL_CERT_FILE");
+    const char *file = access->ca_file != NULL ? access->ca_file : secure_getenv("SSL_CERT_FILE");
     struct tls_trust *trust = tls_trust_new(file != NULL && *file != '\0' ? file : NULL, &wire->why);
 
-    if (trust != NULL) {
+    if (trust != NULL &&
+        (access->cert_file == NULL || tls_trust_show(trust, access->cert_file, access->key_file, &wire->why)))
         wire->tls = tls_open(trust, wire->fd, host);
-        tls_trust_free(trust);
-    }
+    tls_trust_free(trust);
     return wire->tls != NULL ? HTTP_READY : HTTP_FAILED;
 }
 
-enum http_wait http_wire_secure(struct http_wire *wire, const char *host, int64_t until_ms)
+enum http_wait http_wire_secure(struct http_wire *wire, const char *host,
+                                const struct http_client_access *access, int64_t until_ms)
 {
-    enum http_wait went = tls_begin(wire, host);
+    enum http_wait went = tls_begin(wire, host, access);
 
     while (went == HTTP_READY) {
         struct pollfd ready = {.fd = wire->fd, .events = POLLIN};
@@ -173,9 +176,18 @@ static const char *resolve(const char *host, const char *port, int flags, struct
     return NULL;
 }
 
-/* A literal address, and "localhost" (RFC 6761, 6.3), which need not be looked up. */
+/* A unix socket, a literal address, and "localhost" (RFC 6761, 6.3), which need not be looked up. */
 static bool address_literal(const struct http_place *place, struct http_addresses *found)
 {
+    struct sockaddr_un *at = (struct sockaddr_un *)&found->list[0].at;
+
+    if (place->is_unix) {
+        at->sun_family = AF_UNIX;
+        memcpy(at->sun_path, place->host, strlen(place->host) + 1); /* http_place_read() has measured it */
+        found->list[0].len = sizeof(*at);
+        found->count = 1;
+        return true;
+    }
     if (strcasecmp(place->host, "localhost") == 0) {
         resolve("127.0.0.1", place->port, AI_NUMERICHOST, found);
         resolve("::1", place->port, AI_NUMERICHOST, found);

@@ -308,7 +308,7 @@ static enum http_wait exchange_run(struct exchange *exchange)
     connect_by_ms = connect_by_ms < exchange->until_ms ? connect_by_ms : exchange->until_ms;
     went = http_dial(&exchange->wire, &exchange->place, connect_by_ms);
     if (went == HTTP_READY && exchange->place.is_tls)
-        went = http_wire_secure(&exchange->wire, exchange->place.host, connect_by_ms);
+        went = http_wire_secure(&exchange->wire, exchange->place.host, &request->access, connect_by_ms);
     exchange->is_dialled = went == HTTP_READY;
     return exchange->is_dialled ? talk(exchange) : wire_said(exchange, went);
 }

@@ -1,14 +1,21 @@
-/* http_head.c - from a URL and headers to the text of a request. */
+/* http_head.c - from a URL, headers and who asks to the text of a request. */
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "api/client/http_internal.h"
 #include "shared/text/ascii.h"
+#include "shared/text/read_all.h"
+
+enum { ACCESS_TOKEN_SIZE = 4096 };
 
 /* -- the URL */
 
-static const char not_plain[] = "its address is not a plain http:// or https:// one";
+static const char not_plain[] = "its address is not a plain http:// or https:// one, nor unix:/PATH";
 
 /* The bytes before the first of these, which url is moved over. */
 static struct bytes part_until(const char **url, const char *ends)
@@ -76,11 +83,32 @@ static bool is_target(struct bytes target)
     return true;
 }
 
+static const char unix_socket[] = "unix:";
+
+/* unix:PATH, and the target behind another colon. */
+static const char *unix_read(struct http_place *place, const char *url)
+{
+    url += sizeof(unix_socket) - 1;
+    place->authority = part_until(&url, ":");
+    if (*url == ':' && *++url != '/')
+        return not_plain;
+    place->target = (struct bytes){url, strlen(url)};
+    if (place->authority.len < 2 || place->authority.at[0] != '/' || !is_target(place->authority) ||
+        place->authority.len >= sizeof(((struct sockaddr_un *)NULL)->sun_path) || !is_target(place->target))
+        return not_plain;
+    memcpy(place->host, place->authority.at, place->authority.len);
+    place->host[place->authority.len] = place->port[0] = '\0';
+    return NULL;
+}
+
 const char *http_place_read(struct http_place *place, const char *url)
 {
     static const char plain[] = "http://", secure[] = "https://";
 
     place->is_tls = strncmp(url, secure, sizeof(secure) - 1) == 0;
+    place->is_unix = *http_client_joint(url) != '\0';
+    if (place->is_unix)
+        return unix_read(place, url);
     if (place->is_tls)
         url += sizeof(secure) - 1;
     else if (strncmp(url, plain, sizeof(plain) - 1) == 0)
@@ -98,7 +126,100 @@ bool http_client_is_base(const char *url)
 {
     struct http_place place;
 
-    return http_place_read(&place, url) == NULL && memchr(place.target.at, '?', place.target.len) == NULL;
+    return http_place_read(&place, url) == NULL && memchr(place.target.at, '?', place.target.len) == NULL &&
+           !(place.is_unix && place.target.len > 0);
+}
+
+const char *http_client_joint(const char *base)
+{
+    return strncmp(base, unix_socket, sizeof(unix_socket) - 1) == 0 ? ":" : "";
+}
+
+/* -- who asks */
+
+static const char *variable(const char *name)
+{
+    const char *value = secure_getenv(name);
+
+    return value != NULL && *value != '\0' ? value : NULL;
+}
+
+struct http_client_access http_client_access_usual(void)
+{
+    const char *plaintext = variable("PAWL_ALLOW_PLAINTEXT");
+
+    return (struct http_client_access){
+        .token = variable("PAWL_ACCESS_TOKEN"),
+        .token_file = variable("PAWL_ACCESS_TOKEN_FILE"),
+        .ca_file = variable("PAWL_CACERT"),
+        .cert_file = variable("PAWL_CERT"),
+        .key_file = variable("PAWL_CERT_KEY"),
+        .plaintext = plaintext != NULL && (strcmp(plaintext, "1") == 0 || strcmp(plaintext, "true") == 0)};
+}
+
+/* Whether nobody on the way hears what is sent there. A name may be anybody's. */
+static bool is_private(const struct http_place *place)
+{
+    struct in6_addr six;
+    struct in_addr four;
+
+    return place->is_tls || place->is_unix || strcasecmp(place->host, "localhost") == 0 ||
+           (inet_pton(AF_INET, place->host, &four) == 1 && ntohl(four.s_addr) >> 24 == 127) ||
+           (inet_pton(AF_INET6, place->host, &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six));
+}
+
+static bool shows_token(const struct http_client_access *access)
+{
+    return access->token != NULL || access->token_file != NULL;
+}
+
+static const char *access_wrong(const struct http_client_access *access, const struct http_place *place)
+{
+    if ((access->cert_file != NULL) != (access->key_file != NULL))
+        return "a certificate to show and its key come together";
+    if (shows_token(access) && !access->plaintext && !is_private(place)) {
+        return "an access token is sent over https://, a unix socket and loopback alone; elsewhere only with "
+               "--allow-plaintext (PAWL_ALLOW_PLAINTEXT), where others may hear it";
+    }
+    return NULL;
+}
+
+const char *http_client_access_wrong(const struct http_client_access *access, const char *url)
+{
+    struct http_place place;
+    const char *why = http_place_read(&place, url);
+
+    return why != NULL ? why : access_wrong(access, &place);
+}
+
+/* NULL, and the token is in buf (""; there is none), or why not; it itself is in no sentence. */
+static const char *access_token_take(const struct http_client_access *access, char buf[ACCESS_TOKEN_SIZE])
+{
+    const char *file = access->token_file;
+    /* A FIFO that nobody writes to is empty, and not waited for. */
+    int fd = file != NULL ? open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
+    ssize_t got = fd >= 0 ? read_all(fd, buf, ACCESS_TOKEN_SIZE - 1) : -1;
+    size_t len = file == NULL && access->token != NULL ? strnlen(access->token, ACCESS_TOKEN_SIZE - 1) : 0;
+
+    if (fd >= 0)
+        close(fd);
+    if (file != NULL && got < 0)
+        return "the file of the access token cannot be read";
+    if (file != NULL)
+        len = (size_t)got;
+    else if (len > 0)
+        memcpy(buf, access->token, len);
+    if (len == ACCESS_TOKEN_SIZE - 1)
+        return "the access token is too long";
+    while (len > 0 && (buf[len - 1] == '\n' || buf[len - 1] == '\r'))
+        len--;
+    buf[len] = '\0';
+    if (len == 0 && shows_token(access))
+        return "the access token is empty";
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)buf[i] <= ' ' || (unsigned char)buf[i] >= 0x7f)
+            return "the access token has a character that is in none";
+    return NULL;
 }
 
 /* -- the head */
@@ -149,7 +270,7 @@ static bool wants_length(const struct http_client_request *request)
 }
 
 static void head_write(struct text *text, const struct http_client_request *request,
-                       const struct http_place *place)
+                       const struct http_place *place, const char *token)
 {
     const struct http_client_header *header = request->headers;
     char length[24];
@@ -158,9 +279,14 @@ static void head_write(struct text *text, const struct http_client_request *requ
     text_add(text, BYTES(" "));
     text_add(text, place->target.len > 0 ? place->target : BYTES("/"));
     text_add(text, BYTES(" HTTP/1.1\r\n"));
-    header_add(text, "Host", place->authority);
+    header_add(text, "Host", place->is_unix ? BYTES("localhost") : place->authority);
     header_add(text, "User-Agent", BYTES("pawl/" PAWL_VERSION));
     header_add(text, "Accept", BYTES("*/*"));
+    if (*token != '\0') {
+        text_add(text, BYTES("Authorization: Bearer "));
+        text_add_string(text, token);
+        text_add(text, BYTES("\r\n"));
+    }
     for (unsigned i = 0; i < HTTP_CLIENT_HEADERS_MAX && header[i].name != NULL; i++)
         if (header[i].value.len > 0)
             header_add(text, header[i].name, header[i].value);
@@ -175,6 +301,7 @@ char *http_head_new(const struct http_client_request *request, const struct http
                     const char **why)
 {
     struct text measured = {0}, text = {0};
+    char token[ACCESS_TOKEN_SIZE];
 
     for (unsigned i = 0; i < HTTP_CLIENT_HEADERS_MAX && request->headers[i].name != NULL; i++) {
         if (!is_one_line(request->headers[i].value)) {
@@ -182,14 +309,16 @@ char *http_head_new(const struct http_client_request *request, const struct http
             return NULL;
         }
     }
-    head_write(&measured, request, place);
-    text.at = malloc(measured.len);
-    text.size = measured.len;
-    if (text.at == NULL) {
-        *why = NULL;
-        return NULL;
+    *why = access_wrong(&request->access, place);
+    *why = *why == NULL ? access_token_take(&request->access, token) : *why;
+    if (*why == NULL) {
+        head_write(&measured, request, place, token);
+        text.at = malloc(measured.len);
+        text.size = measured.len;
+        if (text.at != NULL)
+            head_write(&text, request, place, token);
     }
-    head_write(&text, request, place);
+    explicit_bzero(token, sizeof(token));
     *len = text.len;
     return text.at;
 }

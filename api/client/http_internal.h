@@ -21,16 +21,18 @@ enum { HTTP_HOST_SIZE = 256, HTTP_PORT_SIZE = 6, HTTP_ADDRESSES_MAX = 8 };
 /* -- http_head.c */
 
 struct http_place {
-    bool is_tls;
-    char host[HTTP_HOST_SIZE], port[HTTP_PORT_SIZE]; /* an IPv6 address without its brackets */
-    struct bytes authority, target;                  /* in the URL; target empty: "/" */
+    bool is_tls, is_unix;
+    /* An IPv6 address without its brackets; of a unix socket its path, which is the authority, too. */
+    char host[HTTP_HOST_SIZE], port[HTTP_PORT_SIZE];
+    struct bytes authority, target; /* in the URL; target empty: "/" */
 };
 
 /* NULL, or what is wrong: another scheme, a user, a fragment, a host that is no ASCII name or address, a port
  * that is not 1 to 65535, white space or a control character. */
 const char *http_place_read(struct http_place *place, const char *url);
 
-/* The request line and the header, to be wiped and freed; NULL, and why. */
+/* The request line and the header, with the access token as it is now; to be wiped and freed. NULL, and why.
+ */
 char *http_head_new(const struct http_client_request *request, const struct http_place *place, size_t *len,
                     const char **why);
 
@@ -53,7 +55,8 @@ struct http_wire {
 /* Until one of fds is ready, at most HTTP_ADDRESSES_MAX of them; never waits behind until_ms. */
 enum http_wait http_wire_wait(struct http_wire *wire, struct pollfd *fds, unsigned count, int64_t until_ms);
 /* TLS over the socket that is connected. HTTP_READY: its other end is the host. */
-enum http_wait http_wire_secure(struct http_wire *wire, const char *host, int64_t until_ms);
+enum http_wait http_wire_secure(struct http_wire *wire, const char *host,
+                                const struct http_client_access *access, int64_t until_ms);
 /* As sendmsg(2) and recv(2) that do not block: bytes; 0: the other side has closed; -1: errno is EAGAIN, or
  * why says what is wrong. Of first and then, not both empty, TLS takes one at a time. */
 ssize_t http_wire_send(struct http_wire *wire, struct bytes first, struct bytes then);

@@ -73,10 +73,19 @@ struct pawl;
 
 struct pawl_options {
     size_t size;
-    const char *lease_url;   /* NULL: PAWL_LEASE_URL of the environment, or http://127.0.0.1:8700 */
-    const char *gateway_url; /* NULL: PAWL_GATEWAY_URL of the environment, or http://127.0.0.1:8701 */
-    uint64_t timeout_ms;     /* of one attempt, without its wait in line; 0: 5,000 */
-    unsigned attempts;       /* at most, of a call that is safe to repeat; 0: 3 */
+    /* http://..., https://... or unix:/path. NULL: PAWL_LEASE_URL of the environment, or
+     * http://127.0.0.1:8700; PAWL_GATEWAY_URL, or http://127.0.0.1:8701. */
+    const char *lease_url, *gateway_url;
+    uint64_t timeout_ms; /* of one attempt, without its wait in line; 0: 5,000 */
+    unsigned attempts;   /* at most, of a call that is safe to repeat; 0: 3 */
+    /* Who asks: an access token (or a JWT), or the file where it stands, which is read for each request and
+     * beats it. Both NULL: PAWL_ACCESS_TOKEN_FILE or PAWL_ACCESS_TOKEN of the environment, if one is set. */
+    const char *access_token, *access_token_file;
+    /* With https: whom to trust (PEM), and a certificate and its key, shown to who asks for one. NULL:
+     * PAWL_CACERT, PAWL_CERT and PAWL_CERT_KEY; without PAWL_CACERT SSL_CERT_FILE, or the system. */
+    const char *ca_file, *cert_file, *key_file;
+    int allow_plaintext; /* 1: the access token goes over http:// to other machines, too; 0:
+                          * PAWL_ALLOW_PLAINTEXT says ("true"), else it is an address that cannot be used */
 };
 
 /* NULL when an address cannot be used or memory is out: problem says which. Nothing is sent. options may be

@@ -67,6 +67,21 @@ struct tls_trust *tls_trust_new(const char *ca_file, const char **why)
     return trust; /* a system without certificates trusts nobody */
 }
 
+bool tls_trust_show(struct tls_trust *trust, const char *cert_file, const char *key_file, const char **why)
+{
+    int code = gnutls_certificate_set_x509_key_file(trust->credentials, cert_file, key_file,
+                                                    GNUTLS_X509_FMT_PEM);
+
+    *why = code >= 0 || code == GNUTLS_E_MEMORY_ERROR ? NULL
+           : code == GNUTLS_E_FILE_ERROR
+               ? "the file of the certificate to show, or that of its key, cannot be read"
+           : code == GNUTLS_E_CERTIFICATE_KEY_MISMATCH
+               ? "the certificate to show is not that of the key"
+               : "the file of the certificate to show, or that of its "
+                 "key, has none in it (PEM)";
+    return code >= 0;
+}
+
 const char *tls_trust_wrong(struct bytes pem)
 {
     const gnutls_datum_t text = {(unsigned char *)(uintptr_t)pem.at, (unsigned)pem.len};
@@ -191,7 +206,8 @@ struct tls *tls_open(struct tls_trust *trust, int fd, const char *host)
     size_t len = strlen(host);
     struct tls *tls = calloc(1, sizeof(*tls) + len + 1);
 
-    if (tls == NULL || gnutls_init(&tls->session, GNUTLS_CLIENT | GNUTLS_NONBLOCK | GNUTLS_NO_TICKETS) < 0) {
+    if (tls == NULL || gnutls_init(&tls->session, GNUTLS_CLIENT | GNUTLS_NONBLOCK | GNUTLS_NO_TICKETS |
+                                                      GNUTLS_FORCE_CLIENT_CERT) < 0) {
         free(tls);
         return NULL;
     }

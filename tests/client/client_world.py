@@ -83,12 +83,16 @@ def problem(status, code, **members):
 class Line:
     """In front of a service. Each connection carries one request and takes the next plan; without plans all goes through."""
 
-    def __init__(self, port):
+    def __init__(self, port, path=None):
+        """path: of a unix socket to listen at."""
         self.to, self.plans, self.requests = port, [], []
         self.lock = threading.Condition()
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.listener = socket.socket(socket.AF_UNIX) if path else socket.create_server(("127.0.0.1", 0))
+        if path:
+            self.listener.bind(path)
+            self.listener.listen()
+        self.port = None if path else self.listener.getsockname()[1]
+        self.url = f"unix:{path}" if path else f"http://127.0.0.1:{self.port}"
         self.dark = False
         self.held = []
         threading.Thread(target=self._accept, daemon=True).start()
@@ -102,7 +106,8 @@ class Line:
             threading.Thread(target=self._serve, args=(near,), daemon=True).start()
 
     def _serve(self, near):
-        near.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self.port:
+            near.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with self.lock:
             plan = self.plans.pop(0) if self.plans else Plan()
             if self.dark:
@@ -261,10 +266,11 @@ class Program:
 
 
 @contextlib.contextmanager
-def program(lease, gateway, *, attempts=3, timeout=5000, cancel=False, before=()):
+def program(lease, gateway, *, attempts=3, timeout=5000, cancel=False, before=(), **more):
     one = Program(before, cancel)
     try:
-        opened = one(f"open lease={lease} gateway={gateway} attempts={attempts} timeout={timeout}")
+        words = "".join(f" {name}={value}" for name, value in more.items())
+        opened = one(f"open lease={lease} gateway={gateway} attempts={attempts} timeout={timeout}{words}")
         if opened["outcome"] != "OK":
             raise AssertionError(f"open: {opened}")
         yield one

@@ -119,6 +119,12 @@ static void do_open(void)
     options.gateway_url = word("gateway");
     options.timeout_ms = (uint64_t)number("timeout");
     options.attempts = (unsigned)number("attempts");
+    options.access_token = word("access");
+    options.access_token_file = word("access_file");
+    options.ca_file = word("ca");
+    options.cert_file = word("cert");
+    options.key_file = word("cert_key");
+    options.allow_plaintext = word("plaintext") != NULL;
     pawl_close(pawl);
     pawl = pawl_open(&options, &problem);
     tell(pawl != NULL ? PAWL_OK : PAWL_NOT_DONE, &problem);

@@ -14,20 +14,15 @@ from pathlib import Path
 
 from client_world import World, done, program
 from world import BUILD, check, check_equal, check_in, main, test
+from world.certificate import certificate
 
 WORLD = World()
 FOLDER = Path(tempfile.mkdtemp(prefix="pawl-https-"))
 
 
-def certificate(name, subject, usage="serverAuth"):
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
-                    "-subj", "/CN=pawl test", "-addext", f"subjectAltName={subject}", "-addext", f"extendedKeyUsage={usage}", "-keyout", str(FOLDER / f"{name}.key"),
-                    "-out", str(FOLDER / f"{name}.pem")], check=True, capture_output=True)
-
-
-certificate("ours", "DNS:localhost,IP:127.0.0.1")
-certificate("other", "DNS:elsewhere.example")
-certificate("client", "DNS:localhost,IP:127.0.0.1", "clientAuth")
+certificate(FOLDER, "ours", "DNS:localhost,IP:127.0.0.1")
+certificate(FOLDER, "other", "DNS:elsewhere.example")
+certificate(FOLDER, "client", "DNS:localhost,IP:127.0.0.1", "clientAuth")
 
 
 def reset(sock):
@@ -38,10 +33,14 @@ def reset(sock):
 class Terminator:
     """https in front of a port; cut: after so many bytes of the answer the connection ends, without a word of TLS."""
 
-    def __init__(self, port, name="ours", cut=None, canned=None):
+    def __init__(self, port, name="ours", cut=None, canned=None, client=None):
+        """client: whose certificate is wanted."""
         self.port, self.cut, self.canned, self.requests, self.answered = port, cut, canned, [], None
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.load_cert_chain(FOLDER / f"{name}.pem", FOLDER / f"{name}.key")
+        if client:
+            self.context.load_verify_locations(FOLDER / f"{client}.pem")
+            self.context.verify_mode = ssl.CERT_REQUIRED
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"https://127.0.0.1:{self.listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
@@ -165,6 +164,24 @@ def who_is_not_who_the_url_says_is_sent_nothing():
     check_equal(wrong.requests + ours.requests + client.requests, [])
     for one in (wrong, ours, client):
         one.close()
+
+
+@test
+def a_certificate_is_shown_to_who_asks_for_one():
+    lease = Terminator(WORLD.lease_daemon.port, client="client")
+    ours, other = ({"PAWL_CERT": f"{FOLDER}/{name}.pem", "PAWL_CERT_KEY": f"{FOLDER}/{name}.key"} for name in ("client", "other"))
+    flags = ["--cacert", f"{FOLDER}/ours.pem", "--cert", ours["PAWL_CERT"], "--cert-key", ours["PAWL_CERT_KEY"]]
+    for words, trusted, env, status in (([], "ours", ours, 0), (flags, "other", other, 0), ([], None, {"PAWL_CACERT": f"{FOLDER}/ours.pem", **ours}, 0),
+                                        ([], "ours", {}, 69), ([], "ours", other, 69), ([], "other", ours, 69),
+                                        ([], "ours", {**ours, "PAWL_CERT_KEY": other["PAWL_CERT_KEY"]}, 69),
+                                        ([], "ours", {**ours, "PAWL_CERT": f"{FOLDER}/none.pem"}, 69),
+                                        ([], "ours", {"PAWL_CERT": ours["PAWL_CERT"]}, 64)):
+        lease.requests.clear()
+        told = pawl("get", WORLD.name(), *words, url=lease.url, trusted=trusted, **env)
+        check_equal((told.returncode, lease.requests), (status, [] if status else ["GET"]), f"{words} {trusted} {env}: {told.stderr}")
+    with program(lease.url, lease.url, ca=f"{FOLDER}/ours.pem", cert=ours["PAWL_CERT"], cert_key=ours["PAWL_CERT_KEY"]) as run:
+        check_equal(run(f"look {WORLD.name()}")["outcome"], "OK")
+    lease.close()
 
 
 def released(cut):

@@ -18,6 +18,7 @@ ROOT = HERE.parents[1]
 
 from world import BUILD, ROOT as TREE, Daemon, World, check, check_equal, check_in, main, skip, test, wait_until  # noqa: F401
 from world.ports import nobody  # noqa: F401
+from world.certificate import certificate  # noqa: F401
 from world.process import die_with_parent
 
 METHODS = (b"GET ", b"PUT ", b"POST ", b"DELETE ")
@@ -81,13 +82,19 @@ class HttpRelay:
     """In front of a service. `plan`: what becomes of the next requests, one for each; behind its end all pass.
     `seen`: all requests that came; `refused`: how many connections found nobody; `answered`: whether anything was."""
 
-    def __init__(self, port):
-        self.to, self.plan, self.seen, self.refused, self.answered = port, [], [], 0, False
+    def __init__(self, port, path=None, tls=None):
+        """path: of a unix socket to listen at; tls: an SSLContext."""
+        self.to, self.plan, self.seen, self.refused, self.answered, self.tls = port, [], [], 0, False, tls
         self.near = set()  # who is connected
         self.lock, self.ended = threading.Lock(), threading.Event()
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
+        if path:
+            self.listener, self.url = socket.socket(socket.AF_UNIX), f"unix:{path}"
+            self.listener.bind(path)
+            self.listener.listen()
+        else:
+            self.listener = socket.create_server(("127.0.0.1", 0))
+            self.port = self.listener.getsockname()[1]
+            self.url = f"http{'s' if tls else ''}://127.0.0.1:{self.port}"
         threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self):
@@ -99,6 +106,10 @@ class HttpRelay:
             threading.Thread(target=self._serve, args=(near,), daemon=True).start()
 
     def _serve(self, near):
+        try:
+            near = self.tls.wrap_socket(near, server_side=True) if self.tls else near
+        except OSError:
+            return
         try:
             far = socket.create_connection(("127.0.0.1", self.to))
         except OSError:
@@ -225,9 +236,9 @@ class Agent:
     """`argv LEASE_URL GATEWAY_URL TIMEOUT_MS`. It reads "verb key=value..." (tabs between) and answers "= key=value...", and says
     "! key=value..." when a hold is told to be lost."""
 
-    def __init__(self, argv, lease_url, gateway_url, timeout_ms=TIMEOUT_MS):
+    def __init__(self, argv, lease_url, gateway_url, timeout_ms=TIMEOUT_MS, **env):
         self.process = subprocess.Popen([*argv, lease_url, gateway_url, str(timeout_ms)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        env=environment(), preexec_fn=die_with_parent, start_new_session=True)
+                                        env=environment(**env), preexec_fn=die_with_parent, start_new_session=True)
         self.answers, self.losses, self.news = queue.Queue(), [], threading.Condition()
         threading.Thread(target=self._read, daemon=True).start()
 

@@ -9,19 +9,21 @@ import random
 import re
 import shutil
 import signal
+import ssl
+import tempfile
 import threading
 import time
 
 from clients_test import AFTER, BEFORE, DEADLINE_S, DURING, MUTE, ROOT, TRICKLE, Agent, Daemon, Flood, HttpRelay, Pass, Raw, Say, World, \
-    check, check_equal, check_in, nobody, skip, test, wait_until
+    certificate, check, check_equal, check_in, nobody, skip, test, wait_until
 
 CLIENT, WAITING, SEED = {}, [], random.randrange(1000)
 
 
-def begin(argv, missing=None, renews=True, enters=True, sessions=True, attempts=3):
+def begin(argv, missing=None, renews=True, enters=True, sessions=True, attempts=3, sockets=True):
     """missing: why the language cannot be run here; all tests are then not run. renews, enters, sessions (and several leases
-    at once, and events): what the client has. attempts: how often it asks."""
-    CLIENT.update(missing=missing, renews=renews, enters=enters, sessions=sessions, attempts=attempts)
+    at once, and events), sockets: what the client has. attempts: how often it asks."""
+    CLIENT.update(missing=missing, renews=renews, enters=enters, sessions=sessions, attempts=attempts, sockets=sockets)
     for run, needs in WAITING:
         if not needs or CLIENT[needs]:
             test(run)
@@ -29,7 +31,7 @@ def begin(argv, missing=None, renews=True, enters=True, sessions=True, attempts=
         return
     CLIENT["world"] = world = World(gateway_flags=["--max-body", "100000"])
     CLIENT["lease"], CLIENT["gateway"] = HttpRelay(world.lease_daemon.port), HttpRelay(world.gateway_daemon.port)
-    CLIENT["make"] = argv if callable(argv) else lambda *how: Agent(argv, *how)
+    CLIENT["make"] = argv if callable(argv) else lambda *how, **env: Agent(argv, *how, **env)
     CLIENT["agent"] = CLIENT["make"](CLIENT["lease"].url, CLIENT["gateway"].url)
     atexit.register(CLIENT["lease"].close)
     atexit.register(CLIENT["gateway"].close)
@@ -807,6 +809,157 @@ def leaving_the_block_tells_a_loss(world, agent, _lease, _gateway):
     force(world, name)
     agent.send("go on")
     check_in("raised", agent.answer(), "what the body raised comes first")
+
+
+# -- who asks
+
+
+ACCESS = "pawl_" + "S" * 43 + "_012345"
+
+
+def authorizations(*relays):
+    """As they were sent, or None."""
+    found = [re.search(r"(?i)\r\nauthorization: *(.*)\r\n", head) for relay in relays for head in relay.seen]
+    return [one and one[1] for one in found]
+
+
+def known(lease_url, gateway_url, **env):
+    """An agent of its own; it may need long for its first request."""
+    return CLIENT["make"](lease_url, gateway_url, 10000, **env)
+
+
+def who(status, code):
+    return problem(status, code, False)
+
+
+@scenario
+def an_access_token_goes_with_every_request_and_after_no_redirect(world, agent, lease, gateway):
+    name, aside = world.name(), known(lease.url, gateway.url, PAWL_ACCESS_TOKEN=ACCESS)
+    granted(aside, name, ttl_ms=60000)
+    outcome(aside.ask("put", hold="h", key=name, body="x"), "ok")
+    outcome(aside.ask("get", hold="h", key=name), "ok")
+    outcome(aside.ask("renew", hold="h", ttl_ms=60000), "ok")
+    check_equal(authorizations(lease, gateway), [f"Bearer {ACCESS}"] * 4)
+    gateway.begin(*every(Say(307, b"", Location=f"{lease.url}/v1/leases/{name}")))
+    lease.begin()
+    outcome(aside.ask("get", hold="h", key=name), "unknown")
+    check_equal(lease.methods(), [], "nobody else was asked")
+    gateway.begin()
+    outcome(aside.ask("release", hold="h"), "ok")
+    aside.end()
+    lease.begin()
+    outcome(granted(agent, name) and agent.ask("release", hold="h"), "ok")
+    check_equal(authorizations(lease), [None, None], "nobody says who it is unless it is told to")
+
+
+@scenario
+def an_access_token_file_is_read_again_for_each_request(world, _agent, lease, gateway):
+    name = world.name()
+    with tempfile.TemporaryDirectory(prefix="pawl-access-") as folder:
+        file = pathlib.Path(folder, "token")
+        aside = known(lease.url, gateway.url, PAWL_ACCESS_TOKEN_FILE=str(file))
+        told = aside.ask("acquire", hold="h", name=name)
+        outcome(told, "not-done", "not-sent")
+        for text, sent in (("first\n", "Bearer first"), (ACCESS, f"Bearer {ACCESS}"), ("a b", None), ("a\nX: y", None)):
+            file.write_text(text, encoding="utf-8")
+            lease.begin()
+            told = aside.ask("acquire", hold="h", name=name, ttl_ms=60000)
+            outcome(told, "ok" if sent else "not-done", None if sent else "not-sent")
+            check_equal(authorizations(lease), [sent] if sent else [])
+            if sent:
+                aside.ask("release", hold="h")
+        aside.end()
+
+
+@scenario
+def an_access_token_is_sent_to_no_other_machine_in_plain_text(world, _agent, lease, gateway):
+    there = lease.url.replace("127.0.0.1", "0.0.0.0")  # which is this machine, but who knows that
+    for lease_url, gateway_url in ((there, gateway.url), (lease.url, "http://gateway.example")):
+        aside = known(lease_url, gateway_url, PAWL_ACCESS_TOKEN=ACCESS)
+        told = aside.ask("acquire", hold="h", name=world.name())
+        outcome(told, "mistake")
+        check(ACCESS not in str(told), f"{told}")
+        aside.end()
+    check_equal(lease.methods(), [])
+    lease.begin(*every(who(401, "unauthenticated")))
+    aside = known(there, gateway.url, PAWL_ACCESS_TOKEN=ACCESS, ALLOW_PLAINTEXT="1", PAWL_ALLOW_PLAINTEXT="true")
+    outcome(aside.ask("acquire", hold="h", name=world.name()), "not-done", "unauthenticated")
+    check_equal(authorizations(lease), [f"Bearer {ACCESS}"])
+    aside.end()
+
+
+@scenario
+def who_is_not_known_or_may_not_is_told_at_once(world, agent, lease, gateway):
+    for status, code in ((401, "unauthenticated"), (403, "forbidden"), (403, "not-yours")):
+        lease.begin(who(status, code))
+        told = agent.ask("acquire", hold="i", name=world.name(), wait_ms=5000)
+        outcome(told, "not-done", code)
+        check_equal((told["retryable"], lease.methods()), ("0", ["POST"]), "asked once")
+    name = world.name()
+    granted(agent, name, ttl_ms=60000)
+    gateway.begin(who(403, "forbidden"))
+    outcome(agent.ask("put", hold="h", key=name, body="x", idempotency_key="k"), "not-done", "forbidden")
+    lease.begin(who(403, "not-yours"))
+    outcome(agent.ask("renew", hold="h", ttl_ms=60000), "not-done", "not-yours")
+    outcome(agent.ask("release", hold="h"), "ok")
+    check_equal(lease.methods(), ["PUT", "DELETE"], "asked once")
+
+
+@with_renewal
+def who_is_not_known_any_more_holds_until_the_deadline_and_may_be_known_again(world, agent, lease, _gateway):
+    name = world.name()
+    granted(agent, name, hold="known", ttl_ms=1500)
+    lease.begin(who(401, "unauthenticated"), who(403, "forbidden"), who(403, "not-yours"))
+    wait_until(lambda: lease.methods().count("PUT") >= 4, "it asks again")
+    outcome(agent.ask("check", hold="known"), "ok")
+    wait_past(time.monotonic() + 1.5)
+    outcome(agent.ask("check", hold="known"), "ok")
+    lease.begin(*[who(401, "unauthenticated")] * 99)
+    check_equal([one["code"] for one in agent.lost("known")], ["deadline-passed"])
+    lease.begin()
+    outcome(agent.ask("release", hold="known"), "lost")
+
+
+def aside_over(world, lease, gateway, **env):
+    """Acquires, writes and releases over these two relays."""
+    name, aside = world.name(), known(lease.url, gateway.url, PAWL_ACCESS_TOKEN=ACCESS, **env)
+    told = aside.ask("acquire", hold="h", name=name, ttl_ms=60000)
+    if told["outcome"] == "ok":
+        outcome(aside.ask("put", hold="h", key=name, body="x"), "ok")
+        outcome(aside.ask("release", hold="h"), "ok")
+        check_equal(authorizations(lease, gateway), [f"Bearer {ACCESS}"] * 3)
+    aside.end()
+    for one in (lease, gateway):
+        one.close()
+    return told
+
+
+def a_unix_socket_is_an_address(world, _agent, _lease, _gateway):
+    with tempfile.TemporaryDirectory(prefix="pawl-unix-") as folder:
+        relays = [HttpRelay(daemon.port, f"{folder}/{kind}") for daemon, kind in
+                  ((world.lease_daemon, "lease"), (world.gateway_daemon, "gateway"))]
+        outcome(aside_over(world, *relays), "ok")
+        for relay in relays:
+            check_in("\r\nHost: localhost\r\n", relay.seen[0])
+
+
+scenario(a_unix_socket_is_an_address, "sockets")
+
+
+@scenario
+def a_certificate_is_shown_to_who_is_trusted(world, _agent, _lease, _gateway):
+    with tempfile.TemporaryDirectory(prefix="pawl-certs-") as folder:
+        server, own = certificate(folder, "server", "IP:127.0.0.1"), certificate(folder, "own", "DNS:me", "clientAuth")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*server)
+        context.load_verify_locations(own[0])
+        context.verify_mode = ssl.CERT_REQUIRED
+        shown = {"PAWL_CERT": own[0], "PAWL_CERT_KEY": own[1]}
+        for env, is_good in (({"PAWL_CACERT": server[0], **shown}, True), ({"PAWL_CACERT": server[0]}, False), (shown, False)):
+            relays = [HttpRelay(daemon.port, tls=context) for daemon in (world.lease_daemon, world.gateway_daemon)]
+            told = aside_over(world, *relays, **env)
+            check_equal(told["outcome"] == "ok", is_good, f"{told}")
+            check(is_good or not relays[0].seen, "nothing was asked")
 
 
 # -- sessions, several at once, events

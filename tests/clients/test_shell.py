@@ -27,9 +27,9 @@ MISSING = next((f"there is no {one}" for one in ("curl", "jq") if not shutil.whi
 class ShellAgent:
     """What an agent is, made of calls of the script: a hold is the environment that acquire prints."""
 
-    def __init__(self, lease_url, gateway_url, timeout_ms=clients_test.TIMEOUT_MS):
+    def __init__(self, lease_url, gateway_url, timeout_ms=clients_test.TIMEOUT_MS, **env):
         self.settings = {"PAWL_LEASE_URL": lease_url, "PAWL_GATEWAY_URL": gateway_url, "TIMEOUT_MS": str(timeout_ms),
-                         "ATTEMPTS": "2"}
+                         "ATTEMPTS": "2", **env}
         self.script = SCRIPT
         self.holds, self.answers, self.goes, self.running = {}, queue.Queue(), threading.Event(), []
         self.goes.set()

@@ -418,6 +418,7 @@ TEST(an_answer_that_is_too_large_is_not_known)
 
 TEST(a_request_is_sent_as_it_was_asked_for)
 {
+#define SECRET "pawl_secret"
 #define SELF "User-Agent: pawl/" PAWL_VERSION "\r\nAccept: */*\r\n"
     static const struct {
         const char *method, *body, *fields, *wanted;
@@ -466,6 +467,11 @@ TEST(what_is_no_plain_address_is_not_sent_anywhere)
     static const char *const urls[] = {"",
                                        "x",
                                        "ftp://h/",
+                                       "unix:",
+                                       "unix:/",
+                                       "unix:relative:/x",
+                                       "unix:/p:x",
+                                       "unix:/p: /",
                                        "HTTP://h/",
                                        "http:/h",
                                        "http://",
@@ -695,18 +701,77 @@ TEST(a_place_is_read_from_its_url)
                    "/v1/leases/a%2Fb?wait_ms=1"},
                   {"http://[::1]:80/x", "::1", "80", "[::1]:80", "/x"},
                   {"http://[fe80::1]/", "fe80::1", "80", "[fe80::1]", "/"},
-                  {"https://a-b.example_1:65535/p", "a-b.example_1", "65535", "a-b.example_1:65535", "/p"}};
+                  {"https://a-b.example_1:65535/p", "a-b.example_1", "65535", "a-b.example_1:65535", "/p"},
+                  {"unix:/run/p.sock:/v1/x:y", "/run/p.sock", "", "/run/p.sock", "/v1/x:y"}};
 
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
         struct http_place place;
 
         CHECK(http_place_read(&place, places[i].url) == NULL);
         CHECK_INT(place.is_tls, places[i].url[4] == 's');
+        CHECK_INT(place.is_unix, places[i].url[0] == 'u');
         CHECK_TEXT(text_of(place.host), text_of(places[i].host));
         CHECK_TEXT(text_of(place.port), text_of(places[i].port));
         CHECK_TEXT(place.authority, text_of(places[i].authority));
         CHECK_TEXT(place.target, text_of(places[i].target));
     }
+}
+
+TEST(an_access_token_is_sent_where_nobody_else_hears_it)
+{
+    static const struct {
+        const char *url;
+        bool is_sent;
+    } places[] = {{"https://example.org", true},       {"unix:/run/p.sock", true},
+                  {"http://LocalHost:8700", true},     {"http://127.0.0.1", true},
+                  {"http://127.255.0.9:1", true},      {"http://[::1]:8700/x", true},
+                  {"http://example.org", false},       {"http://127.0.0.1.example.org", false},
+                  {"http://localhost.example", false}, {"http://127.1", false},
+                  {"http://128.0.0.1", false},         {"http://0.0.0.0", false},
+                  {"http://[::]:8700", false},         {"http://[fe80::1]", false},
+                  {"http://localhost@example", false}};
+
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        struct http_client_access access = {.token = SECRET};
+
+        if (!CHECK((http_client_access_wrong(&access, places[i].url) == NULL) == places[i].is_sent))
+            printf("# %s\n", places[i].url);
+        if (!places[i].is_sent)
+            is_not_sent((struct http_client_request){.url = places[i].url, .access = access}, "");
+        access = (struct http_client_access){.token_file = "x", .plaintext = true};
+        CHECK(http_client_access_wrong(&access, "http://example.org") == NULL);
+    }
+}
+
+TEST(an_access_token_is_the_one_that_is_in_the_file_now_and_in_no_sentence)
+{
+    static const struct {
+        const char *text, *sent; /* NULL: it is not */
+    } files[] = {{SECRET "\n", SECRET}, {"new\r\n\n", "new"}, {"", NULL},        {"\n", NULL},
+                 {"a b", NULL},         {"a\nb", NULL},       {"\xC3\xA9", NULL}};
+    char path[] = "/tmp/pawl-access-XXXXXX", wanted[URL_SIZE];
+    int fd = mkstemp(path);
+
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        struct http_client_request request = {.access.token = "another", .access.token_file = path};
+        struct server server = {.answer = BYTES("HTTP/1.1 204 x\r\n\r\n")};
+        struct http_client_answer answer;
+
+        CHECK(ftruncate(fd, 0) == 0 && pwrite(fd, files[i].text, strlen(files[i].text), 0) >= 0);
+        if (files[i].sent == NULL) {
+            request.url = "http://127.0.0.1:1/";
+            is_not_sent(request, "the access token ");
+            continue;
+        }
+        CHECK_INT(ask(&server, request, &answer), HTTP_CLIENT_ANSWERED);
+        snprintf(wanted, sizeof(wanted), "\r\nAuthorization: Bearer %s\r\n", files[i].sent);
+        CHECK(memmem(server.seen, server.seen_len, wanted, strlen(wanted)) != NULL);
+        http_client_answer_done(&answer);
+    }
+    close(fd);
+    unlink(path);
+    is_not_sent((struct http_client_request){.url = "http://127.0.0.1:1/", .access.token_file = path},
+                "the file of the access token cannot be read");
 }
 
 TEST(localhost_is_not_looked_up_and_its_first_address_that_answers_is_taken)

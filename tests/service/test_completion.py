@@ -85,7 +85,8 @@ def every_command_and_every_flag_of_it_is_offered_and_nothing_else():
     for group in ("store", "access"):
         for command in words(group, ""):
             check_equal(set(words(group, command, "--")), flags_of(group, command), command)
-    check_equal(set(words("--")), {"--lease-url", "--gateway-url", "--help"})
+    check_equal(set(words("--")), {"--lease-url", "--gateway-url", "--access-token-file", "--cacert", "--cert", "--cert-key",
+                                   "--allow-plaintext", "--help"})
 
 
 @test

@@ -86,22 +86,6 @@ static int run_check(struct run *run, const struct words *words)
     return cli_ask(RUN_FAILED, &run->ask, words->holder, words->mode, words->permits, run->holder);
 }
 
-/* Where the command begins: with the second word that is neither a flag nor a flag's value. Everything behind
- * that is its own. */
-static int run_split(const struct option *flags, int argc, char **argv)
-{
-    struct options_line line = {.table = flags, .argv = argv, .argc = argc, .at = 1};
-    unsigned arguments = 0;
-    enum options_word found;
-
-    while ((found = options_word(&line)) != WORD_END) {
-        arguments += found == WORD_ARGUMENT;
-        if (arguments == 2)
-            return line.at - 1;
-    }
-    return argc;
-}
-
 static int run_read(struct run *run, struct words *words, int argc, char **argv)
 {
     const struct option flags[] = {
@@ -144,7 +128,7 @@ static int run_read(struct run *run, struct words *words, int argc, char **argv)
         .flags = flags};
     const char *arguments[ARGUMENTS_MAX + 1] = {NULL};
     bool completes = flags_complete_wanted(argc, argv);
-    int split = completes ? argc : run_split(flags, argc, argv);
+    int split = completes ? argc : flags_split(flags, argc, argv); /* behind that all is its own */
     int status = flags_read(&usage, split, argv, arguments, NULL);
 
     if (status != CLI_GO_ON)
@@ -172,7 +156,7 @@ static char *variable_new(const char *name, const char *value)
 static char **environment_new(const struct run *run, size_t *kept)
 {
     static const char *const ours[] = {
-        "PAWL_LEASE=", "PAWL_TOKEN=", "PAWL_FENCING_TOKEN=", "PAWL_LEASE_ID=", NULL};
+        "PAWL_LEASE=", "PAWL_TOKEN=", "PAWL_FENCING_TOKEN=", "PAWL_LEASE_ID=", "PAWL_ACCESS_TOKEN=", NULL};
     char token[TOKEN_SIZE], **list = environment_without(ours, 3);
 
     for (*kept = 0; list[*kept] != NULL;)

@@ -381,8 +381,9 @@ func (g *Guard) Get(ctx context.Context, key string) (got *Resource, err error) 
 	return got, err
 }
 
-// Transport adds the token to each request, and sends none when the hold is over. What the gateway refuses as stale is a loss. base:
-// nil is one that keeps no connections, so that net/http sends nothing twice.
+// Transport adds the token to each request, and sends none when the hold is over. What the gateway refuses as stale is a loss. An
+// access token goes to the gateway alone, as Pawl-Authorization, so that an Authorization of yours is the upstream's; not after a
+// redirect. base: nil is one that keeps no connections, so that net/http sends nothing twice.
 func (g *Guard) Transport(base http.RoundTripper) http.RoundTripper {
 	if base == nil {
 		base = g.c.http.Transport
@@ -396,7 +397,11 @@ type roundTripper struct {
 }
 
 func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) {
-	if err := r.guard.Err(); err != nil {
+	token, err := "", r.guard.Err()
+	if err == nil {
+		token, err = r.guard.c.access()
+	}
+	if err != nil {
 		if request.Body != nil {
 			request.Body.Close()
 		}
@@ -404,6 +409,9 @@ func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	fenced := request.Clone(request.Context())
 	fenced.Header.Set("Fencing-Token", r.guard.FencingToken)
+	if token != "" && request.Response == nil && strings.HasPrefix(request.URL.String(), r.guard.c.gateway+"/") {
+		fenced.Header.Set("Pawl-Authorization", "Bearer "+token)
+	}
 	response, err := r.base.RoundTrip(fenced)
 	if err == nil {
 		status := response.Header.Get("Fencing-Status")

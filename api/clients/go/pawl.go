@@ -31,12 +31,15 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	mathrand "math/rand"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -70,6 +73,7 @@ var (
 	leaseIDPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{22,64}$`)
 	sessionPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{16,64}$`)
 	tokenPattern   = regexp.MustCompile(`^[!-~]+$`)
+	localPattern   = regexp.MustCompile(`^(?i:localhost|127(\.[0-9]{1,3}){3}|::1)$`)
 )
 
 // Error is what kept a call from its end. Kind: ErrHeld, ErrLost, ErrNotDone or ErrUnknown. Code, Detail: of the service
@@ -97,12 +101,17 @@ func foreign(status int, why string) *Error {
 	return &Error{Kind: ErrUnknown, Code: "bad-answer", Detail: fmt.Sprintf("status %d, %s; it may have happened", status, why), Status: status}
 }
 
-// Config: a URL that is empty comes from the environment, or is the usual one. Timeout: of one attempt, without its wait in line
-// (5 s). Attempts: at most, of what is safe to repeat (3).
+// Config: a URL that is empty comes from the environment, or is the usual one; it may be unix:/path. Timeout: of one attempt, without
+// its wait in line (5 s). Attempts: at most, of what is safe to repeat (3). AccessToken, or the file where it stands, which is read for
+// each request; without either PAWL_ACCESS_TOKEN_FILE or PAWL_ACCESS_TOKEN. CACert, Cert, CertKey: files, of https; else PAWL_CACERT,
+// PAWL_CERT, PAWL_CERT_KEY. AllowPlaintext: the access token goes over http:// to other machines, too.
 type Config struct {
-	LeaseURL, GatewayURL string
-	Timeout              time.Duration
-	Attempts             int
+	LeaseURL, GatewayURL         string
+	Timeout                      time.Duration
+	Attempts                     int
+	AccessToken, AccessTokenFile string
+	CACert, Cert, CertKey        string
+	AllowPlaintext               bool
 }
 
 // Client talks to the two services. Safe for use by several goroutines.
@@ -111,6 +120,8 @@ type Client struct {
 	timeout        time.Duration
 	attempts       int
 	http           http.Client
+	access         func() (string, error) // the access token that there is now, or ""
+	sockets        map[string]string      // of a service's host, if it has one
 }
 
 func New(config Config) (*Client, error) {
@@ -121,27 +132,89 @@ func New(config Config) (*Client, error) {
 	if c.attempts <= 0 {
 		c.attempts = 3
 	}
+	if config.AccessToken == "" && config.AccessTokenFile == "" {
+		config.AccessToken, config.AccessTokenFile = os.Getenv("PAWL_ACCESS_TOKEN"), os.Getenv("PAWL_ACCESS_TOKEN_FILE")
+	}
+	c.access, c.sockets = config.access, map[string]string{}
 	var err error
-	if c.lease, err = base(config.LeaseURL, "PAWL_LEASE_URL", "http://127.0.0.1:8700"); err == nil {
-		c.gateway, err = base(config.GatewayURL, "PAWL_GATEWAY_URL", "http://127.0.0.1:8701")
+	if c.lease, err = c.base(config, "lease", config.LeaseURL, "PAWL_LEASE_URL", "http://127.0.0.1:8700"); err == nil {
+		c.gateway, err = c.base(config, "gateway", config.GatewayURL, "PAWL_GATEWAY_URL", "http://127.0.0.1:8701")
+	}
+	trust := &tls.Config{}
+	if err == nil {
+		err = config.trust(trust)
 	}
 	// A connection for each request, so that nothing is sent twice behind our back; no proxy, no redirect.
-	c.http.Transport = &http.Transport{DisableKeepAlives: true, DisableCompression: true}
+	c.http.Transport = &http.Transport{DisableKeepAlives: true, DisableCompression: true, TLSClientConfig: trust, DialContext: c.dial}
 	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return c, err
 }
 
-func base(given, variable, usual string) (string, error) {
-	for _, one := range []string{os.Getenv(variable), usual} {
-		if given == "" {
-			given = one
+func first(texts ...string) string {
+	for _, one := range texts {
+		if one != "" {
+			return one
 		}
+	}
+	return ""
+}
+
+func (c *Client) base(config Config, service, given, variable, usual string) (string, error) {
+	given = first(given, os.Getenv(variable), usual)
+	if strings.HasPrefix(given, "unix:/") {
+		host := service + ".localhost" // within this process
+		c.sockets[host] = strings.TrimPrefix(given, "unix:")
+		return "http://" + host, nil
 	}
 	parts, err := url.Parse(given)
 	if err != nil || parts.Scheme != "http" && parts.Scheme != "https" || parts.Host == "" || parts.User != nil || parts.RawQuery != "" || parts.Fragment != "" {
 		return "", mistake("not the address of a service: %s", given)
 	}
+	if first(config.AccessToken, config.AccessTokenFile) != "" && parts.Scheme == "http" && !config.AllowPlaintext && !localPattern.MatchString(parts.Hostname()) {
+		return "", mistake("an access token is sent over https://, a unix socket and loopback alone, not to %s: AllowPlaintext", given)
+	}
 	return strings.TrimRight(given, "/"), nil
+}
+
+func (c *Client) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if path, there := c.sockets[strings.TrimSuffix(address, ":80")]; there {
+		network, address = "unix", path
+	}
+	return (&net.Dialer{}).DialContext(ctx, network, address)
+}
+
+// access is in no message.
+func (config Config) access() (string, error) {
+	token := config.AccessToken
+	if config.AccessTokenFile != "" {
+		text, err := os.ReadFile(config.AccessTokenFile)
+		if err != nil {
+			return "", &Error{Kind: ErrNotDone, Code: "not-sent", Detail: "the access token: " + err.Error() + "; nothing was sent", Retryable: true}
+		}
+		token = strings.TrimRight(string(text), "\r\n")
+	}
+	if first(config.AccessTokenFile, token) != "" && (!tokenPattern.MatchString(token) || len(token) > 4094) {
+		return "", &Error{Kind: ErrNotDone, Code: "not-sent", Detail: "the access token is none; nothing was sent", Retryable: true}
+	}
+	return token, nil
+}
+
+func (config Config) trust(to *tls.Config) error {
+	if file := first(config.CACert, os.Getenv("PAWL_CACERT")); file != "" {
+		text, err := os.ReadFile(file)
+		to.RootCAs = x509.NewCertPool()
+		if err != nil || !to.RootCAs.AppendCertsFromPEM(text) {
+			return mistake("no certificate in %s: %v", file, err)
+		}
+	}
+	if file := first(config.Cert, os.Getenv("PAWL_CERT")); file != "" {
+		own, err := tls.LoadX509KeyPair(file, first(config.CertKey, os.Getenv("PAWL_CERT_KEY")))
+		if err != nil {
+			return mistake("%v", err)
+		}
+		to.Certificates = []tls.Certificate{own}
+	}
+	return nil
 }
 
 // -- one request, sent once
@@ -189,12 +262,22 @@ func (c *Client) open(ctx context.Context, method, url string, header http.Heade
 		}
 		request.Header[name] = values
 	}
+	token, err := c.access()
+	if err != nil {
+		return nil, false, err
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	if _, there := c.sockets[request.Host]; there {
+		request.Host = "localhost"
+	}
 	response, err = c.http.Do(request)
 	return response, connected, err
 }
 
 func broken(ctx context.Context, connected bool, err error) error {
-	if errors.Is(err, ErrMistake) {
+	if _, ours := err.(*Error); ours || errors.Is(err, ErrMistake) {
 		return err
 	}
 	e := &Error{Kind: ErrUnknown, Code: "no-answer", Detail: err.Error() + "; it may have happened"}

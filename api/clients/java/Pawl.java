@@ -35,7 +35,17 @@ import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.GeneralSecurityException;
+import java.security.KeyFactory;
+import java.security.KeyStore;
+import java.security.PrivateKey;
 import java.security.SecureRandom;
+import java.security.cert.Certificate;
+import java.security.cert.CertificateFactory;
+import java.security.spec.InvalidKeySpecException;
+import java.security.spec.PKCS8EncodedKeySpec;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Base64;
@@ -62,6 +72,11 @@ import java.util.function.Consumer;
 import java.util.function.Predicate;
 import java.util.stream.Collectors;
 import java.util.regex.Pattern;
+import javax.net.ssl.KeyManager;
+import javax.net.ssl.KeyManagerFactory;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.TrustManager;
+import javax.net.ssl.TrustManagerFactory;
 
 public final class Pawl {
     private static final int ANSWER_BYTES_MAX = 64 << 20;
@@ -76,6 +91,9 @@ public final class Pawl {
     private static final Pattern LEASE_ID = Pattern.compile("[A-Za-z0-9_-]{22,64}");
     private static final Pattern SESSION = Pattern.compile("[A-Za-z0-9_-]{16,64}");
     private static final Pattern FENCING_TOKEN = Pattern.compile("[!-~]{1,1024}");
+    private static final Pattern ACCESS_TOKEN = Pattern.compile("[!-~]{1,4094}");
+    private static final Pattern LOOPBACK =
+        Pattern.compile("localhost|127(\\.[0-9]{1,3}){3}|\\[::1\\]", Pattern.CASE_INSENSITIVE);
     private static final Set<String> HELD = Set.of("lease-held", "wait-timeout");
     private static final Set<String> LOST =
         Set.of("lease-lost", "hold-over", "session-lost", "stale-token", "lease-expired");
@@ -155,6 +173,7 @@ public final class Pawl {
     // -- the services
 
     private final HttpClient client;
+    private final Access access;
     private final String leaseUrl;
     private final String gatewayUrl;
     private final Duration timeout;
@@ -167,22 +186,131 @@ public final class Pawl {
     /** A URL that is null comes from the environment, or is the usual one. timeout: of one attempt, without its wait in line;
      * attempts: at most, of what is safe to repeat. Safe for use by several threads. */
     public Pawl(String leaseUrl, String gatewayUrl, Duration timeout, int attempts) {
+        this(leaseUrl, gatewayUrl, timeout, attempts, new Access());
+    }
+
+    public Pawl(String leaseUrl, String gatewayUrl, Duration timeout, int attempts, Access access) {
+        this.access = access;
         this.leaseUrl = base(leaseUrl, "PAWL_LEASE_URL", "http://127.0.0.1:8700");
         this.gatewayUrl = base(gatewayUrl, "PAWL_GATEWAY_URL", "http://127.0.0.1:8701");
         this.timeout = timeout;
         this.attempts = Math.max(1, attempts);
         // Its connections live on. It repeats only GET behind our back (jdk.httpclient.enableAllMethodRetry is off).
-        client = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).proxy(HttpClient.Builder.NO_PROXY)
-            .followRedirects(HttpClient.Redirect.NEVER).connectTimeout(timeout).build();
+        HttpClient.Builder made = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1)
+            .proxy(HttpClient.Builder.NO_PROXY).followRedirects(HttpClient.Redirect.NEVER).connectTimeout(timeout);
+        if (access.ca != null || access.cert != null)
+            made.sslContext(access.tls());
+        client = made.build();
     }
 
-    private static String base(String given, String variable, String usual) {
+    /** Who asks, and whom it trusts; what is not set comes from the environment: PAWL_ACCESS_TOKEN_FILE or PAWL_ACCESS_TOKEN,
+     * PAWL_CACERT, PAWL_CERT, PAWL_CERT_KEY. */
+    public static final class Access {
+        private String token = variable("PAWL_ACCESS_TOKEN");
+        private String tokenFile = variable("PAWL_ACCESS_TOKEN_FILE");
+        private String ca = variable("PAWL_CACERT");
+        private String cert = variable("PAWL_CERT");
+        private String key = variable("PAWL_CERT_KEY");
+        private boolean plaintext;
+
+        public Access token(String value) { token = value; tokenFile = null; return this; }
+        /** It is read for each request. */
+        public Access tokenFile(String path) { tokenFile = path; return this; }
+        public Access ca(String path) { ca = path; return this; }
+        /** PEM; the key in PKCS #8. */
+        public Access cert(String path, String keyPath) { cert = path; key = keyPath; return this; }
+        /** The access token goes over http:// to other machines, too. */
+        public Access allowPlaintext() { plaintext = true; return this; }
+
+        private static String variable(String name) {
+            String value = System.getenv(name);
+            return value == null || value.isEmpty() ? null : value;
+        }
+
+        /** The access token that there is now, or null; it is in no message. */
+        private String now() {
+            String now = token;
+            try {
+                if (tokenFile != null)
+                    now = Files.readString(Path.of(tokenFile), StandardCharsets.ISO_8859_1).replaceAll("[\r\n]+$", "");
+            } catch (java.io.IOException error) {
+                throw notSent("cannot be read: " + error);
+            }
+            if (now != null && !ACCESS_TOKEN.matcher(now).matches())
+                throw notSent("is none");
+            return now;
+        }
+
+        private static NotDone notSent(String why) {
+            return new NotDone("not-sent", "the access token " + why + "; nothing was sent", 0, Map.of("retryable", true));
+        }
+
+        private SSLContext tls() {
+            try {
+                KeyManager[] shown = null;
+                TrustManager[] trusted = null;
+                if (ca != null) {
+                    TrustManagerFactory made = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
+                    KeyStore store = store();
+                    for (Certificate one : certificates(ca))
+                        store.setCertificateEntry("ca" + store.size(), one);
+                    made.init(store);
+                    trusted = made.getTrustManagers();
+                }
+                if (cert != null) {
+                    KeyManagerFactory made = KeyManagerFactory.getInstance(KeyManagerFactory.getDefaultAlgorithm());
+                    KeyStore store = store();
+                    store.setKeyEntry("own", privateKey(), new char[0], certificates(cert));
+                    made.init(store, new char[0]);
+                    shown = made.getKeyManagers();
+                }
+                SSLContext made = SSLContext.getInstance("TLS");
+                made.init(shown, trusted, null);
+                return made;
+            } catch (GeneralSecurityException | java.io.IOException error) {
+                throw new IllegalArgumentException("ca, cert and key cannot be used: " + error, error);
+            }
+        }
+
+        private static KeyStore store() throws GeneralSecurityException, java.io.IOException {
+            KeyStore made = KeyStore.getInstance("PKCS12");
+            made.load(null, null);
+            return made;
+        }
+
+        private static Certificate[] certificates(String path) throws GeneralSecurityException, java.io.IOException {
+            try (java.io.InputStream in = Files.newInputStream(Path.of(path))) {
+                return CertificateFactory.getInstance("X.509").generateCertificates(in).toArray(new Certificate[0]);
+            }
+        }
+
+        private PrivateKey privateKey() throws GeneralSecurityException, java.io.IOException {
+            String text = Files.readString(Path.of(String.valueOf(key))).replaceAll("-----[^-]*-----", "");
+            PKCS8EncodedKeySpec spec = new PKCS8EncodedKeySpec(Base64.getMimeDecoder().decode(text));
+            for (String kind : List.of("EC", "RSA", "EdDSA")) {
+                try {
+                    return KeyFactory.getInstance(kind).generatePrivate(spec);
+                } catch (InvalidKeySpecException another) {
+                    // of another kind
+                }
+            }
+            throw new InvalidKeySpecException("the key is none in PKCS #8");
+        }
+    }
+
+    private String base(String given, String variable, String usual) {
         String url = given != null ? given : System.getenv(variable);
         url = url == null || url.isEmpty() ? usual : url;
+        if (url.startsWith("unix:"))
+            throw new IllegalArgumentException("java.net.http has no unix sockets: " + url);
         URI parts = URI.create(url);
         boolean http = "http".equals(parts.getScheme()) || "https".equals(parts.getScheme());
         if (!http || parts.getHost() == null || parts.getUserInfo() != null || parts.getQuery() != null)
             throw new IllegalArgumentException("not the address of a service: " + url);
+        if ((access.token != null || access.tokenFile != null) && "http".equals(parts.getScheme()) && !access.plaintext
+            && !LOOPBACK.matcher(parts.getHost()).matches())
+            throw new IllegalArgumentException(
+                "an access token is sent over https:// and loopback alone, not to " + url + ": allowPlaintext");
         return url.replaceAll("/+$", "");
     }
 
@@ -304,7 +432,7 @@ public final class Pawl {
                         boolean interruptible) throws InterruptedException {
         HttpRequest.BodyPublisher publisher = body == null ? HttpRequest.BodyPublishers.noBody()
             : HttpRequest.BodyPublishers.ofByteArray(body);
-        HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(url)).method(method, publisher);
+        HttpRequest.Builder request = request(url).method(method, publisher);
         headers.forEach((name, value) -> {
             if (value != null)
                 request.header(name, value);
@@ -337,6 +465,12 @@ public final class Pawl {
             if (interrupted)
                 Thread.currentThread().interrupt();
         }
+    }
+
+    private HttpRequest.Builder request(String url) {
+        String now = access.now();
+        HttpRequest.Builder made = HttpRequest.newBuilder(URI.create(url));
+        return now == null ? made : made.header("Authorization", "Bearer " + now);
     }
 
     /** The body, all of it: with an end that is told, and not more than there is room for. */
@@ -708,7 +842,7 @@ public final class Pawl {
 
         /** One connection, until it breaks; false: until each has said so. */
         private boolean listen(Predicate<Map<String, Object>> each) throws InterruptedException {
-            HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(url)).header("Accept", "text/event-stream");
+            HttpRequest.Builder request = request(url).header("Accept", "text/event-stream");
             if (last != null)
                 request.header("Last-Event-ID", last);
             Lines lines = new Lines();

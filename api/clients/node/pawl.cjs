@@ -22,6 +22,7 @@
 
 "use strict";
 const { randomBytes } = require("node:crypto");
+const fs = require("node:fs");
 const http = require("node:http");
 const https = require("node:https");
 
@@ -33,6 +34,8 @@ const NAME = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/;
 const LEASE_ID = /^[A-Za-z0-9_-]{22,64}$/;
 const SESSION = /^[A-Za-z0-9_-]{16,64}$/;
 const FENCING_TOKEN = /^[!-~]{1,1024}$/;
+const ACCESS_TOKEN = /^[!-~]{1,4094}$/;
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1)$/;
 const MOST = { token: 999999999999999, ttl_ms: 86400000, expires_in_ms: 86400000, waited_ms: 1e12 };
 const HELD = new Set(["lease-held", "wait-timeout"]);
 const LOST = new Set(["lease-lost", "hold-over", "session-lost", "stale-token", "lease-expired"]);
@@ -67,15 +70,24 @@ const timer = (call, ms) => {
 // -- one request, sent once
 
 class Service {
-  constructor(url) {
+  #token;
+  #tls = {};
+
+  constructor(url, access) {
     const parts = new URL(url);
-    if (!["http:", "https:"].includes(parts.protocol) || parts.search || parts.hash || parts.username) {
+    const socket = parts.protocol === "unix:";
+    if (!["http:", "https:", "unix:"].includes(parts.protocol) || parts.search || parts.hash || parts.username) {
       throw new TypeError(`not the address of a service: ${url}`);
     }
     this.library = parts.protocol === "https:" ? https : http;
-    this.host = parts.hostname.replace(/^\[|\]$/g, "");
-    this.port = parts.port || undefined;
-    this.prefix = parts.pathname.replace(/\/+$/, "");
+    this.host = socket ? url : parts.hostname.replace(/^\[|\]$/g, "");
+    this.to = socket ? { socketPath: url.slice(5), host: "localhost" } : { host: this.host, port: parts.port || undefined };
+    this.prefix = socket ? "" : parts.pathname.replace(/\/+$/, "");
+    this.#token = access.token;
+    if (access.shows && this.library === http && !socket && !access.plaintext && !LOOPBACK.test(this.host)) {
+      throw new TypeError(`an access token is sent over https://, a unix socket and loopback alone, not to ${url}: allowPlaintext`);
+    }
+    if (this.library === https) this.#tls = access.tls();
   }
 
   // The whole answer; PawlNotDone while nothing has left, PawlUnknown after that. A connection of its own for each request,
@@ -87,10 +99,11 @@ class Service {
       let done = false;
       const agent = new this.library.Agent({ keepAlive: false });
       const length = body === undefined ? {} : { "Content-Length": Buffer.byteLength(body) };
+      const access = this.#token(); // throws: a rejection
       const sent = nowMs();
       const request = this.library.request({
-        method, host: this.host, port: this.port, path: this.prefix + path, agent,
-        headers: { ...headers, ...length, Connection: "close" },
+        method, ...this.to, ...this.#tls, path: this.prefix + path, agent,
+        headers: { ...headers, ...access, ...length, Connection: "close" },
       });
       const end = (call, value) => {
         if (done) return;
@@ -143,6 +156,28 @@ class Service {
       request.end(body);
     });
   }
+}
+
+// Who asks, and whom it trusts. token(): the header with the access token that there is now.
+function accessOf({ accessToken, accessTokenFile, ca, cert, key, allowPlaintext = false }) {
+  const { env } = process;
+  const file = accessTokenFile || (accessToken ? undefined : env.PAWL_ACCESS_TOKEN_FILE);
+  const given = accessToken || env.PAWL_ACCESS_TOKEN;
+  const read = (from) => (from ? fs.readFileSync(from) : undefined);
+  const fail = (why) => { throw new PawlNotDone("not-sent", `the access token ${why}; nothing was sent`, 0, { retryable: true }); };
+  const token = () => {
+    let now = given;
+    try {
+      if (file) now = fs.readFileSync(file, "latin1").replace(/[\r\n]+$/, "");
+    } catch (error) {
+      fail(`cannot be read: ${error.message}`);
+    }
+    if (!file && !now) return {};
+    if (!ACCESS_TOKEN.test(now)) fail("is none"); // and it is in no message
+    return { Authorization: `Bearer ${now}` };
+  };
+  const tls = () => present({ ca: read(ca || env.PAWL_CACERT), cert: read(cert || env.PAWL_CERT), key: read(key || env.PAWL_CERT_KEY) });
+  return { token, tls, shows: Boolean(file || given), plaintext: allowPlaintext };
 }
 
 function parsed(answer) {
@@ -255,14 +290,18 @@ async function settle(attempt, attempts, lossIsCertain = true) {
 
 // -- Pawl
 
-// timeoutMs: of one attempt, without its wait in line; attempts: at most, of what is safe to repeat.
+// An address may also be unix:/path. timeoutMs: of one attempt, without its wait in line; attempts: at most, of what is safe to
+// repeat. accessToken, or the file where it stands, which is read for each request; without either PAWL_ACCESS_TOKEN_FILE or
+// PAWL_ACCESS_TOKEN. ca, cert, key: files, of https; else PAWL_CACERT, PAWL_CERT, PAWL_CERT_KEY. allowPlaintext: the access token
+// goes over http:// to other machines, too.
 class Pawl {
   #lease;
   #gateway;
 
-  constructor({ leaseUrl, gatewayUrl, timeoutMs = 5000, attempts = 3 } = {}) {
-    this.#lease = new Service(leaseUrl || process.env.PAWL_LEASE_URL || "http://127.0.0.1:8700");
-    this.#gateway = new Service(gatewayUrl || process.env.PAWL_GATEWAY_URL || "http://127.0.0.1:8701");
+  constructor({ leaseUrl, gatewayUrl, timeoutMs = 5000, attempts = 3, ...access } = {}) {
+    const known = accessOf(access);
+    this.#lease = new Service(leaseUrl || process.env.PAWL_LEASE_URL || "http://127.0.0.1:8700", known);
+    this.#gateway = new Service(gatewayUrl || process.env.PAWL_GATEWAY_URL || "http://127.0.0.1:8701", known);
     this.timeoutMs = timeoutMs;
     this.attempts = Math.max(1, attempts);
   }

@@ -21,6 +21,10 @@
 # LEASE_DEADLINE_MS counts on the clock of /proc/uptime, which goes on while the machine sleeps: when the answered request was
 # sent, plus what was waited, plus what is left. MODE=shared, PROPOSED_LEASE_ID, TIMEOUT_MS (5000) and ATTEMPTS (3) are read
 # from the environment. The lease_id is a secret: it is never on a command line.
+#
+# An address may also be unix:/path. Who asks: PAWL_ACCESS_TOKEN, or PAWL_ACCESS_TOKEN_FILE, which is read for each request; with
+# https PAWL_CACERT, PAWL_CERT, PAWL_CERT_KEY. An access token goes over http:// to other machines only with
+# PAWL_ALLOW_PLAINTEXT=true, and run does not hand it to CMD.
 set -u
 umask 077
 locale=${LC_ALL-}
@@ -92,20 +96,63 @@ check_line()
     [ "$(printf '%s' "$1" | tr -d '[:print:]' | wc -c)" -eq 0 ] || usage "$2 has a character that no header may have"
 }
 
+# Whether nobody else hears what is sent to this address.
+is_private()
+{
+    [ "${PAWL_ALLOW_PLAINTEXT:-}" != true ] || return 0
+    at=${1#*://}
+    at=${at%%[/?#]*}
+    case $1 in
+    unix:/* | https://*) return ;;
+    http://*) at=$(printf '%s' "$at" | tr '[:upper:]' '[:lower:]') ;;
+    *) return 1 ;;
+    esac
+    case $at in
+    *@* | *\\*) return 1 ;;
+    localhost | localhost:* | '[::1]' | '[::1]':*) ;;
+    *[!0-9.:]*) return 1 ;;
+    127.*) ;;
+    *) return 1 ;;
+    esac
+}
+
+# The header with the access token that there is now, in $place/access; it is on no command line and in no message.
+access()
+{
+    : > "$place/access"
+    [ -n "${PAWL_ACCESS_TOKEN_FILE:-}${PAWL_ACCESS_TOKEN:-}" ] || return 0
+    secret=${PAWL_ACCESS_TOKEN:-}
+    [ -z "${PAWL_ACCESS_TOKEN_FILE:-}" ] || secret=$(cat -- "$PAWL_ACCESS_TOKEN_FILE" 2> "$place/error") || return 1
+    case $secret in '' | *[!!-~]*) echo 'the access token is none' > "$place/error" && return 1 ;; esac
+    printf 'Authorization: Bearer %s\n' "$secret" > "$place/access"
+}
+
 # once METHOD URL LIMIT_MS: one request, with $place/headers and, if it is there, $place/body; sent once. Leaves the outcome in
 # $outcome and the answer in $place/answer; $sent and $received are when.
 once()
 {
     method=$1 url=$2 limit=$3 code='' retryable=false problem='' kept=false
     rm -f "$place/answer" "$place/told"
+    base=$gateway_url
+    case $url in "$lease_url"/v1/leases/*) base=$lease_url ;; esac
+    if ! access; then
+        outcome=$NOT_DONE retryable=true problem="not-sent: $(cat "$place/error"); nothing was sent"
+        sent=$(now_ms)
+        received=$sent
+        return
+    fi
     set -- -q -sS --noproxy '*' --proto =http,https --connect-timeout "$(seconds "$limit")" \
-        --max-time "$(seconds "$limit")" -X "$method" -H "@$place/headers" -H 'Expect:' -D "$place/told" \
+        --max-time "$(seconds "$limit")" -X "$method" -H "@$place/headers" -H "@$place/access" -H 'Expect:' -D "$place/told" \
         -o "$place/answer" -w '%{http_code} %{time_connect}'
     [ ! -e "$place/body" ] || set -- "$@" --data-binary "@$place/body"
+    [ -z "${PAWL_CACERT:-}" ] || set -- "$@" --cacert "$PAWL_CACERT"
+    [ -z "${PAWL_CERT:-}" ] || set -- "$@" --cert "$PAWL_CERT" --key "${PAWL_CERT_KEY:-}"
+    to=$url
+    case $base in unix:/*) to=http://localhost${url#"$base"} && set -- "$@" --unix-socket "${base#unix:}" ;; esac
     sent=$(now_ms)
     said=$(
         ulimit -f $((64 * 2048)) # of 512 bytes: 64 MiB, however much comes
-        curl "$@" "$url" 2> "$place/error"
+        curl "$@" "$to" 2> "$place/error"
     )
     left_with=$?
     received=$(now_ms)
@@ -487,6 +534,7 @@ run()
     # The command gets the token, and not the lease_id; and the locale that we were given.
     (
         if [ -n "$locale" ]; then LC_ALL=$locale; else unset LC_ALL; fi
+        unset PAWL_ACCESS_TOKEN
         export PAWL_LEASE="$name" PAWL_TOKEN="$token" PAWL_FENCING_TOKEN="$fencing"
         trap - EXIT
         dies_with_us "$@"
@@ -509,6 +557,10 @@ print_deadline()
     echo "export LEASE_DEADLINE_MS=$deadline"
 }
 
+for one in "$lease_url" "$gateway_url"; do
+    [ -z "${PAWL_ACCESS_TOKEN_FILE:-}${PAWL_ACCESS_TOKEN:-}" ] || is_private "$one" ||
+        usage "an access token is sent over https://, a unix socket and loopback alone, not to $one: PAWL_ALLOW_PLAINTEXT"
+done
 command=${1:-}
 [ "$#" -eq 0 ] || shift
 case $command in

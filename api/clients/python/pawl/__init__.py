@@ -29,6 +29,7 @@ import random
 import re
 import secrets
 import socket
+import ssl
 import threading
 import time
 import urllib.parse
@@ -45,6 +46,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 _LEASE_ID = re.compile(r"[A-Za-z0-9_-]{22,64}")
 _SESSION = re.compile(r"[A-Za-z0-9_-]{16,64}")
 _FENCING_TOKEN = re.compile(r"[!-~]{1,1024}")
+_ACCESS_TOKEN = re.compile(r"[!-~]{1,4094}")
+_LOOPBACK = re.compile(r"localhost|127(\.[0-9]{1,3}){3}|::1", re.IGNORECASE)
 _HELD = {"lease-held", "wait-timeout"}
 _LOST = {"lease-lost", "hold-over", "session-lost", "stale-token", "lease-expired"}
 
@@ -172,16 +175,72 @@ class _Answer:
         return told if isinstance(told, dict) else None
 
 
+class _Access(NamedTuple):
+    """Who asks, and whom it trusts."""
+    token: Optional[str]
+    token_file: Optional[str]
+    cafile: Optional[str]
+    certfile: Optional[str]
+    keyfile: Optional[str]
+    plaintext: bool
+
+    def __repr__(self) -> str:
+        return "<pawl access>"
+
+    def headers(self) -> Dict[str, str]:
+        """With the access token that there is now."""
+        token = self.token or ""
+        if self.token_file:
+            try:
+                with open(self.token_file, encoding="latin-1") as file:
+                    token = file.read(4096).rstrip("\r\n")
+            except OSError as error:
+                raise PawlNotDone("not-sent", f"the access token: {error}; nothing was sent", 0, {"retryable": True}) from error
+        if not self.token_file and not token:
+            return {}
+        if not _ACCESS_TOKEN.fullmatch(token):  # and it is in no message
+            raise PawlNotDone("not-sent", "the access token is none; nothing was sent", 0, {"retryable": True})
+        return {"Authorization": f"Bearer {token}"}
+
+    def tls(self) -> ssl.SSLContext:
+        try:
+            context = ssl.create_default_context(cafile=self.cafile)
+            if self.certfile:
+                context.load_cert_chain(self.certfile, self.keyfile)
+        except OSError as error:
+            raise ValueError(f"cafile, certfile and keyfile cannot be used: {error}") from error
+        return context
+
+
+class _Unix(http.client.HTTPConnection):
+    def __init__(self, path: str, limit: float) -> None:
+        super().__init__("localhost", timeout=limit)
+        self.path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
 class _Service:
     """A base URL. Each request has a connection of its own, so that nothing is sent twice behind our back; no proxy, no
     redirect, nothing from the environment."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, access: _Access) -> None:
         parts = urllib.parse.urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or parts.username:
+        is_unix, is_tls = url.startswith("unix:/"), parts.scheme == "https"
+        if not is_unix and (parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment
+                            or parts.username):
             raise ValueError(f"not the address of a service: {url!r}")
-        self.kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        self.host, self.port, self.prefix = parts.hostname, parts.port, parts.path.rstrip("/")
+        self.access, self.host, self.prefix = access, parts.hostname or url, "" if is_unix else parts.path.rstrip("/")
+        if (access.token or access.token_file) and not (is_unix or is_tls or access.plaintext or _LOOPBACK.fullmatch(self.host)):
+            raise ValueError(f"an access token is sent over https://, a unix socket and loopback alone, not to {url!r}: allow_plaintext")
+        host, port, context = self.host, parts.port, access.tls() if is_tls else None
+        self.line: Callable[[float], http.client.HTTPConnection] = \
+            (lambda limit: _Unix(parts.path, limit)) if is_unix \
+            else (lambda limit: http.client.HTTPSConnection(host, port, timeout=limit, context=context)) if is_tls \
+            else (lambda limit: http.client.HTTPConnection(host, port, timeout=limit))
 
     def send(self, method: str, path: str, headers: Dict[str, str], body: Optional[bytes], limit: float) -> _Answer:
         """The whole answer. Raises PawlNotDone while nothing has left, PawlUnknown after that."""
@@ -193,7 +252,8 @@ class _Service:
              ) -> Iterator[Tuple[http.client.HTTPResponse, _Timed, float]]:
         """The same, with its body yet to be read: the answer, its socket, and when the request was sent."""
         end = time.monotonic() + limit
-        line: Any = self.kind(self.host, self.port, timeout=limit)
+        line: Any = self.line(limit)
+        headers = {**headers, **self.access.headers(), "Connection": "close"}
         sock = None
         try:
             try:
@@ -204,7 +264,7 @@ class _Service:
             line.sock = timed = _Timed(sock, end)
             sent = _now()
             try:
-                line.request(method, self.prefix + path, body, {**headers, "Connection": "close"})
+                line.request(method, self.prefix + path, body, headers)
                 try:
                     response = line.getresponse()
                     if timed.ended:  # http.client takes headers that are cut off for whole ones
@@ -317,14 +377,23 @@ def _in_doubt(doubt: Optional[PawlUnknown], last: PawlError) -> PawlError:
 
 
 class Pawl:
-    """The two services. Safe for use by several threads. timeout: of one attempt, without its wait in line; attempts: at
-    most, of what is safe to repeat."""
+    """The two services; an address may also be unix:/path. Safe for use by several threads. timeout: of one attempt, without
+    its wait in line; attempts: at most, of what is safe to repeat. access_token, or the file where it stands, which is read
+    for each request; without either PAWL_ACCESS_TOKEN_FILE or PAWL_ACCESS_TOKEN. cafile, certfile, keyfile: of https, else
+    PAWL_CACERT, PAWL_CERT, PAWL_CERT_KEY. allow_plaintext: the access token goes over http:// to other machines, too."""
 
     def __init__(self, lease_url: Optional[str] = None, gateway_url: Optional[str] = None, timeout: float = 5.0,
-                 attempts: int = 3) -> None:
+                 attempts: int = 3, access_token: Optional[str] = None, access_token_file: Optional[str] = None,
+                 cafile: Optional[str] = None, certfile: Optional[str] = None, keyfile: Optional[str] = None,
+                 allow_plaintext: bool = False) -> None:
         self.timeout, self.attempts = timeout, max(1, attempts)
-        self._lease = _Service(lease_url or os.environ.get("PAWL_LEASE_URL") or "http://127.0.0.1:8700")
-        self._gateway = _Service(gateway_url or os.environ.get("PAWL_GATEWAY_URL") or "http://127.0.0.1:8701")
+        usual = os.environ.get
+        if not access_token and not access_token_file:
+            access_token, access_token_file = usual("PAWL_ACCESS_TOKEN"), usual("PAWL_ACCESS_TOKEN_FILE")
+        access = _Access(access_token, access_token_file, cafile or usual("PAWL_CACERT") or None,
+                         certfile or usual("PAWL_CERT") or None, keyfile or usual("PAWL_CERT_KEY") or None, allow_plaintext)
+        self._lease = _Service(lease_url or usual("PAWL_LEASE_URL") or "http://127.0.0.1:8700", access)
+        self._gateway = _Service(gateway_url or usual("PAWL_GATEWAY_URL") or "http://127.0.0.1:8701", access)
 
     # -- leases
 
