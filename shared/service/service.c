@@ -51,7 +51,7 @@ static const struct service_flag common_flags[] = {
     SERVICE_FLAG("log-level", log_level, OPTION_CHOICE, "debug|info|warning|error", "what is worth a line", 0,
                  0),
     SERVICE_FLAG("allow-anonymous", allow_anonymous, OPTION_FLAG, NULL,
-                 "listen beyond loopback though callers cannot authenticate", 0, 0),
+                 "listen beyond loopback though everybody may do everything", 0, 0),
     SERVICE_FLAG(
         "allow-host", allow_hosts, OPTION_LIST, "NAME",
         "a Host that clients or a proxy send, beside loopback's (docs/proxies.md); as often as needed", 0, 0),
@@ -186,10 +186,10 @@ static int settings_check(struct service *service)
     if (port == NULL || port == s->listen || strspn(port + 1, "0123456789") != strlen(port + 1) ||
         port[1] == '\0' || strlen(port) > 6 || strtoul(port + 1, NULL, 10) > 65535)
         return fail(service, SERVICE_CONFIG, "--listen takes ADDR:PORT, like 127.0.0.1:8700 or [::1]:8700");
-    if (!s->init_store && !s->allow_anonymous && !http_address_is_loopback(s->listen)) {
+    if (!s->init_store && !s->allow_anonymous && s->access == NULL && !http_address_is_loopback(s->listen)) {
         return fail(service, SERVICE_CONFIG,
-                    "--listen is not a loopback address, and callers cannot authenticate yet: "
-                    "listen on 127.0.0.1 or [::1], or say --allow-anonymous");
+                    "--listen is not a loopback address, and everybody may do everything: say who may do what "
+                    "with --access FILE, listen on 127.0.0.1 or [::1], or say --allow-anonymous");
     }
     bad = http_browser_lists_check(s->allow_hosts, s->allow_origins);
     if (bad != NULL)

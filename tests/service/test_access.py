@@ -437,15 +437,15 @@ def deeds_are_always_logged_and_denials_are_summed_up():
     acquire("all", lease)
     check_equal(client("POST", f"/v1/leases/{lease}/force-release", bearer("all"), body={"reason": "it hangs"}).status, 200)
     check_equal(client("POST", f"/v1/leases/{lease}/force-release", bearer("all"), body={"expect_token": 1}).status, 412)
-    deeds = [{key: one[key] for key in ("deed", "identity", "lease", "reason", "outcome")} for one in lines(daemon, "deed")]
-    done = {"deed": "forceReleaseLease", "identity": "all", "lease": lease, "reason": "it hangs", "outcome": "done"}
-    check_equal(deeds, [done, {**done, "reason": "", "outcome": "token-moved-on"}])
     for _ in range(25):
         refused(client("POST", f"/v1/leases/{lease}/force-release", bearer("app")), 403, "forbidden")
     for _ in range(12):
         unauthenticated(client("GET", "/v1/leases", {"Authorization": "Bearer " + new_token()}), "unknown")
     refused(client("GET", "/v1/leases/other", bearer("none")), 403, "forbidden")
     check_equal(daemon.end(), 0)
+    deeds = [{key: one[key] for key in ("deed", "identity", "lease", "reason", "outcome")} for one in lines(daemon, "deed")]
+    done = {"deed": "forceReleaseLease", "identity": "all", "lease": lease, "reason": "it hangs", "outcome": "done"}
+    check_equal(deeds, [done, {**done, "reason": "", "outcome": "token-moved-on"}])
     denied = [(one["identity"], one["verb"], one["lease"], one["why"]) for one in lines(daemon, "denied")]
     check_equal(denied, [("app", "force-release", lease, "forbidden")] * 10 + [("", "look", "", "unknown")] * 10 + [("none", "look", "other", "forbidden")])
     check_equal([(one["caller"], one["more"]) for one in lines(daemon, "denied-more")], [("identity app", 15), ("address 127.0.0.1", 2)])
