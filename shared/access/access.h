@@ -107,6 +107,22 @@ bool access_is_name(struct bytes text);
 /* An identity of this file by its name. NULL: it has none, which is not to be taken for nobody. */
 const char *access_identity(const struct access *access, struct bytes name);
 
+/* Reads the keys of the issuers; before the file is used. false: why. */
+bool access_load_keys(struct access *access, char *why, size_t why_size);
+/* Whether it has the form of a JWT, of at most 2,048 bytes. */
+bool access_is_jwt(struct bytes text);
+/* When and how a credential with dates is shown. */
+struct access_moment {
+    int64_t now_s;                    /* since 1970, of the machine's clock */
+    uint64_t steady_ms;               /* of one that does not jump */
+    bool keeps;                       /* it keeps or gives back what its identity holds */
+    const unsigned char *certificate; /* SHA-256 of the one that was shown and is good; NULL: none */
+};
+/* The identity of a JWT; NULL: why not. What was good in this process before goes on keeping for ten minutes
+ * after its dates have become wrong. */
+const char *access_of_jwt(const struct access *access, struct bytes text, const struct access_moment *moment,
+                          enum access_why *why);
+
 /* A fresh access token. The caller wipes it. */
 void access_token_new(char token[ACCESS_TOKEN_SIZE]);
 bool access_token_is_formed(struct bytes token);

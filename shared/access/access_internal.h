@@ -80,14 +80,20 @@ enum access_algorithm { ACCESS_RS256 = 1, ACCESS_ES256 = 2, ACCESS_EDDSA = 4 };
 
 struct access_issuer {
     struct bytes name, iss, aud, jwks; /* jwks: a path, a NUL behind it */
-    unsigned algorithms;
+    unsigned algorithms;               /* a bit for each enum tls_algorithm */
+    struct access_key *keys;
+    unsigned key_count;
 };
+
+/* jwt.c */
+void access_issuer_free(struct access_issuer *issuer);
 
 enum { ACCESS_WHO_NOBODY, ACCESS_WHO_KNOWN, ACCESS_WHO_FIRST };
 
 struct access {
     char hash[ACCESS_HASH_SIZE];
-    char *texts; /* all that is not a name of an identity */
+    uint64_t serial; /* no other file that this process has read has it; not 0 */
+    char *texts;     /* all that is not a name of an identity */
     struct access_table table;
     struct access_who *who;
     unsigned who_count;

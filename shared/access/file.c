@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -595,6 +596,8 @@ static struct json *read_json(struct bytes text, char *why, size_t why_size)
     return json;
 }
 
+static atomic_uint_fast64_t serial = 1;
+
 struct access *access_parse(struct bytes text, char *why, size_t why_size)
 {
     struct reading reading = {.why = why, .why_size = why_size};
@@ -607,6 +610,7 @@ struct access *access_parse(struct bytes text, char *why, size_t why_size)
     if (json == NULL)
         return NULL;
     reading.access = must_have(calloc(1, sizeof(*reading.access)));
+    reading.access->serial = atomic_fetch_add(&serial, 1);
     make_room(reading.access, json, text.len);
     reading.text = reading.access->texts;
     access_token_hash(text, reading.access->hash);
@@ -629,6 +633,8 @@ void access_free(struct access *access)
     free(access->who);
     free(access->by_number);
     free(access->rules);
+    for (unsigned i = 0; i < access->issuer_count; i++)
+        access_issuer_free(&access->issuers[i]);
     free(access->issuers);
     free(access->bits);
     free(access);

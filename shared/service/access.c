@@ -10,6 +10,7 @@
 #include <assert.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #include "shared/service/service.h"
 #include "shared/token/name.h"
@@ -20,6 +21,16 @@ struct credential {
     const char *identity, *by; /* NULL: nobody */
     enum access_why why;       /* ACCESS_GOOD, ACCESS_NONE: nothing was shown, or why it is refused */
 };
+
+struct access *service_access_load(const struct service *service, char why[ACCESS_WHY_SIZE])
+{
+    struct access *access = access_load(service->settings.access, why, ACCESS_WHY_SIZE);
+
+    if (access != NULL && access_load_keys(access, why, ACCESS_WHY_SIZE))
+        return access;
+    access_free(access);
+    return NULL;
+}
 
 /* -- 401, 403 */
 
@@ -32,9 +43,17 @@ static enum problem access_unauthenticated(struct http_request *req, enum access
         [ACCESS_UNKNOWN] =
             "Nothing was done: this credential is not in the access file. It may have been taken "
             "out: ask whoever runs the service.",
-        [ACCESS_MALFORMED] =
-            "Nothing was done: this is not an access token. Send Authorization: Bearer and the "
-            "access token, whole, as pawl access new has shown it.",
+        [ACCESS_MALFORMED] = "Nothing was done: this is neither an access token nor a JWT that is taken "
+                             "here. Send Authorization: "
+                             "Bearer and the access token, whole, as pawl access new has shown it.",
+        [ACCESS_EXPIRED] = "Nothing was done: the JWT has expired. Get a new one from its issuer.",
+        [ACCESS_NOT_YET] = "Nothing was done: the JWT is not good yet, by this machine's clock.",
+        [ACCESS_ISSUER] = "Nothing was done: the JWT's iss is that of no issuer of the access file.",
+        [ACCESS_AUDIENCE] =
+            "Nothing was done: the JWT's aud is not the one that the access file has for its issuer.",
+        [ACCESS_SIGNATURE] = "Nothing was done: the JWT's signature is wrong, or its issuer has new keys.",
+        [ACCESS_CERTIFICATE] = "Nothing was done: the certificate is not good, or the one that the JWT's cnf "
+                               "names was not shown.",
     };
     const char *name = access_why_name(why);
 
@@ -102,14 +121,29 @@ static struct bytes authorization_of(struct http_request *req, unsigned *count)
     return own;
 }
 
-static void bearer_read(const struct access *access, struct bytes value, struct credential *shown)
+static void jwt_read(const struct http_request *req, struct bytes text, struct credential *shown)
+{
+    const struct http_route *route = http_route(req);
+    struct access_moment moment = {.now_s = (int64_t)time(NULL),
+                                   .steady_ms = loop_now_ms(),
+                                   .keeps = route != NULL && (route->methods & HTTP_KEEPS) != 0};
+
+    shown->by = "jwt";
+    shown->identity = access_of_jwt(worker_of(req)->access, text, &moment, &shown->why);
+}
+
+static void bearer_read(const struct http_request *req, struct bytes value, struct credential *shown)
 {
     struct bytes token = bearer_of(value);
 
     shown->why = ACCESS_MALFORMED;
+    if (token.at != NULL && access_is_jwt(token)) {
+        jwt_read(req, token, shown);
+        return;
+    }
     shown->by = "access-token";
     if (token.at != NULL)
-        shown->identity = access_of_token(access, token, &shown->why);
+        shown->identity = access_of_token(worker_of(req)->access, token, &shown->why);
 }
 
 /* NULL, or why the request is 400. */
@@ -128,7 +162,7 @@ static const char *credential_read(struct http_request *req, struct credential *
                "and "
                "have this one replaced.";
     if (count == 1) {
-        bearer_read(access, value, shown);
+        bearer_read(req, value, shown);
     } else if (http_client_uid(req, &uid)) {
         shown->by = "socket";
         shown->identity = access_of_uid(access, uid);

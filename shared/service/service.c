@@ -167,9 +167,11 @@ static int settings_read_access(struct service *service)
         return fail(service, SERVICE_CONFIG,
                     "--access says who may do what, --allow-anonymous that everybody may: "
                     "leave one of them out");
-    access = access_load(service->settings.access, why, sizeof(why));
-    if (access == NULL)
-        return fail(service, SERVICE_CONFIG, why);
+    access = service_access_load(service, why);
+    if (access == NULL) {
+        fprintf(stderr, "%s: --access %s: %s\n", service->plan->name, service->settings.access, why);
+        return SERVICE_CONFIG;
+    }
     atomic_store(&service->access, access);
     return -1;
 }
@@ -187,9 +189,10 @@ static int settings_check(struct service *service)
         port[1] == '\0' || strlen(port) > 6 || strtoul(port + 1, NULL, 10) > 65535)
         return fail(service, SERVICE_CONFIG, "--listen takes ADDR:PORT, like 127.0.0.1:8700 or [::1]:8700");
     if (!s->init_store && !s->allow_anonymous && s->access == NULL && !http_address_is_loopback(s->listen)) {
-        return fail(service, SERVICE_CONFIG,
-                    "--listen is not a loopback address, and everybody may do everything: say who may do what "
-                    "with --access FILE, listen on 127.0.0.1 or [::1], or say --allow-anonymous");
+        return fail(
+            service, SERVICE_CONFIG,
+            "--listen is not a loopback address, and everybody may do everything: say who may do what "
+            "with --access FILE, listen on 127.0.0.1 or [::1], or say --allow-anonymous");
     }
     bad = http_browser_lists_check(s->allow_hosts, s->allow_origins);
     if (bad != NULL)

@@ -237,7 +237,9 @@ void audit_free(struct audit *audit);
 void audit_request(struct worker *worker, const struct http_request *req, enum problem problem);
 /* Every now and then; is_last: before the end. */
 void audit_tick(struct worker *worker, bool is_last);
-/* access.c: http_options.enter and permits; GET /v1/access. */
+/* access.c: the file with the keys of its issuers, or NULL and why. */
+struct access *service_access_load(const struct service *service, char why[ACCESS_WHY_SIZE]);
+/* http_options.enter and permits; GET /v1/access. */
 enum problem access_enter(struct http_request *req);
 enum problem access_permits(struct http_request *req);
 enum step access_page(struct http_request *req);

@@ -236,8 +236,7 @@ static void reload_access(struct service *service)
 {
     struct access *access = service->settings.access == NULL
                                 ? NULL
-                                : access_load(service->settings.access, service->access_wrong,
-                                              ACCESS_WHY_SIZE);
+                                : service_access_load(service, service->access_wrong);
 
     if (service->settings.access == NULL)
         return;

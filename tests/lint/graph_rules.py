@@ -12,7 +12,7 @@ SHARED = {
     "loop": ("text",),
     "token": ("text",),
     "tls": ("text",),
-    "access": ("text", "token"),
+    "access": ("text", "token", "tls"),
     "http": ("text", "loop"),
     "store": ("text", "loop"),
     "service": ("text", "loop", "token", "access", "http", "store", "api lists", "openapi"),
