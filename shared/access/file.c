@@ -546,36 +546,19 @@ static void make_room(struct access *access, const struct json *json, size_t tex
     access->who_count = ACCESS_WHO_FIRST;
 }
 
-/* known is handed down; and from its number in this process each identity is found. */
-static void end_identities(struct access *access)
-{
-    for (unsigned i = ACCESS_WHO_FIRST; i < access->who_count; i++) {
-        struct access_who *who = &access->who[i];
-        unsigned number = who->identity != NULL ? access_identity_number(who->identity) : 0;
-
-        if (number >= access->numbers)
-            access->numbers = number + 1;
-    }
-    access->by_number = must_have(calloc(access->numbers + 1, sizeof(*access->by_number)));
-    for (unsigned i = ACCESS_WHO_FIRST; i < access->who_count; i++) {
-        struct access_who *who = &access->who[i];
-
-        if (who->is == ACCESS_IS_IDENTITY) {
-            access->by_number[access_identity_number(who->identity)] = i;
-            hand_down(access, &access->who[ACCESS_WHO_KNOWN], who);
-        }
-    }
-}
-
 static bool read_file(struct reading *reading, const struct json *json)
 {
+    struct access *access = reading->access;
+
     if (count_of(json, "identities") > IDENTITIES_MAX)
         return refuse_at(reading, "identities", "may be 10,000 at most");
     if (count_of(json, "rules") > RULES_MAX)
         return refuse_at(reading, "rules", "may be 1,000 at most");
     if (!read_parts(reading, json, file_parts))
         return false;
-    end_identities(reading->access);
+    for (unsigned i = ACCESS_WHO_FIRST; i < access->who_count; i++)
+        if (access->who[i].is == ACCESS_IS_IDENTITY)
+            hand_down(access, &access->who[ACCESS_WHO_KNOWN], &access->who[i]);
     return true;
 }
 
@@ -627,7 +610,6 @@ void access_free(struct access *access)
     access_table_free(&access->table);
     free(access->texts);
     free(access->who);
-    free(access->by_number);
     free(access->rules);
     free(access->issuers);
     free(access->bits);
