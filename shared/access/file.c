@@ -5,7 +5,6 @@
  *                   known is handed down to identities at the end */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -54,26 +53,29 @@ static bool refuse(struct reading *reading, const char *sentence)
     return false;
 }
 
-__attribute__((format(printf, 2, 3))) static void place_add(struct reading *reading, const char *format, ...)
+/* What came may go to a terminal. */
+static void place_add(struct reading *reading, struct bytes text)
 {
-    size_t left = PLACE_SIZE - reading->place_len;
-    va_list arguments;
-    int len;
-
-    va_start(arguments, format);
-    len = vsnprintf(reading->place + reading->place_len, left, format, arguments);
-    va_end(arguments);
-    reading->place_len += (size_t)len < left ? (size_t)len : left - 1;
+    for (size_t i = 0; i < text.len && i < NAME_SHOWN && reading->place_len < PLACE_SIZE - 1; i++)
+        reading->place[reading->place_len++] = (char)(text.at[i] > ' ' && text.at[i] <= '~' ? text.at[i]
+                                                                                            : '?');
+    reading->place[reading->place_len] = '\0';
 }
 
-/* What came may go to a terminal, and may be an access token in the wrong place. */
+/* A name may be an access token in the wrong place. */
 static void place_in(struct reading *reading, struct bytes name)
 {
-    bool secret = access_token_is_formed(name);
+    place_add(reading, reading->place_len > 0 ? BYTES(".") : BYTES(""));
+    place_add(reading, access_token_is_formed(name) ? BYTES("pawl_...") : name);
+}
 
-    place_add(reading, "%s", reading->place_len > 0 ? "." : "");
-    for (size_t i = 0; i < (secret ? sizeof("pawl_") - 1 : name.len) && i < NAME_SHOWN; i++)
-        place_add(reading, "%c", name.at[i] > ' ' && name.at[i] <= '~' ? name.at[i] : '?');
+static void place_at(struct reading *reading, unsigned i)
+{
+    char text[BYTES_NUMBER_SIZE];
+
+    place_add(reading, BYTES("["));
+    place_add(reading, bytes_of_number(text, i));
+    place_add(reading, BYTES("]"));
 }
 
 static void place_out(struct reading *reading, size_t len)
@@ -100,7 +102,7 @@ static bool read_each(struct reading *reading, const struct json *value, enum js
         return refuse(reading, kind == JSON_LIST ? "must be a list" : "must be an object");
     for (unsigned i = 0; (one = json_next(value, one)) != NULL; i++) {
         if (kind == JSON_LIST)
-            place_add(reading, "[%u]", i);
+            place_at(reading, i);
         else
             place_in(reading, json_name(one));
         if (!read(reading, one))
