@@ -28,13 +28,15 @@ enum access_verb access_verb_of(struct bytes name)
 
 /* -- whom the rules know */
 
-/* NULL: this file does not have it. */
+/* NULL: this file does not have it; it may have a group that is called so. */
 static const struct access_who *who_of(const struct access *access, const char *identity)
 {
-    const struct access_entry *entry = access_table_find(
-        &access->table, ACCESS_OF_NAME, identity != NULL ? bytes_of(identity) : BYTES("nobody"));
+    const struct access_entry *entry;
 
-    return entry != NULL ? &access->who[entry->value] : NULL;
+    if (identity == NULL)
+        return &access->who[ACCESS_WHO_NOBODY];
+    entry = access_table_find(&access->table, ACCESS_OF_NAME, bytes_of(identity));
+    return entry != NULL && access->who[entry->value].identity != NULL ? &access->who[entry->value] : NULL;
 }
 
 /* Of 64 rules those that name who and have the verb, a bit for each. */
