@@ -239,9 +239,11 @@ static bool read_issuer(struct reading *reading, const struct json *value)
 
 /* -- names */
 
-static bool add_name(struct reading *reading, struct bytes name)
+/* What value is called. */
+static bool add_name(struct reading *reading, const struct json *value)
 {
     struct access *access = reading->access;
+    struct bytes name = json_name(value);
     const struct access_entry *entry = access_table_find(&access->table, ACCESS_OF_NAME, name);
 
     if (!access_is_name(name))
@@ -353,7 +355,7 @@ static bool read_identity(struct reading *reading, const struct json *value)
                                         {0}};
     struct access_who *who = &reading->access->who[reading->access->who_count];
 
-    if (!add_name(reading, json_name(value)))
+    if (!add_name(reading, value))
         return false;
     who->is = ACCESS_IS_IDENTITY;
     who->identity = access_identity_keep(json_name(value));
@@ -484,11 +486,6 @@ static bool read_limits(struct reading *reading, const struct json *value)
 
 /* -- groups */
 
-static bool read_group_name(struct reading *reading, const struct json *value)
-{
-    return add_name(reading, json_name(value));
-}
-
 /* What holds for of holds for who. */
 static void hand_down(const struct access *access, struct access_who *of, struct access_who *who)
 {
@@ -523,7 +520,7 @@ static bool read_group(struct reading *reading, const struct json *value)
 
 static const struct part file_parts[] = {{"issuers", JSON_OBJECT, read_issuer, OPTIONAL},
                                          {"identities", JSON_OBJECT, read_identity, OPTIONAL},
-                                         {"groups", JSON_OBJECT, read_group_name, OPTIONAL},
+                                         {"groups", JSON_OBJECT, add_name, OPTIONAL},
                                          {"rules", JSON_LIST, read_rule, OPTIONAL},
                                          {"limits", JSON_OBJECT, read_limits, OPTIONAL},
                                          {"groups", JSON_OBJECT, read_group, OPTIONAL},
@@ -548,7 +545,8 @@ static void make_room(struct access *access, const struct json *json, size_t tex
     access->who_count = ACCESS_WHO_FIRST;
 }
 
-static bool read_file(struct reading *reading, const struct json *json)
+/* The counts come first: what there must be room for grows with their product. */
+static bool read_file(struct reading *reading, const struct json *json, struct bytes text)
 {
     struct access *access = reading->access;
 
@@ -556,6 +554,9 @@ static bool read_file(struct reading *reading, const struct json *json)
         return refuse_at(reading, "identities", "may be 10,000 at most");
     if (count_of(json, "rules") > RULES_MAX)
         return refuse_at(reading, "rules", "may be 1,000 at most");
+    make_room(access, json, text.len);
+    access_token_hash(text, access->hash);
+    reading->text = access->texts;
     if (!read_parts(reading, json, file_parts))
         return false;
     for (unsigned i = ACCESS_WHO_FIRST; i < access->who_count; i++)
@@ -592,10 +593,7 @@ struct access *access_parse(struct bytes text, char *why, size_t why_size)
     if (json == NULL)
         return NULL;
     reading.access = must_have(calloc(1, sizeof(*reading.access)));
-    make_room(reading.access, json, text.len);
-    reading.text = reading.access->texts;
-    access_token_hash(text, reading.access->hash);
-    if (!read_file(&reading, json)) {
+    if (!read_file(&reading, json, text)) {
         access_free(reading.access);
         reading.access = NULL;
     }
