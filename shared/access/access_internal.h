@@ -16,7 +16,7 @@ struct access_table {
     size_t count, size; /* size: a power of two, at least twice count */
 };
 
-/* NULL: it has none. Constant time in what the key is, given where it would stand. The entry is good until
+/* NULL: it has none. Constant time in a digest, given where it would stand. The entry is good until
  * the next access_table_add(). */
 const struct access_entry *access_table_find(const struct access_table *table, unsigned kind,
                                              struct bytes key);
@@ -28,9 +28,6 @@ void access_table_free(struct access_table *table);
 
 /* The identity of this name: the same pointer each time. */
 const char *access_identity_keep(struct bytes name);
-/* Counted from 0 in this process: an index. */
-unsigned access_identity_number(const char *identity);
-size_t access_identity_length(const char *identity);
 
 /* -- credential.c */
 
@@ -97,8 +94,6 @@ struct access {
     struct access_table table;
     struct access_who *who;
     unsigned who_count;
-    unsigned *by_number; /* of an identity in this process: its number in who[]; 0: it has none */
-    unsigned numbers;
     struct access_rule *rules;
     unsigned rule_count, words; /* words: of 64 bits, for a bit for each rule */
     uint64_t *bits;             /* words for each verb, and then for each of who[] */

@@ -5,7 +5,6 @@
  *                   known is handed down to identities at the end */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,26 +54,29 @@ static bool refuse(struct reading *reading, const char *sentence)
     return false;
 }
 
-__attribute__((format(printf, 2, 3))) static void place_add(struct reading *reading, const char *format, ...)
+/* What came may go to a terminal. */
+static void place_add(struct reading *reading, struct bytes text)
 {
-    size_t left = PLACE_SIZE - reading->place_len;
-    va_list arguments;
-    int len;
-
-    va_start(arguments, format);
-    len = vsnprintf(reading->place + reading->place_len, left, format, arguments);
-    va_end(arguments);
-    reading->place_len += (size_t)len < left ? (size_t)len : left - 1;
+    for (size_t i = 0; i < text.len && i < NAME_SHOWN && reading->place_len < PLACE_SIZE - 1; i++)
+        reading->place[reading->place_len++] = (char)(text.at[i] > ' ' && text.at[i] <= '~' ? text.at[i]
+                                                                                            : '?');
+    reading->place[reading->place_len] = '\0';
 }
 
-/* What came may go to a terminal, and may be an access token in the wrong place. */
+/* A name may be an access token in the wrong place. */
 static void place_in(struct reading *reading, struct bytes name)
 {
-    bool secret = access_token_is_formed(name);
+    place_add(reading, reading->place_len > 0 ? BYTES(".") : BYTES(""));
+    place_add(reading, access_token_is_formed(name) ? BYTES("pawl_...") : name);
+}
 
-    place_add(reading, "%s", reading->place_len > 0 ? "." : "");
-    for (size_t i = 0; i < (secret ? sizeof("pawl_") - 1 : name.len) && i < NAME_SHOWN; i++)
-        place_add(reading, "%c", name.at[i] > ' ' && name.at[i] <= '~' ? name.at[i] : '?');
+static void place_at(struct reading *reading, unsigned i)
+{
+    char text[BYTES_NUMBER_SIZE];
+
+    place_add(reading, BYTES("["));
+    place_add(reading, bytes_of_number(text, i));
+    place_add(reading, BYTES("]"));
 }
 
 static void place_out(struct reading *reading, size_t len)
@@ -101,7 +103,7 @@ static bool read_each(struct reading *reading, const struct json *value, enum js
         return refuse(reading, kind == JSON_LIST ? "must be a list" : "must be an object");
     for (unsigned i = 0; (one = json_next(value, one)) != NULL; i++) {
         if (kind == JSON_LIST)
-            place_add(reading, "[%u]", i);
+            place_at(reading, i);
         else
             place_in(reading, json_name(one));
         if (!read(reading, one))
@@ -238,9 +240,11 @@ static bool read_issuer(struct reading *reading, const struct json *value)
 
 /* -- names */
 
-static bool add_name(struct reading *reading, struct bytes name)
+/* What value is called. */
+static bool add_name(struct reading *reading, const struct json *value)
 {
     struct access *access = reading->access;
+    struct bytes name = json_name(value);
     const struct access_entry *entry = access_table_find(&access->table, ACCESS_OF_NAME, name);
 
     if (!access_is_name(name))
@@ -352,7 +356,7 @@ static bool read_identity(struct reading *reading, const struct json *value)
                                         {0}};
     struct access_who *who = &reading->access->who[reading->access->who_count];
 
-    if (!add_name(reading, json_name(value)))
+    if (!add_name(reading, value))
         return false;
     who->is = ACCESS_IS_IDENTITY;
     who->identity = access_identity_keep(json_name(value));
@@ -483,11 +487,6 @@ static bool read_limits(struct reading *reading, const struct json *value)
 
 /* -- groups */
 
-static bool read_group_name(struct reading *reading, const struct json *value)
-{
-    return add_name(reading, json_name(value));
-}
-
 /* What holds for of holds for who. */
 static void hand_down(const struct access *access, struct access_who *of, struct access_who *who)
 {
@@ -522,7 +521,7 @@ static bool read_group(struct reading *reading, const struct json *value)
 
 static const struct part file_parts[] = {{"issuers", JSON_OBJECT, read_issuer, OPTIONAL},
                                          {"identities", JSON_OBJECT, read_identity, OPTIONAL},
-                                         {"groups", JSON_OBJECT, read_group_name, OPTIONAL},
+                                         {"groups", JSON_OBJECT, add_name, OPTIONAL},
                                          {"rules", JSON_LIST, read_rule, OPTIONAL},
                                          {"limits", JSON_OBJECT, read_limits, OPTIONAL},
                                          {"groups", JSON_OBJECT, read_group, OPTIONAL},
@@ -547,36 +546,23 @@ static void make_room(struct access *access, const struct json *json, size_t tex
     access->who_count = ACCESS_WHO_FIRST;
 }
 
-/* known is handed down; and from its number in this process each identity is found. */
-static void end_identities(struct access *access)
+/* The counts come first: what there must be room for grows with their product. */
+static bool read_file(struct reading *reading, const struct json *json, struct bytes text)
 {
-    for (unsigned i = ACCESS_WHO_FIRST; i < access->who_count; i++) {
-        struct access_who *who = &access->who[i];
-        unsigned number = who->identity != NULL ? access_identity_number(who->identity) : 0;
+    struct access *access = reading->access;
 
-        if (number >= access->numbers)
-            access->numbers = number + 1;
-    }
-    access->by_number = must_have(calloc(access->numbers + 1, sizeof(*access->by_number)));
-    for (unsigned i = ACCESS_WHO_FIRST; i < access->who_count; i++) {
-        struct access_who *who = &access->who[i];
-
-        if (who->is == ACCESS_IS_IDENTITY) {
-            access->by_number[access_identity_number(who->identity)] = i;
-            hand_down(access, &access->who[ACCESS_WHO_KNOWN], who);
-        }
-    }
-}
-
-static bool read_file(struct reading *reading, const struct json *json)
-{
     if (count_of(json, "identities") > IDENTITIES_MAX)
         return refuse_at(reading, "identities", "may be 10,000 at most");
     if (count_of(json, "rules") > RULES_MAX)
         return refuse_at(reading, "rules", "may be 1,000 at most");
+    make_room(access, json, text.len);
+    access_token_hash(text, access->hash);
+    reading->text = access->texts;
     if (!read_parts(reading, json, file_parts))
         return false;
-    end_identities(reading->access);
+    for (unsigned i = ACCESS_WHO_FIRST; i < access->who_count; i++)
+        if (access->who[i].is == ACCESS_IS_IDENTITY)
+            hand_down(access, &access->who[ACCESS_WHO_KNOWN], &access->who[i]);
     return true;
 }
 
@@ -611,10 +597,7 @@ struct access *access_parse(struct bytes text, char *why, size_t why_size)
         return NULL;
     reading.access = must_have(calloc(1, sizeof(*reading.access)));
     reading.access->serial = atomic_fetch_add(&serial, 1);
-    make_room(reading.access, json, text.len);
-    reading.text = reading.access->texts;
-    access_token_hash(text, reading.access->hash);
-    if (!read_file(&reading, json)) {
+    if (!read_file(&reading, json, text)) {
         access_free(reading.access);
         reading.access = NULL;
     }
@@ -631,7 +614,6 @@ void access_free(struct access *access)
     access_table_free(&access->table);
     free(access->texts);
     free(access->who);
-    free(access->by_number);
     free(access->rules);
     for (unsigned i = 0; i < access->issuer_count; i++)
         access_issuer_free(&access->issuers[i]);

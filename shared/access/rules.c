@@ -28,16 +28,15 @@ enum access_verb access_verb_of(struct bytes name)
 
 /* -- whom the rules know */
 
-/* NULL: this file does not have it. */
+/* NULL: this file does not have it; it may have a group that is called so. */
 static const struct access_who *who_of(const struct access *access, const char *identity)
 {
-    unsigned number = identity != NULL ? access_identity_number(identity) : 0;
+    const struct access_entry *entry;
 
     if (identity == NULL)
         return &access->who[ACCESS_WHO_NOBODY];
-    return number < access->numbers && access->by_number[number] != 0
-               ? &access->who[access->by_number[number]]
-               : NULL;
+    entry = access_table_find(&access->table, ACCESS_OF_NAME, bytes_of(identity));
+    return entry != NULL && access->who[entry->value].identity != NULL ? &access->who[entry->value] : NULL;
 }
 
 /* Of 64 rules those that name who and have the verb, a bit for each. */
@@ -49,54 +48,56 @@ static uint64_t rules_of(const struct access *access, const struct access_who *w
 
 /* -- which names */
 
-/* A name, and how much of it is {me}. */
+/* A name, as a whole, and what is left behind {me}: at NULL, when it does not begin so. */
 struct asked {
-    struct bytes name;
-    size_t me_len; /* 0: it does not begin so; nobody is never {me} */
+    struct bytes whole, behind_me;
 };
 
-/* The last byte is looked at first: most patterns differ there, and cost no call. */
+/* From the end on, where most differ. */
 static inline bool pattern_has(const struct access_pattern *pattern, const struct asked *asked)
 {
-    size_t skip = pattern->me ? asked->me_len : 0, len = pattern->text.len;
-    struct bytes rest = {asked->name.at + skip, asked->name.len - skip};
+    struct bytes rest = pattern->me ? asked->behind_me : asked->whole;
+    size_t len = pattern->text.len;
 
-    if ((pattern->me && skip == 0) || (pattern->open ? rest.len < len : rest.len != len))
+    if (rest.at == NULL || (pattern->open ? rest.len < len : rest.len != len))
         return false;
-    return len == 0 ||
-           (rest.at[len - 1] == pattern->text.at[len - 1] && memcmp(rest.at, pattern->text.at, len) == 0);
+    while (len > 0 && rest.at[len - 1] == pattern->text.at[len - 1])
+        len--;
+    return len == 0;
 }
 
 static inline bool rule_has(const struct access_rule *rule, const struct asked *asked)
 {
-    const struct access_pattern *pattern = rule->patterns, *except = pattern + rule->on,
-                                *end = except + rule->except;
+    unsigned i = 0;
 
-    while (pattern < except && !pattern_has(pattern, asked))
-        pattern++;
-    if (pattern == except)
+    while (i < rule->on && !pattern_has(&rule->patterns[i], asked))
+        i++;
+    if (i == rule->on)
         return false;
-    while (except < end && !pattern_has(except, asked))
-        except++;
-    return except == end;
+    for (i = 0; i < rule->except; i++)
+        if (pattern_has(&rule->patterns[rule->on + i], asked))
+            return false;
+    return true;
 }
 
-static size_t me_length(const struct access_who *who)
+/* {me}; empty: nobody, who is never that. */
+static struct bytes me_of(const struct access_who *who)
 {
-    return who->identity != NULL ? access_identity_length(who->identity) : 0;
+    return who->identity != NULL ? bytes_of(who->identity) : BYTES("");
 }
 
 /* rule_count: none allows it. */
 static unsigned rule_that_allows(const struct access *access, const struct access_who *who,
                                  enum access_verb verb, struct bytes name)
 {
-    struct asked asked = {name, me_length(who)};
+    struct bytes me = me_of(who);
+    struct asked asked = {name, name};
     bool named = verb < ACCESS_SESSION; /* the others are not about names */
 
     if (named && name.len == 0)
         return access->rule_count;
-    if (named && (name.len < asked.me_len || memcmp(name.at, who->identity, asked.me_len) != 0))
-        asked.me_len = 0;
+    if (me.len == 0 || !named || !bytes_take(&asked.behind_me, me))
+        asked.behind_me.at = NULL;
     for (unsigned word = 0; word < access->words; word++) {
         for (uint64_t bits = rules_of(access, who, verb, word); bits != 0; bits &= bits - 1) {
             unsigned rule = word * 64 + (unsigned)__builtin_ctzll(bits);
@@ -165,7 +166,7 @@ static bool sample_is(const struct access *access, const struct access_who *who,
 static bool any_sample_is(const struct access *access, const struct access_who *who, enum access_verb verb,
                           struct bytes prefix, enum access_sample wanted)
 {
-    size_t me_len = me_length(who);
+    struct bytes me = me_of(who);
     char text[SAMPLE_SIZE];
 
     if (prefix.len > NAME_MAX_BYTES || sample_is(access, who, verb, prefix, wanted))
@@ -178,10 +179,10 @@ static bool any_sample_is(const struct access *access, const struct access_who *
             continue;
         for (; i < one->on + one->except; i++) {
             const struct access_pattern *pattern = &one->patterns[i];
-            struct bytes rest = {text, (pattern->me ? me_len : 0) + pattern->text.len};
+            struct bytes rest = {text, (pattern->me ? me.len : 0) + pattern->text.len};
 
-            if (pattern->me && me_len > 0)
-                memcpy(text, who->identity, me_len);
+            if (pattern->me)
+                memcpy(text, me.at, me.len);
             memcpy(text + rest.len - pattern->text.len, pattern->text.at, pattern->text.len);
             if (bytes_take(&rest, prefix) &&
                 sample_is(access, who, verb, (struct bytes){text, prefix.len + rest.len}, wanted))

@@ -26,8 +26,9 @@ static struct access_entry *place_of(const struct access_table *table, unsigned 
     for (; table->entries[i].key.at != NULL; i = (i + 1) & (table->size - 1)) {
         const struct access_entry *entry = &table->entries[i];
 
-        if (entry->kind == kind && entry->key.len == key.len &&
-            sodium_memcmp(entry->key.at, key.at, key.len) == 0)
+        if (entry->kind == kind &&
+            (kind == ACCESS_OF_TOKEN ? sodium_memcmp(entry->key.at, key.at, key.len) == 0
+                                     : bytes_equal(entry->key, key)))
             break;
     }
     return &table->entries[i];

@@ -87,6 +87,7 @@ TEST(rules_give_what_they_say_and_nothing_else)
         {"ops", "look", "orders:1", 1},
         {"ops", "force-release", "ops-1", -1},
         {"ops", "force-release", "ops", 1},
+        {"ops", "look", "", -1}, /* no name is none of all names */
         {"ops", "operate", "", 1},
         {"ops", "acquire", "orders:1", -1},
         {"nobody", "observe", "", 4},
@@ -114,17 +115,21 @@ TEST(rules_give_what_they_say_and_nothing_else)
 
 TEST(an_identity_of_another_file_may_do_nothing)
 {
-    struct access *access = must_parse("{'rules':[{'who':['known','nobody'],'may':['look'],'on':['*']}],"
-                                       "'identities':{'a':{}}}");
-    struct access *other = must_parse(
-        "{'identities':{'before':{},'a':{},'behind':{}},'groups':{'behind2':[]},"
-        "'rules':[{'who':['known'],'may':['look'],'on':['a']}]}");
+    struct access *access = must_parse(
+        "{'rules':[{'who':['known','nobody','group'],'may':['look'],'on':['*']}],"
+        "'identities':{'a':{}},'groups':{'group':['a']}}");
+    struct access *other = must_parse("{'identities':{'before':{},'a':{},'group':{}},"
+                                      "'rules':[{'who':['known'],'may':['look'],'on':['a']}]}");
+    static const char *const foreign[] = {"before", "group"};
 
     CHECK(allows(access, "a", "look", "x"));
-    CHECK(!access_allows(access, identity(other, "before"), ACCESS_LOOK, BYTES("x")));
-    CHECK(!access_allows(access, identity(other, "behind"), ACCESS_LOOK, BYTES("x")));
-    CHECK(!access_covers(access, identity(other, "behind"), ACCESS_LOOK, BYTES("")));
-    CHECK(!access_allows_some(access, identity(other, "behind"), ACCESS_LOOK));
+    for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
+        const char *who = identity(other, foreign[i]);
+
+        CHECK(who != NULL && !access_allows(access, who, ACCESS_LOOK, BYTES("x")));
+        CHECK(!access_covers(access, who, ACCESS_LOOK, BYTES("")));
+        CHECK(!access_allows_some(access, who, ACCESS_LOOK));
+    }
     CHECK(access_allows(access, identity(other, "a"), ACCESS_LOOK, BYTES("x")));
     CHECK(access_has_nobody(access) && !access_has_nobody(other));
     access_free(access);
