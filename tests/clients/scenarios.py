@@ -874,7 +874,7 @@ def an_access_token_file_is_read_again_for_each_request(world, _agent, lease, ga
 @scenario
 def an_access_token_is_sent_to_no_other_machine_in_plain_text(world, _agent, lease, gateway):
     there = lease.url.replace("127.0.0.1", "0.0.0.0")  # which is this machine, but who knows that
-    for lease_url, gateway_url in ((there, gateway.url), (lease.url, "http://gateway.example")):
+    for lease_url, gateway_url in ((there, gateway.url), (lease.url, "http://127.0.0.1.example"), (lease.url, "http://localhost:1@a.example")):
         aside = known(lease_url, gateway_url, PAWL_ACCESS_TOKEN=ACCESS)
         told = aside.ask("acquire", hold="h", name=world.name())
         outcome(told, "mistake")

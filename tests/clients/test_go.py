@@ -69,6 +69,19 @@ def a_round_tripper_adds_the_token_and_a_stale_answer_is_a_loss(world, agent, _l
 
 
 @scenario
+def a_round_tripper_tells_the_gateway_alone_who_asks_and_not_after_a_redirect(world, _agent, lease, gateway):
+    name, aside = world.name(), scenarios.known(lease.url, gateway.url, PAWL_ACCESS_TOKEN=scenarios.ACCESS)
+    granted(aside, name, hold="who", ttl_ms=60000)
+    lease.begin()
+    gateway.begin(None, Say(307, b"", Location=f"{gateway.url}/v1/resources/{name}/2"))
+    for url in (f"{gateway.url}/v1/resources/{name}", f"{gateway.url}/v1/resources/{name}/1", f"{lease.url}/v1/leases"):
+        outcome(aside.ask("request", hold="who", url=url, body="x"), "ok")
+    check_equal([f"Pawl-Authorization: Bearer {scenarios.ACCESS}" in head for head in gateway.seen + lease.seen], [True, True, False, False])
+    outcome(aside.ask("release", hold="who"), "ok")
+    aside.end()
+
+
+@scenario
 def a_context_that_ends_gives_up_and_leaves_no_place_behind(world, agent, lease, _gateway):
     name = world.name()
     other = world.acquire(name)

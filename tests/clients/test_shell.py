@@ -233,7 +233,7 @@ def the_lease_id_is_on_no_command_line(world, agent, _lease, _gateway):
         with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
             file.write(f'#!/bin/sh\necho "{name} $*" >> {log}\nexec {shutil.which(name)} "$@"\n')
         os.chmod(os.path.join(folder, name), 0o755)
-    spied = ShellAgent(agent.settings["PAWL_LEASE_URL"], agent.settings["PAWL_GATEWAY_URL"])
+    spied = ShellAgent(agent.settings["PAWL_LEASE_URL"], agent.settings["PAWL_GATEWAY_URL"], PAWL_ACCESS_TOKEN=scenarios.ACCESS)
     spied.settings["PATH"] = f"{folder}:{os.environ['PATH']}"
     name = world.name()
     scenarios.granted(spied, name)
@@ -245,6 +245,14 @@ def the_lease_id_is_on_no_command_line(world, agent, _lease, _gateway):
     shutil.rmtree(folder)
     check_in("curl ", said)
     check(spied.holds["h"]["PAWL_LEASE_ID"] not in said, "the lease_id was on a command line")
+    check(scenarios.ACCESS not in said, "the access token was on a command line")
+
+
+@scenario
+def run_hands_no_access_token_to_its_command(world, agent, _lease, _gateway):
+    aside = ShellAgent(agent.settings["PAWL_LEASE_URL"], agent.settings["PAWL_GATEWAY_URL"], PAWL_ACCESS_TOKEN=scenarios.ACCESS)
+    done = runs(world.name(), 3000, 0, "sh", "-c", 'echo "${PAWL_ACCESS_TOKEN-none}"', aside=aside)
+    check_equal(done.communicate(timeout=15)[0], b"none\n")
 
 
 def says(status, told):

@@ -722,14 +722,14 @@ TEST(an_access_token_is_sent_where_nobody_else_hears_it)
     static const struct {
         const char *url;
         bool is_sent;
-    } places[] = {{"https://example.org", true},       {"unix:/run/p.sock", true},
-                  {"http://LocalHost:8700", true},     {"http://127.0.0.1", true},
-                  {"http://127.255.0.9:1", true},      {"http://[::1]:8700/x", true},
-                  {"http://example.org", false},       {"http://127.0.0.1.example.org", false},
-                  {"http://localhost.example", false}, {"http://127.1", false},
-                  {"http://128.0.0.1", false},         {"http://0.0.0.0", false},
-                  {"http://[::]:8700", false},         {"http://[fe80::1]", false},
-                  {"http://localhost@example", false}};
+    } places[] = {{"https://example.org", true},        {"unix:/run/p.sock", true},
+                  {"http://LocalHost:8700", true},      {"http://127.0.0.1", true},
+                  {"http://127.255.0.9:1", true},       {"http://[::1]:8700/x", true},
+                  {"http://example.org", false},        {"http://127.0.0.1.example.org", false},
+                  {"http://localhost.example", false},  {"http://127.1", false},
+                  {"http://128.0.0.1", false},          {"http://0.0.0.0", false},
+                  {"http://[::]:8700", false},          {"http://[fe80::1]", false},
+                  {"http://localhost:1@example", false}};
 
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
         struct http_client_access access = {.token = SECRET};

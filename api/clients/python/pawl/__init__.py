@@ -236,11 +236,14 @@ class _Service:
         self.access, self.host, self.prefix = access, parts.hostname or url, "" if is_unix else parts.path.rstrip("/")
         if (access.token or access.token_file) and not (is_unix or is_tls or access.plaintext or _LOOPBACK.fullmatch(self.host)):
             raise ValueError(f"an access token is sent over https://, a unix socket and loopback alone, not to {url!r}: allow_plaintext")
-        host, port, context = self.host, parts.port, access.tls() if is_tls else None
-        self.line: Callable[[float], http.client.HTTPConnection] = \
-            (lambda limit: _Unix(parts.path, limit)) if is_unix \
-            else (lambda limit: http.client.HTTPSConnection(host, port, timeout=limit, context=context)) if is_tls \
-            else (lambda limit: http.client.HTTPConnection(host, port, timeout=limit))
+        self.path, self.port, self.is_unix, self.tls = parts.path, parts.port, is_unix, access.tls() if is_tls else None
+
+    def line(self, limit: float) -> http.client.HTTPConnection:
+        if self.is_unix:
+            return _Unix(self.path, limit)
+        if self.tls is not None:
+            return http.client.HTTPSConnection(self.host, self.port, timeout=limit, context=self.tls)
+        return http.client.HTTPConnection(self.host, self.port, timeout=limit)
 
     def send(self, method: str, path: str, headers: Dict[str, str], body: Optional[bytes], limit: float) -> _Answer:
         """The whole answer. Raises PawlNotDone while nothing has left, PawlUnknown after that."""
