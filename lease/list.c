@@ -94,7 +94,7 @@ static void list_collect(struct list *l, const struct store_reply *items)
     for (size_t i = 0; i < count; i++) {
         const struct store_reply *item = store_reply_list(items, i);
 
-        look_write(http_json(l->req), store_reply_text(item, 0), item, 1);
+        look_write(l->req, store_reply_text(item, 0), item, 1);
     }
     l->page.found += (unsigned)count;
 }

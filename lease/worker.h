@@ -13,9 +13,10 @@ struct lease_worker {
     struct event_hub *event_hub;
     struct handoff *handoff; /* of every worker: leases that a script has left "more" to do on; the first one
                               * also looks at the alarms */
-    struct remember *remember; /* of the first worker; NULL */
-    struct turn turn;          /* for the scripts on several leases */
-    unsigned leaving;          /* leave.lua under way (waiter.c) */
+    struct remember *remember;  /* of the first worker; NULL */
+    struct turn turn;           /* for the scripts on several leases */
+    unsigned leaving;           /* leave.lua under way (waiter.c) */
+    wait_may_have_fn *may_have; /* NULL: everybody may */
     /* For the tests of the drawings: bit t of element f: a waiter, or a stream, went from f to t. */
     unsigned char walked[WAIT_STATES], events_walked[EVENTS_STATES];
 };

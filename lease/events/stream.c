@@ -134,14 +134,14 @@ static bool events_write_begin(struct http_response_writer *stream, enum events_
     return taken;
 }
 
-void events_put_item(struct json_out *text, enum events_form form, struct bytes lease,
-                     const struct history_item *item)
+void events_put_item(struct json_out *text, const struct worker *worker, enum events_form form,
+                     struct bytes lease, const struct history_item *item)
 {
     char id[HISTORY_ID_SIZE];
     struct json_out json;
 
     json_out_init(&json);
-    history_item_write(&json, lease, item);
+    history_item_write(&json, worker, lease, item);
     if (form == EVENTS_SSE) {
         put(text, "id: ", history_id_write(id, lease, item->id_text), "\n");
         put(text, "event: ", item->type, "\n");
@@ -154,17 +154,22 @@ void events_put_item(struct json_out *text, enum events_form form, struct bytes 
 
 /* With the members of every other item, so that nothing that reads them stumbles; but no id as the stream's
  * own: the client comes back with that of the last item that it got. */
-#define LAGGING                                                                                              \
-    "{\"id\":\"\",\"type\":\"lagging\",\"lease\":\"\",\"token\":0,\"holder\":\"\",\"at_ms\":0,\"reason\":"   \
-    "\"too slow\"}\n"
+#define LAGGING(identity)                                                                                    \
+    "{\"id\":\"\",\"type\":\"lagging\",\"lease\":\"\",\"token\":0,\"holder\":\"\"," identity                 \
+    "\"at_ms\":0,\"reason\":\"too slow\"}\n"
+#define NULL_IDENTITY "\"identity\":null,"
 
 /* One item or several. A client that is too slow learns so, if it ever reads again. */
-static bool events_write_text(struct http_response_writer *stream, enum events_form form, struct bytes text)
+static bool events_write_text(struct listening *l, struct bytes text)
 {
-    if (http_stream_write(stream, text))
+    static const char *const lagging[][EVENTS_FORMS] = {
+        {"event: lagging\ndata: " LAGGING("") "\n", LAGGING("")},
+        {"event: lagging\ndata: " LAGGING(NULL_IDENTITY) "\n", LAGGING(NULL_IDENTITY)},
+    };
+
+    if (http_stream_write(&l->stream, text))
         return true;
-    http_stream_write(stream,
-                      form == EVENTS_SSE ? BYTES("event: lagging\ndata: " LAGGING "\n") : BYTES(LAGGING));
+    http_stream_write(&l->stream, bytes_of(lagging[lease_has_access(l->worker)][l->subscriber.form]));
     return false;
 }
 
@@ -204,8 +209,8 @@ static bool events_send(struct listening *l, struct bytes lease, struct bytes pa
         l->has_last = true;
     }
     json_out_init(&text);
-    events_put_item(&text, l->subscriber.form, lease, &item);
-    taken = events_write_text(&l->stream, l->subscriber.form, json_out_bytes(&text));
+    events_put_item(&text, l->worker, l->subscriber.form, lease, &item);
+    taken = events_write_text(l, json_out_bytes(&text));
     json_out_done(&text);
     return events_go_on(l, taken);
 }
@@ -214,7 +219,7 @@ static bool events_text(struct event_listener *subscriber, struct bytes text)
 {
     struct listening *l = container_of(subscriber, struct listening, subscriber);
 
-    return events_go_on(l, events_write_text(&l->stream, subscriber->form, text));
+    return events_go_on(l, events_write_text(l, text));
 }
 
 static bool events_again(struct event_listener *subscriber, struct bytes lease, struct bytes packed)

@@ -22,7 +22,7 @@
 /* Everything that flags, environment and file can set. */
 struct service_settings {
     const char *listen, *redis, *redis_password_file, *keys, *config, *state_dir, *routes;
-    const char *allow_hosts, *allow_origins, *trusted_proxies;
+    const char *allow_hosts, *allow_origins, *trusted_proxies, *access;
     unsigned threads, connections_max, connections_per_address, token_block;
     uint64_t store_timeout_ms, remember_ms, header_timeout_ms, body_timeout_ms;
     size_t head_max, body_memory_max, body_disk_max, body_max, store_memory_max, remember_max;
