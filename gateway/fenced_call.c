@@ -3,6 +3,7 @@
 #include "gateway/fenced_call.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 static const char *fenced_named(struct fenced_call *fenced, const char *wrong)
 {
@@ -88,11 +89,15 @@ void fenced_add(struct fenced_call *fenced, struct bytes argument)
 
 void fenced_add_fence(struct fenced_call *fenced)
 {
+    assert(fenced->own.len == 0 || !fenced->by_mark);
     fenced_add(fenced, fenced->lease);
     fenced_add(fenced, bytes_of_number(fenced->number[0], fenced->claim.token.number));
     fenced_add(fenced, bytes_of_number(fenced->number[1], fenced->claim.token.epoch));
     fenced_add(fenced, fenced->claim.hold);
-    fenced_add(fenced, bytes_of(token_mode_name(fenced->claim.mode)));
+    if (fenced->own.len > 0)
+        snprintf(fenced->mode, sizeof(fenced->mode), "%s %.*s", token_mode_name(fenced->claim.mode),
+                 (int)fenced->own.len, fenced->own.at);
+    fenced_add(fenced, bytes_of(fenced->own.len > 0 ? fenced->mode : token_mode_name(fenced->claim.mode)));
 }
 
 enum step fenced_failed(struct fenced_call *fenced, enum problem problem)

@@ -66,7 +66,8 @@ static enum step write_ask(struct write *w)
     struct fenced_call *fenced = &w->fenced;
     struct bytes body = http_body(fenced->req);
 
-    precondition_digest(&w->precondition, BYTES("PUT"), w->type, w->encoding, body);
+    precondition_digest(&w->precondition, http_identity(fenced->req), BYTES("PUT"), w->type, w->encoding,
+                        body);
     random_text(w->etag, ETAG_CHARS);
     precondition_add(&w->precondition, fenced);
     fenced_add(fenced, (struct bytes){w->etag, ETAG_CHARS});
@@ -129,7 +130,7 @@ static enum step remove_ask(struct removal *r)
     struct bytes none = {"", 0};
     uint64_t remember_ms = worker_of(r->fenced.req)->service->settings.remember_ms;
 
-    precondition_digest(&r->precondition, BYTES("DELETE"), none, none, none);
+    precondition_digest(&r->precondition, http_identity(r->fenced.req), BYTES("DELETE"), none, none, none);
     precondition_add(&r->precondition, &r->fenced);
     fenced_add(&r->fenced, bytes_of_number(r->fenced.number[2], (int64_t)remember_ms));
     return fenced_run(&r->fenced, &script_remove, remove_answers);
