@@ -3,6 +3,7 @@
 #include "gateway/fenced_call.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 static const char *fenced_named(struct fenced_call *fenced, const char *wrong)
 {
@@ -60,6 +61,12 @@ enum problem fenced_read_token(struct fenced_call *fenced)
     return bytes_equal(fenced->claim.lease, fenced->lease) ? PROBLEM_NONE : PROBLEM_WRONG_LEASE;
 }
 
+void fenced_judge_write(struct fenced_call *fenced)
+{
+    if (!service_allows(fenced->req, ACCESS_WRITE, fenced->lease))
+        fenced->own = bytes_of(http_identity(fenced->req));
+}
+
 /* -- the call */
 
 void fenced_begin(struct fenced_call *fenced, unsigned stripe)
@@ -88,11 +95,15 @@ void fenced_add(struct fenced_call *fenced, struct bytes argument)
 
 void fenced_add_fence(struct fenced_call *fenced)
 {
+    assert(fenced->own.len == 0 || !fenced->by_mark);
     fenced_add(fenced, fenced->lease);
     fenced_add(fenced, bytes_of_number(fenced->number[0], fenced->claim.token.number));
     fenced_add(fenced, bytes_of_number(fenced->number[1], fenced->claim.token.epoch));
     fenced_add(fenced, fenced->claim.hold);
-    fenced_add(fenced, bytes_of(token_mode_name(fenced->claim.mode)));
+    if (fenced->own.len > 0)
+        snprintf(fenced->mode, sizeof(fenced->mode), "%s %.*s", token_mode_name(fenced->claim.mode),
+                 (int)fenced->own.len, fenced->own.at);
+    fenced_add(fenced, bytes_of(fenced->own.len > 0 ? fenced->mode : token_mode_name(fenced->claim.mode)));
 }
 
 enum step fenced_failed(struct fenced_call *fenced, enum problem problem)

@@ -2,8 +2,8 @@
  *
  * The order of the fence (docs/contract.md, "The check"): token-required, malformed-token, bad-signature,
  * wrong-store, wrong-lease are found here, without the store; wrong-mode, unissued-token, stale-token,
- * lease-expired by the script, in one step with the deed (scripts/lib/fence.lua). Every checked answer
- * carries Fencing-Status. */
+ * lease-expired, not-yours by the script, in one step with the deed (scripts/lib/fence.lua). Every checked
+ * answer carries Fencing-Status. */
 #ifndef PAWL_GATEWAY_GATE_H
 #define PAWL_GATEWAY_GATE_H
 
@@ -15,7 +15,13 @@
 #include "shared/token/keys.h"
 #include "shared/token/name.h"
 
-enum { FENCED_KEYS_MAX = 3, FENCED_ARGS_MAX = 15, FENCED_FENCE_ARGS = 5, FENCED_NUMBER_SIZE = 24 };
+enum {
+    FENCED_KEYS_MAX = 3,
+    FENCED_ARGS_MAX = 15,
+    FENCED_FENCE_ARGS = 5,
+    FENCED_NUMBER_SIZE = 24,
+    FENCED_MODE_SIZE = 80
+};
 
 /* Which statuses a refusal has: its own, or those that the forward-auth protocols of proxies understand. */
 enum fenced_status { FENCED_NATIVE, FENCED_FORWARD_AUTH };
@@ -35,6 +41,9 @@ struct fenced_call {
     enum fenced_status statuses;
     struct bytes lease, resource; /* resource is empty for the check endpoint */
     struct bytes store;           /* whose tokens are taken; empty: those of the gateway's own */
+    /* Of a caller that may write with its own holds only: its identity, which must have begun the hold.
+     * Empty: not asked. Never with by_mark, which knows no hold. */
+    struct bytes own;
     bool by_mark; /* the check `mark`: what it lets through says nothing of what the store has granted */
     struct token_claim claim;
     const char *assumes; /* a refusal rests on this; NULL: on nothing */
@@ -45,7 +54,7 @@ struct fenced_call {
     unsigned on; /* the stripe of the call */
     char stripe[KEYS_STRIPE_SIZE], gone[KEYS_STRIPE_SIZE];
     char resource_key[KEYS_RESOURCE_SIZE];
-    char number[3][FENCED_NUMBER_SIZE];
+    char number[3][FENCED_NUMBER_SIZE], mode[FENCED_MODE_SIZE];
     unsigned keys, args;
     struct bytes argv[FENCED_KEYS_MAX + FENCED_ARGS_MAX + MEMBER_ARGS];
 };
@@ -59,6 +68,9 @@ const char *fenced_init_lease(struct fenced_call *fenced, struct http_request *r
  * WRONG_LEASE; a 503 while this gateway does not know its own store. */
 enum problem fenced_read_token(struct fenced_call *fenced);
 bool fenced_has_token(const struct http_request *req);
+
+/* Of a write: sets own, if its caller may write with its own holds only. */
+void fenced_judge_write(struct fenced_call *fenced);
 
 /* Building a call: on which stripe, further keys, then arguments. fenced_add_fence() adds the five that every
  * fenced script begins with; the mode that the header states is among them, but what the hold may do the

@@ -87,13 +87,13 @@ const char *precondition_read(struct precondition *precondition, const struct ht
     return wrong;
 }
 
-void precondition_digest(struct precondition *precondition, struct bytes method, struct bytes type,
-                         struct bytes encoding, struct bytes body)
+void precondition_digest(struct precondition *precondition, const char *identity, struct bytes method,
+                         struct bytes type, struct bytes encoding, struct bytes body)
 {
-    const struct bytes parts[] = {method, type, encoding, body};
+    const struct bytes parts[] = {method, type, encoding, body, bytes_of(identity != NULL ? identity : "")};
 
     if (precondition->idempotency_key.len > 0) {
-        digest_text(parts, sizeof(parts) / sizeof(parts[0]), precondition->digest_text);
+        digest_text(parts, sizeof(parts) / sizeof(parts[0]) - (identity == NULL), precondition->digest_text);
         precondition->digest = (struct bytes){precondition->digest_text, DIGEST_TEXT};
     }
 }

@@ -15,9 +15,9 @@ struct precondition {
 
 /* Reads and checks the headers. NULL, or what is wrong with one: 400. */
 const char *precondition_read(struct precondition *precondition, const struct http_request *req);
-/* Fills the digest of method, type, encoding and body. */
-void precondition_digest(struct precondition *precondition, struct bytes method, struct bytes type,
-                         struct bytes encoding, struct bytes body);
+/* Fills the digest of method, type, encoding, body and who asks (NULL: nobody). */
+void precondition_digest(struct precondition *precondition, const char *identity, struct bytes method,
+                         struct bytes type, struct bytes encoding, struct bytes body);
 
 /* Adds the four keys and the first ten arguments that every script has which changes a resource
  * (scripts/lib/version.lua): the fence, the key of the resource, and this. */

@@ -117,6 +117,11 @@ struct gateway_worker *gateway_worker_of(const struct http_request *req)
     return gateway_worker_from(worker_of(req));
 }
 
+bool gateway_has_access(const struct http_request *req)
+{
+    return worker_of(req)->service->settings.access != NULL;
+}
+
 static unsigned user_timeout_ms(const struct route_table *table)
 {
     uint64_t least = USER_TIMEOUT_MS;

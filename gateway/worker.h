@@ -33,6 +33,9 @@ struct gateway_doubt {
     char marks[ROUTE_STORE_SIZE];      /* first store of a `mark` route whose marks are lost; "": none */
 };
 
+/* Whether callers have identities here, which answers tell: --access. */
+bool gateway_has_access(const struct http_request *req);
+
 /* Of the whole process: service->more. */
 struct gateway {
     struct service *service;

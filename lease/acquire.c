@@ -71,7 +71,8 @@ static enum step acquire_send(struct acquire *a)
     enum step step;
 
     lease_call_arg(&a->lease, 8, grant_may_new(worker_of(a->lease.req)));
-    step = lease_call_send(&a->lease, a->kind->script, 9, acquire_answer);
+    step = lease_call_send(&a->lease, a->kind->script,
+                           lease_call_asker(&a->lease, http_identity(a->lease.req), 9), acquire_answer);
     if (step == ANSWERED && waiter != NULL)
         wait_drop(waiter); /* refused, without the store */
     return step;
@@ -170,6 +171,7 @@ static enum step one_granted(struct member_call *call, const struct store_reply 
         .hold = {a->hold, TOKEN_HOLD_MIN},
         .lease_id = a->lease_id,
         .holder = {a->request.holder, a->request.holder_len},
+        .identity = bytes_of(http_identity(req) != NULL ? http_identity(req) : ""),
         .meta = {a->request.meta, a->request.meta_len},
         .holds = 1,
         .ttl_ms = store_reply_integer(reply, 5),
@@ -426,7 +428,7 @@ static enum step acquire_begin(struct acquire *a, const struct lease_names *name
 
     if (bad != NULL)
         return http_refuse_detail(lease->req, PROBLEM_INVALID_REQUEST, bad);
-    lease_request_defaults(&a->request);
+    lease_request_defaults(&a->request, http_identity(lease->req));
     token_hold_name(a->hold);
     a->lease_id = (struct bytes){request->lease_id, request->lease_id_len};
     if (request->wait_ms > 0) {
@@ -436,6 +438,7 @@ static enum step acquire_begin(struct acquire *a, const struct lease_names *name
                                  .lease_id = a->lease_id,
                                  .hold = {a->hold, TOKEN_HOLD_MIN},
                                  .extra = names != NULL ? packed_names(acquire_pack(a, names)) : BYTES(""),
+                                 .identity = http_identity(lease->req),
                                  .started_us = loop_now_us(),
                                  .wait_ms = request->wait_ms,
                                  .keep_ms = request->keep_place_ms,

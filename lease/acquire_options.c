@@ -14,10 +14,15 @@
 static void key_digest(struct acquire_options_key *key, const struct http_request *req)
 {
     const char method = (char)http_method(req); /* at most 127 */
-    const struct bytes parts[] = {{&method, 1}, http_path(req), http_query(req), http_body(req)};
+    const char *identity = http_identity(req);
+    const struct bytes parts[] = {{&method, 1},
+                                  http_path(req),
+                                  http_query(req),
+                                  http_body(req), /* so far for nobody */
+                                  bytes_of(identity != NULL ? identity : "")};
     char text[DIGEST_TEXT + 1];
 
-    digest_text(parts, sizeof(parts) / sizeof(parts[0]), text);
+    digest_text(parts, sizeof(parts) / sizeof(parts[0]) - (identity == NULL), text);
     memcpy(key->digest, text, ACQUIRE_OPTIONS_DIGEST);
     key->digest[ACQUIRE_OPTIONS_DIGEST] = '\0';
 }

@@ -96,7 +96,7 @@ static void list_collect(struct list *l, const struct store_reply *items)
         const struct store_reply *item = store_reply_list(items, i);
 
         if (page_takes(&l->page, l->req, ACCESS_LOOK, store_reply_text(item, 0)))
-            look_write(http_json(l->req), store_reply_text(item, 0), item, 1);
+            look_write(l->req, store_reply_text(item, 0), item, 1);
     }
 }
 

@@ -7,12 +7,14 @@
 #include "lease/operation.h"
 #include "scripts.h"
 
-static void holder_write(struct json_out *json, struct bytes mode, const struct store_reply *holder)
+static void holder_write(struct http_request *req, struct bytes mode, const struct store_reply *holder)
 {
+    struct json_out *json = http_json(req);
     struct bytes meta = store_reply_text(holder, 5);
 
     json_object(json, NULL);
     json_text(json, "holder", store_reply_text(holder, 1));
+    lease_identity_write(json, worker_of(req), store_reply_text(holder, 6));
     json_int(json, "token", store_reply_integer(holder, 0));
     json_text(json, "mode", mode);
     json_int(json, "holds", store_reply_integer(holder, 4));
@@ -22,8 +24,9 @@ static void holder_write(struct json_out *json, struct bytes mode, const struct 
     json_object_end(json);
 }
 
-void look_write(struct json_out *json, struct bytes name, const struct store_reply *reply, size_t at)
+void look_write(struct http_request *req, struct bytes name, const struct store_reply *reply, size_t at)
 {
+    struct json_out *json = http_json(req);
     struct bytes mode = store_reply_text(reply, at + 3);
     const struct store_reply *holders = store_reply_list(reply, at + 5);
     size_t count = holders != NULL ? store_reply_count(holders) : 0;
@@ -39,7 +42,7 @@ void look_write(struct json_out *json, struct bytes name, const struct store_rep
         json_null(json, "mode");
     json_list(json, "holders");
     for (size_t i = 0; i < count; i++)
-        holder_write(json, mode, store_reply_list(holders, i));
+        holder_write(req, mode, store_reply_list(holders, i));
     json_list_end(json);
     json_int(json, "waiting", store_reply_integer(reply, at + 4));
     json_object_end(json);
@@ -49,7 +52,7 @@ static enum step looked(struct member_call *call, const struct store_reply *repl
 {
     const struct lease_call *lease = container_of(call, struct lease_call, record);
 
-    look_write(http_json(lease->req), lease->name, reply, 2);
+    look_write(lease->req, lease->name, reply, 2);
     http_reply_json(lease->req);
     return http_answer(lease->req, 200);
 }

@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "lease/queue/queue.h"
+
 void lease_call_fill(struct lease_call *call, const struct worker *worker, struct bytes name)
 {
     assert(name.len > 0 && name.len <= sizeof(call->name_text));
@@ -12,6 +14,7 @@ void lease_call_fill(struct lease_call *call, const struct worker *worker, struc
     call->store = bytes_of(epoch_store(member_line_of_worker(worker)->store_epoch));
     call->stripe_number = keys_stripe_of(name);
     call->keys = LEASE_KEYS;
+    call->has_access = lease_has_access(worker);
     call->argv[0] = keys_stripe(call->stripe, call->stripe_number);
     call->argv[1] = keys_due(call->due, call->stripe_number);
     call->argv[LEASE_KEYS] = call->name;
@@ -41,6 +44,13 @@ void lease_call_secret(struct lease_call *call, struct bytes secret)
 {
     digest_secret(call->store, secret, call->secret);
     lease_call_arg(call, 3, bytes_of(call->secret));
+}
+
+unsigned lease_call_asker(struct lease_call *call, const char *identity, unsigned args)
+{
+    if (call->has_access)
+        lease_call_arg(call, ++args, bytes_of(identity != NULL ? identity : ""));
+    return args;
 }
 
 enum step lease_call_send(struct lease_call *call, const struct store_script *script, unsigned args,
@@ -133,6 +143,23 @@ enum problem lease_hold_read(const struct lease_call *call, struct bytes *hold)
     return bytes_equal(claim.lease, call->name) ? PROBLEM_NONE : PROBLEM_WRONG_LEASE;
 }
 
+/* -- identities */
+
+bool lease_has_access(const struct worker *worker)
+{
+    return worker->service->settings.access != NULL;
+}
+
+void lease_identity_write(struct json_out *json, const struct worker *worker, struct bytes identity)
+{
+    if (!lease_has_access(worker))
+        return;
+    if (identity.len > 0)
+        json_text(json, "identity", identity);
+    else
+        json_null(json, "identity");
+}
+
 /* -- grants */
 
 struct bytes grant_may(const struct worker *worker)
@@ -154,6 +181,7 @@ struct grant grant_read(const struct store_reply *reply, struct bytes lease, str
         .hold = store_reply_text(reply, 4),
         .lease_id = lease_id,
         .holder = store_reply_text(reply, 5),
+        .identity = store_reply_text(reply, store_reply_is(reply, "handed") ? WAIT_HANDED_IDENTITY : 11),
         .ttl_ms = store_reply_integer(reply, 6),
         .expires_in_ms = store_reply_integer(reply, 7),
         .holds = store_reply_integer(reply, 8),
@@ -194,6 +222,7 @@ struct bytes grant_write(struct http_request *req, const struct grant *grant, ch
     json_text(json, "fencing_token", fencing_token);
     json_text(json, "lease_id", grant->lease_id);
     json_text(json, "holder", grant->holder);
+    lease_identity_write(json, worker_of(req), grant->identity);
     json_text(json, "mode", bytes_of(token_mode_name(grant->mode)));
     json_int(json, "holds", grant->holds);
     json_int(json, "epoch", grant->token.epoch);

@@ -14,13 +14,14 @@
 #include "shared/token/random.h"
 #include "shared/token/token.h"
 
-enum { LEASE_KEYS = 2, SESSION_KEYS = 3, LEASE_ARGS_MAX = 9, LEASE_NUMBER_SIZE = 24 };
+enum { LEASE_KEYS = 2, SESSION_KEYS = 3, LEASE_ARGS_MAX = 10, LEASE_NUMBER_SIZE = 24 };
 
 struct lease_call {
     struct member_call record;
     struct http_request *req;            /* NULL without one */
     const struct script_answer *answers; /* of lease_call_run() */
     unsigned stripe_number, keys;        /* keys: how many, LEASE_KEYS or SESSION_KEYS */
+    bool has_access;                     /* lease_has_access() */
     struct bytes name;                   /* of the lease, or the id of the session; in name_text */
     struct bytes store;                  /* its id, which keys digests of secrets; empty: unknown, 503 */
     char stripe[KEYS_STRIPE_SIZE], due[KEYS_STRIPE_SIZE], name_text[NAME_MAX_BYTES];
@@ -39,6 +40,9 @@ void lease_call_arg(struct lease_call *call, unsigned i, struct bytes value);
  * (digest_secret()). The store, its files, its log and its backups know none of them; and since whatever
  * comes from outside is hashed, a digest found there opens nothing. */
 void lease_call_secret(struct lease_call *call, struct bytes secret);
+/* Adds who asks (NULL: nobody) behind so many arguments, if callers have identities here; how many they are
+ * then (scripts/lib/own_hold.lua). */
+unsigned lease_call_asker(struct lease_call *call, const char *identity, unsigned args);
 /* Runs the script with so many arguments. Its end refuses the request (member_problem), or is the row of the
  * table. Or refuses at once: 503. */
 enum step lease_call_run(struct lease_call *call, const struct store_script *script, unsigned args,
@@ -64,17 +68,22 @@ struct bytes grant_may(const struct worker *worker);
 /* The same for an acquire: "full" also while too much must be remembered. */
 struct bytes grant_may_new(const struct worker *worker);
 
+/* Whether callers have identities here, which scripts are told, and answers tell: --access. */
+bool lease_has_access(const struct worker *worker);
+/* The member identity, beside a holder: a text, or null; without --access nothing. */
+void lease_identity_write(struct json_out *json, const struct worker *worker, struct bytes identity);
+
 /* What a holder gets of its hold. */
 struct grant {
     struct bytes lease;
     struct token token;
     enum token_mode mode;
-    struct bytes hold, lease_id, holder, meta; /* meta: JSON text, or empty for {} */
+    struct bytes hold, lease_id, holder, identity, meta; /* meta: JSON text, or empty for {} */
     int64_t holds, ttl_ms, expires_in_ms, waited_ms;
 };
 
-/* From {word, seq, token, epoch, hold, holder, ttl_ms, expires in ms, holds, meta, mode}, whose bytes it
- * keeps; waited_ms is 0. */
+/* From {word, seq, token, epoch, hold, holder, ttl_ms, expires in ms, holds, meta, mode, identity or
+ * nothing}, whose bytes it keeps; waited_ms is 0. {"handed", ...} has more in front of the identity. */
 struct grant grant_read(const struct store_reply *reply, struct bytes lease, struct bytes lease_id);
 /* Whether it can be signed: a record that is not one of ours must not reach the signature, which asserts. */
 bool grant_is_sound(const struct grant *grant);
@@ -85,8 +94,8 @@ struct bytes grant_write(struct http_request *req, const struct grant *grant, ch
 void lease_held_write(struct json_out *json, struct bytes name, const struct store_reply *reply, size_t at);
 /* What anybody may know of a lease, never a lease_id or a signature (look.c): one JSON object, from elements
  * at and behind: state, token, epoch, mode or "", how many wait, {{token, holder, expires in ms, held for ms,
- * holds, meta or ""}, ...}. */
-void look_write(struct json_out *json, struct bytes name, const struct store_reply *reply, size_t at);
+ * holds, meta or "", identity or nothing}, ...}. */
+void look_write(struct http_request *req, struct bytes name, const struct store_reply *reply, size_t at);
 
 /* Each ends the request. */
 /* Signs and answers: status is 201 or 200; one that is not sound is 500. */

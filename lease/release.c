@@ -58,6 +58,7 @@ static enum step release_answer(struct store_call *call, enum store_outcome outc
         {.word = "handed", .ends = released},
         {.word = "left", .ends = left},
         {.word = "lost", .ends = lease_lost},
+        {.word = "not-yours", .problem = PROBLEM_NOT_YOURS},
         {.word = "key-reused", .problem = PROBLEM_KEY_REUSED},
         {.word = "keys-full", .problem = PROBLEM_OUT_OF_RANGE, .detail = LEASE_KEYS_FULL},
         ANSWER_OTHER,
@@ -113,7 +114,8 @@ enum step release_start(struct http_request *req)
     r->names_inbox = inbox_release_begins(inbox, lease->stripe_number, r->inbox);
     lease_call_arg(lease, 9, bytes_of(r->inbox));
     r->sent_us = loop_now_us();
-    step = lease_call_send(lease, &script_release, 9, release_answer);
+    step = lease_call_send(lease, &script_release, lease_call_asker(lease, http_identity(req), 9),
+                           release_answer);
     if (step == ANSWERED && r->names_inbox)
         inbox_release_ended(inbox, lease->stripe_number, true);
     return step;

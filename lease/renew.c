@@ -29,6 +29,7 @@ enum step renew_start(struct http_request *req)
     static const struct script_answer answers[] = {
         {.word = "renewed", .ends = renewed},
         {.word = "lost", .ends = lease_lost},
+        {.word = "not-yours", .problem = PROBLEM_NOT_YOURS},
         ANSWER_OTHER,
     };
     struct renew *r = HTTP_SCRATCH(req, struct renew);
@@ -51,5 +52,5 @@ enum step renew_start(struct http_request *req)
     lease_call_arg(lease, 4, ttl_ms > 0 ? bytes_of_number(r->ttl, ttl_ms) : BYTES(""));
     lease_call_arg(lease, 5, hold);
     lease_call_arg(lease, 6, grant_may(worker_of(req)));
-    return lease_call_run(lease, &script_renew, 6, answers);
+    return lease_call_run(lease, &script_renew, lease_call_asker(lease, http_identity(req), 6), answers);
 }

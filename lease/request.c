@@ -265,12 +265,13 @@ void force_request_read(struct bytes body, struct force_request *request, struct
     }
 }
 
-void lease_request_defaults(struct lease_request *request)
+void lease_request_defaults(struct lease_request *request, const char *identity)
 {
     if (request->ttl_ms == 0)
         request->ttl_ms = TTL_MS_DEFAULT;
     if (request->holder_len == 0)
-        request->holder_len = (unsigned short)snprintf(request->holder, sizeof(request->holder), "anonymous");
+        request->holder_len = (unsigned short)snprintf(request->holder, sizeof(request->holder), "%s",
+                                                       identity != NULL ? identity : "anonymous");
     if (request->lease_id_len == 0) {
         name_new_lease_id(request->lease_id);
         request->lease_id_len = (unsigned short)strlen(request->lease_id);

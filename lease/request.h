@@ -66,8 +66,8 @@ void session_request_read(struct bytes body, struct lease_request *request, stru
 /* {"reason":text,"expect_token":n}, each optional. */
 void force_request_read(struct bytes body, struct force_request *request, struct request_fault *fault);
 
-/* What was not said: ttl_ms 30,000, holder "anonymous", a fresh lease_id. */
-void lease_request_defaults(struct lease_request *request);
+/* What was not said: ttl_ms 30,000, holder who asks, or "anonymous" (NULL: nobody), a fresh lease_id. */
+void lease_request_defaults(struct lease_request *request, const char *identity);
 
 /* Whether these bytes are the public id of a session: 16 to 64 characters of A-Z a-z 0-9 _ -. */
 bool request_is_session_id(struct bytes text);
@@ -81,7 +81,7 @@ enum {
     ACQUIRE_OPTIONS_SESSION_KEY_SIZE = 16 + REQUEST_SESSION_MAX
 };
 
-/* An Idempotency-Key, and which request it came with: BLAKE2b over method, path, query and body. */
+/* An Idempotency-Key, and which request it came with: BLAKE2b over method, path, query, body and who asks. */
 struct acquire_options_key {
     struct bytes key; /* empty: none. In the request's header */
     char digest[ACQUIRE_OPTIONS_DIGEST + 1];

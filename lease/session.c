@@ -101,6 +101,7 @@ static enum step session_looked(struct member_call *call, const struct store_rep
 
     json_text(json, "session", session->name);
     json_text(json, "holder", store_reply_text(reply, 5));
+    lease_identity_write(json, worker_of(session->req), store_reply_text(reply, 8));
     json_int(json, "ttl_ms", store_reply_integer(reply, 2));
     json_int(json, "expires_in_ms", store_reply_integer(reply, 3));
     json_int(json, "open_for_ms", store_reply_integer(reply, 4));
@@ -148,7 +149,7 @@ enum step session_open_start(struct http_request *req)
     session_request_read(http_body(req), &o->request, &fault);
     if (fault.problem != PROBLEM_NONE)
         return http_refuse_detail(req, fault.problem, fault.detail);
-    lease_request_defaults(&o->request);
+    lease_request_defaults(&o->request, http_identity(req));
     name_new_lease_id(id);
     name_new_lease_id(o->secret);
     session_fill(session, req, bytes_of(id));
@@ -158,7 +159,8 @@ enum step session_open_start(struct http_request *req)
     lease_call_arg(session, 4, (struct bytes){o->request.holder, o->request.holder_len});
     lease_call_arg(session, 5, bytes_of_number(o->ttl, o->request.ttl_ms));
     lease_call_arg(session, 6, (struct bytes){o->request.meta, o->request.meta_len});
-    return lease_call_run(session, &script_session_open, 6, answers);
+    return lease_call_run(session, &script_session_open, lease_call_asker(session, http_identity(req), 6),
+                          answers);
 }
 
 static enum step session_renewed(struct member_call *call, const struct store_reply *reply)
@@ -179,7 +181,8 @@ enum step session_renew_start(struct http_request *req)
     const char *bad = session_init_secret(session, req);
 
     return bad != NULL ? http_refuse_detail(req, PROBLEM_INVALID_REQUEST, bad)
-                       : lease_call_run(session, &script_session_renew, 3, answers);
+                       : lease_call_run(session, &script_session_renew,
+                                        lease_call_asker(session, http_identity(req), 3), answers);
 }
 
 enum step session_look_start(struct http_request *req)
@@ -187,13 +190,15 @@ enum step session_look_start(struct http_request *req)
     static const struct script_answer answers[] = {
         {.word = "looked", .ends = session_looked},
         {.word = "lost", .ends = session_lost},
+        {.word = "not-yours", .problem = PROBLEM_NOT_YOURS},
         ANSWER_OTHER,
     };
     struct lease_call *session = HTTP_SCRATCH(req, struct lease_call);
     const char *bad = session_init(session, req);
 
     return bad != NULL ? http_refuse_detail(req, PROBLEM_INVALID_REQUEST, bad)
-                       : lease_call_run(session, &script_session_look, 2, answers);
+                       : lease_call_run(session, &script_session_look,
+                                        lease_call_asker(session, http_identity(req), 2), answers);
 }
 
 static store_done_fn session_end_answer;
@@ -202,7 +207,9 @@ static enum step session_end_run(struct session_end *e)
 {
     lease_call_arg(&e->session, 4, grant_may(worker_of(e->session.req)));
     lease_call_arg(&e->session, 5, BYTES(STEP_LEASES));
-    return lease_call_send(&e->session, &script_session_end, 5, session_end_answer);
+    return lease_call_send(&e->session, &script_session_end,
+                           lease_call_asker(&e->session, http_identity(e->session.req), 5),
+                           session_end_answer);
 }
 
 enum step session_end_start(struct http_request *req)

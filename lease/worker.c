@@ -17,6 +17,11 @@ struct lease_worker *lease_worker_of(const struct http_request *req)
     return lease_worker_from(worker_of(req));
 }
 
+static bool worker_may_have(const struct worker *worker, const char *identity, struct bytes lease)
+{
+    return access_allows(worker->access, identity, ACCESS_ACQUIRE, lease);
+}
+
 void lease_worker_open(struct worker *worker)
 {
     struct lease_worker *own = must_have(calloc(1, sizeof(*own)));
@@ -26,6 +31,7 @@ void lease_worker_open(struct worker *worker)
     own->event_hub = event_hub_new(worker, service_store_options(worker->service));
     own->handoff = handoff_new(worker);
     LIST_INIT(&own->streams);
+    own->may_have = worker->access != NULL ? worker_may_have : NULL;
     own->remember = worker->index == 0 ? remember_new(worker) : NULL;
     turn_init(&own->turn, worker->loop,
               worker->index > 0 ? &lease_worker_from(&worker->service->workers[0])->turn.own : NULL);
@@ -69,6 +75,7 @@ void lease_worker_tick(struct worker *worker)
 
 void lease_worker_judge(struct worker *worker)
 {
+    inbox_judge(lease_worker_from(worker)->inbox);
     events_judge(lease_worker_from(worker));
 }
 

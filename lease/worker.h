@@ -16,7 +16,8 @@ struct lease_worker {
     struct remember *remember; /* of the first worker; NULL */
     struct turn turn;          /* for the scripts on several leases */
     struct event_streams streams;
-    unsigned leaving; /* leave.lua under way (waiter.c) */
+    unsigned leaving;           /* leave.lua under way (waiter.c) */
+    wait_may_have_fn *may_have; /* NULL: everybody may */
     /* For the tests of the drawings: bit t of element f: a waiter, or a stream, went from f to t. */
     unsigned char walked[WAIT_STATES], events_walked[EVENTS_STATES];
 };

@@ -265,6 +265,8 @@ static enum step forward_route(struct forward *f)
     f->is_write = !route_reads(f->route, http_method_text(req));
     if (!forward_allows_caller(f->route, req, f->fenced.lease, &verb))
         return forward_over(f, service_forbid(req, verb, f->fenced.lease));
+    if (verb == ACCESS_WRITE)
+        fenced_judge_write(&f->fenced);
     if (f->route->credential == ROUTE_CREDENTIAL_UPSTREAM && service_sends_away_token(req)) {
         return forward_over(
             f, http_refuse_detail(
@@ -332,13 +334,13 @@ static enum step forward_admit(struct forward *f)
     return f->is_write && f->route->aid == ROUTE_AID_IF_MATCH ? forward_look(f) : forward_ask(f);
 }
 
-/* write-own is asked of the store, which knows whose hold it is. */
+/* Where only marks are known there is no hold to be one's own. */
 static bool forward_allows_caller(const struct route *route, const struct http_request *req,
                                   struct bytes lease, enum access_verb *verb)
 {
     *verb = route_reads(route, http_method_text(req)) ? ACCESS_READ : ACCESS_WRITE;
-    return service_allows(req, *verb, lease) || (*verb == ACCESS_WRITE && route->check != ROUTE_MARK &&
-                                                 service_allows(req, ACCESS_WRITE_OWN, lease));
+    return *verb == ACCESS_WRITE && route->check != ROUTE_MARK ? service_allows_write(req, lease)
+                                                               : service_allows(req, *verb, lease);
 }
 
 bool forward_authorization_is_upstreams(struct http_request *req)

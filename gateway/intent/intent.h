@@ -105,7 +105,7 @@ void intents_unknown(struct intents *intents, struct intent *intent);
 void intents_drop(struct intents *intents, struct intent *intent);
 
 /* A part of a text: 0 name, 1 epoch, 2 token, 3 seq, 4 state, 5 kind, 6 gateway, 7 incarnation, 8 id,
- * 9 unknown, 10 at; empty when there is none. */
+ * 9 unknown, 10 at; and the identity behind 9; empty when there is none. */
 enum intent_part {
     INTENT_NAME,
     INTENT_EPOCH,
@@ -117,7 +117,8 @@ enum intent_part {
     INTENT_INCARNATION,
     INTENT_ID,
     INTENT_POLICY,
-    INTENT_AT
+    INTENT_AT,
+    INTENT_IDENTITY
 };
 struct bytes intent_part(struct bytes text, enum intent_part part);
 

@@ -95,9 +95,16 @@ void intents_drop(struct intents *intents, struct intent *intent)
 
 struct bytes intent_part(struct bytes text, enum intent_part part)
 {
-    for (unsigned i = 0; i < (unsigned)part; i++)
+    unsigned at = part == INTENT_IDENTITY ? INTENT_POLICY : (unsigned)part;
+    struct bytes policy;
+
+    for (unsigned i = 0; i < at; i++)
         bytes_cut(&text, ' ');
-    return bytes_cut(&text, ' ');
+    text = bytes_cut(&text, ' ');
+    if (at != INTENT_POLICY)
+        return text;
+    policy = bytes_cut(&text, '@');
+    return part == INTENT_IDENTITY ? text : policy;
 }
 
 struct intent *intent_new(struct intents *intents, unsigned stripe, struct bytes text, enum intent_word word)

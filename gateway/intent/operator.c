@@ -25,7 +25,7 @@
 #include "scripts.h"
 #include "shared/service/page.h"
 
-enum { BEHIND_MAX = 256, SEQ_MAX_CHARS = 16 };
+enum { SEQ_MAX_CHARS = 16 };
 
 /* -- GET /v1/intents, /v1/intents/{lease}: what is being sent, or may be, page by page.
  *
@@ -35,15 +35,14 @@ enum { BEHIND_MAX = 256, SEQ_MAX_CHARS = 16 };
 struct list {
     struct fenced_call fenced; /* of all: no lease */
     struct page page;
-    struct walk walk;
-    char behind[BEHIND_MAX];
+    struct walk walk; /* from: page.after, with spaces */
 };
 
 /* In a cursor the parts have no space between them, which a query would have to encode. */
-static void text_exchange(char *to, struct bytes text, char from, char with)
+static void text_exchange(char *text, size_t len, char from, char with)
 {
-    for (size_t i = 0; i < text.len; i++)
-        to[i] = text.at[i] == from ? with : text.at[i];
+    for (size_t i = 0; i < len; i++)
+        text[i] = text[i] == from ? with : text[i];
 }
 
 /* A letter, and what it means. */
@@ -84,6 +83,7 @@ static void requests_put(struct json_out *json, struct bytes text)
 static void intent_put(struct list *l, struct bytes text)
 {
     struct json_out *json = http_json(l->fenced.req);
+    struct bytes identity = intent_part(text, INTENT_IDENTITY);
     char id[BYTES_NUMBER_SIZE];
 
     json_object(json, NULL);
@@ -94,6 +94,10 @@ static void intent_put(struct list *l, struct bytes text)
     json_text(json, "guarantee", letter_word(intent_part(text, INTENT_KIND), kinds));
     json_int(json, "token", number_of(intent_part(text, INTENT_TOKEN)));
     json_int(json, "epoch", number_of(intent_part(text, INTENT_EPOCH)));
+    if (gateway_has_access(l->fenced.req) && identity.len > 0)
+        json_text(json, "identity", identity);
+    else if (gateway_has_access(l->fenced.req))
+        json_null(json, "identity");
     json_text(json, "gateway", intent_part(text, INTENT_GATEWAY));
     json_text(json, "incarnation", intent_part(text, INTENT_INCARNATION));
     requests_put(json, text);
@@ -129,7 +133,7 @@ static enum step list_ended(struct walk *walk, enum problem bad)
 
     if (bad != PROBLEM_NONE)
         return fenced_fail(&l->fenced, bad);
-    text_exchange(l->page.after, (struct bytes){walk->from, walk->from_len}, ' ', '~');
+    text_exchange(l->page.after, walk->from_len, ' ', '~');
     l->page.after[walk->from_len] = '\0';
     l->page.stripe = walk->stripe;
     return page_answer(&l->page, l->fenced.req);
@@ -141,7 +145,7 @@ static enum step list_start(struct list *l)
     static const char *const query_names[] = {"limit", "cursor", NULL};
     static const struct page_kind kind = {
         .domain = "intents-cursor",
-        .after_max = BEHIND_MAX,
+        .after_max = PAGE_AFTER_MAX,
         .query_names = query_names,
         .wrong_query = "The query is limit and cursor, each at most once.",
         .wrong_cursor = "The cursor is not one that a gateway gave for this list.",
@@ -150,7 +154,6 @@ static enum step list_start(struct list *l)
                                           list_page,           list_ended};
     struct http_request *req = l->fenced.req;
     bool is_all = l->fenced.lease.len == 0;
-    struct bytes after;
     const char *detail;
     enum problem bad;
 
@@ -162,15 +165,13 @@ static enum step list_start(struct list *l)
     if (bad != PROBLEM_NONE)
         return http_refuse_detail(req, bad, detail);
     page_filter(&l->page, req, ACCESS_RESOLVE, l->fenced.lease, !is_all);
-    after = bytes_of(l->page.after);
-    after.len = after.len <= sizeof(l->behind) ? after.len : 0; /* it is of a cursor that was ours */
-    text_exchange(l->behind, after, '~', ' ');
+    text_exchange(l->page.after, strlen(l->page.after), '~', ' ');
     l->page.end = is_all ? STRIPES : l->page.stripe + 1;
     l->walk = (struct walk){.stripe = l->page.stripe,
                             .end = l->page.end,
-                            .from = l->behind,
-                            .from_size = sizeof(l->behind),
-                            .from_len = after.len};
+                            .from = l->page.after,
+                            .from_size = PAGE_AFTER_MAX,
+                            .from_len = strlen(l->page.after)};
     fenced_begin(&l->fenced, l->page.stripe);
     fenced_add(&l->fenced, l->fenced.lease);
     fenced_add(&l->fenced, BYTES("")); /* the walk's */

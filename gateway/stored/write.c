@@ -57,6 +57,7 @@ enum step write_start(struct http_request *req)
         return http_refuse_detail(req, PROBLEM_OUT_OF_RANGE,
                                   "The headers Content-Type and Content-Encoding may have 256 bytes each.");
     }
+    fenced_judge_write(&w->fenced);
     bad = fenced_read_token(&w->fenced);
     return bad != PROBLEM_NONE ? fenced_refuse(&w->fenced, bad) : write_ask(w);
 }
@@ -66,7 +67,8 @@ static enum step write_ask(struct write *w)
     struct fenced_call *fenced = &w->fenced;
     struct bytes body = http_body(fenced->req);
 
-    precondition_digest(&w->precondition, BYTES("PUT"), w->type, w->encoding, body);
+    precondition_digest(&w->precondition, http_identity(fenced->req), BYTES("PUT"), w->type, w->encoding,
+                        body);
     random_text(w->etag, ETAG_CHARS);
     precondition_add(&w->precondition, fenced);
     fenced_add(fenced, (struct bytes){w->etag, ETAG_CHARS});
@@ -120,6 +122,7 @@ enum step remove_start(struct http_request *req)
     wrong = wrong != NULL ? wrong : precondition_read(&r->precondition, req);
     if (wrong != NULL)
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, wrong);
+    fenced_judge_write(&r->fenced);
     bad = fenced_read_token(&r->fenced);
     return bad != PROBLEM_NONE ? fenced_refuse(&r->fenced, bad) : remove_ask(r);
 }
@@ -129,7 +132,7 @@ static enum step remove_ask(struct removal *r)
     struct bytes none = {"", 0};
     uint64_t remember_ms = worker_of(r->fenced.req)->service->settings.remember_ms;
 
-    precondition_digest(&r->precondition, BYTES("DELETE"), none, none, none);
+    precondition_digest(&r->precondition, http_identity(r->fenced.req), BYTES("DELETE"), none, none, none);
     precondition_add(&r->precondition, &r->fenced);
     fenced_add(&r->fenced, bytes_of_number(r->fenced.number[2], (int64_t)remember_ms));
     return fenced_run(&r->fenced, &script_remove, remove_answers);

@@ -399,7 +399,8 @@ static void channel_gather(struct event_channel *channel, struct bytes lease, st
         return;
     for (unsigned form = 0; form < EVENTS_FORMS; form++)
         if (channel->readers[form] > 0)
-            events_put_item(&channel->gathered[form], (enum events_form)form, lease, &item);
+            events_put_item(&channel->gathered[form], channel->hub->worker, (enum events_form)form, lease,
+                            &item);
     if (channel->at == NULL && (is_calm || channel_has_much(channel)))
         channel_arm(channel, channel_has_much(channel) ? 0 : EVENT_HUB_SOON_MS);
     else if (!channel->armed)

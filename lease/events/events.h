@@ -30,7 +30,7 @@ bool history_id_read_user(struct bytes text, unsigned *stripe, struct history_id
 int history_id_compare(const struct history_id *a, const struct history_id *b);
 
 struct history_item {
-    struct bytes id_text, type, holder, reason; /* in what was read */
+    struct bytes id_text, type, holder, identity, reason; /* in what was read */
     struct history_id id;
     int64_t token, at_ms;
 };
@@ -42,7 +42,8 @@ enum { HISTORY_ID_SIZE = 80 };
 /* What users see, and a NUL; lease: the name. */
 struct bytes history_id_write(char buf[HISTORY_ID_SIZE], struct bytes lease, struct bytes id_text);
 /* As one JSON object, an element of a list or alone. */
-void history_item_write(struct json_out *json, struct bytes lease, const struct history_item *item);
+void history_item_write(struct json_out *json, const struct worker *worker, struct bytes lease,
+                        const struct history_item *item);
 
 /* -- the hub: a subscriber of each worker, which subscribes only to what somebody listens to. For those who
  * listen to all leases the last EVENT_HUB_KEPT items are kept, and for EVENT_HUB_LINGER_MS after the last of
@@ -119,8 +120,8 @@ void event_hub_replay(const struct event_hub *event_hub, struct bytes id, struct
 /* -- streams */
 
 /* An item behind what is in text, which goes to many. */
-void events_put_item(struct json_out *text, enum events_form form, struct bytes lease,
-                     const struct history_item *item);
+void events_put_item(struct json_out *text, const struct worker *worker, enum events_form form,
+                     struct bytes lease, const struct history_item *item);
 
 LIST_HEAD(event_streams, listening);
 /* The rules have changed: streams that are not allowed any more are ended. */

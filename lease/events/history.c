@@ -15,6 +15,7 @@
 #include "shared/text/ascii.h"
 
 enum { DIGITS_MAX = 16, PARTS = 6 };
+#define IDENTITY_BEHIND '\x1f'
 
 static bool read_number(struct bytes text, uint64_t *number)
 {
@@ -63,7 +64,9 @@ bool history_item_read(struct bytes packed, struct history_item *item)
     for (size_t i = 0; i + 1 < PARTS; i++)
         part[i] = bytes_cut(&packed, '\t');
     part[PARTS - 1] = packed;
-    *item = (struct history_item){.id_text = part[0], .type = part[1], .holder = part[3], .reason = part[5]};
+    *item = (struct history_item){.id_text = part[0], .type = part[1], .reason = part[5]};
+    item->holder = bytes_cut(&part[3], IDENTITY_BEHIND);
+    item->identity = part[3];
     if (!history_id_read(part[0], &item->id) || !read_number(part[2], &token) ||
         !read_number(part[4], &at_ms))
         return false;
@@ -80,7 +83,8 @@ struct bytes history_id_write(char buf[HISTORY_ID_SIZE], struct bytes lease, str
     return (struct bytes){buf, (size_t)len < HISTORY_ID_SIZE ? (size_t)len : HISTORY_ID_SIZE - 1};
 }
 
-void history_item_write(struct json_out *json, struct bytes lease, const struct history_item *item)
+void history_item_write(struct json_out *json, const struct worker *worker, struct bytes lease,
+                        const struct history_item *item)
 {
     char id[HISTORY_ID_SIZE];
 
@@ -90,6 +94,7 @@ void history_item_write(struct json_out *json, struct bytes lease, const struct 
     json_text(json, "lease", lease);
     json_int(json, "token", item->token);
     json_text(json, "holder", item->holder);
+    lease_identity_write(json, worker, item->identity);
     json_int(json, "at_ms", item->at_ms);
     json_text(json, "reason", item->reason);
     json_object_end(json);
@@ -110,7 +115,7 @@ static enum step history_found(struct member_call *call, const struct store_repl
     json_list(json, "items");
     for (size_t i = 0; i < store_reply_count(items); i++)
         if (history_item_read(store_reply_text(items, i), &item))
-            history_item_write(json, lease->name, &item);
+            history_item_write(json, worker_of(lease->req), lease->name, &item);
     json_list_end(json);
     return http_json_end(lease->req, 200);
 }

@@ -140,12 +140,11 @@ static void put(struct json_out *text, const char *before, struct bytes value, c
 
 /* With the members of every other item, so that nothing that reads them stumbles; but no id as the stream's
  * own: the client comes back with that of the last item that it got. */
-#define LIKE_AN_ITEM(type)                                                                                   \
-    "{\"id\":\"\",\"type\":\"" type                                                                          \
-    "\",\"lease\":\"\",\"token\":0,\"holder\":\"\",\"at_ms\":0,\"reason\":\"\",\"filtered\":"
-#define LAST_ITEM(type, why)                                                                                 \
-    "{\"id\":\"\",\"type\":\"" type                                                                          \
-    "\",\"lease\":\"\",\"token\":0,\"holder\":\"\",\"at_ms\":0,\"reason\":\"" why "\"}\n"
+#define ITEM_BEGIN(type, identity)                                                                           \
+    "{\"id\":\"\",\"type\":\"" type "\",\"lease\":\"\",\"token\":0,\"holder\":\"\"," identity                \
+    "\"at_ms\":0,\"reason\":\""
+#define LAST_ITEM(type, identity, why) ITEM_BEGIN(type, identity) why "\"}\n"
+#define NULL_IDENTITY "\"identity\":null,"
 
 /* The first bytes leave at once, so that a client knows that it listens. last: "SS.EPOCH.SEQ.N" of what came
  * before, or empty: an SSE client that is cut off before anything happens goes on from there (an id without
@@ -161,7 +160,7 @@ static bool events_write_begin(struct listening *l, struct bytes last)
         return http_stream_write(stream, BYTES("\n"));
     json_out_init(&text);
     if (l->subscriber.form == EVENTS_NDJSON)
-        put(&text, LIKE_AN_ITEM("listening"), bytes_of(filtered), "}");
+        put(&text, ITEM_BEGIN("listening", NULL_IDENTITY) "\",\"filtered\":", bytes_of(filtered), "}");
     else if (judges)
         put(&text, ": listening, filtered: ", bytes_of(filtered), "\n");
     else
@@ -174,14 +173,14 @@ static bool events_write_begin(struct listening *l, struct bytes last)
     return taken;
 }
 
-void events_put_item(struct json_out *text, enum events_form form, struct bytes lease,
-                     const struct history_item *item)
+void events_put_item(struct json_out *text, const struct worker *worker, enum events_form form,
+                     struct bytes lease, const struct history_item *item)
 {
     char id[HISTORY_ID_SIZE];
     struct json_out json;
 
     json_out_init(&json);
-    history_item_write(&json, lease, item);
+    history_item_write(&json, worker, lease, item);
     if (form == EVENTS_SSE) {
         put(text, "id: ", history_id_write(id, lease, item->id_text), "\n");
         put(text, "event: ", item->type, "\n");
@@ -192,16 +191,20 @@ void events_put_item(struct json_out *text, enum events_form form, struct bytes 
     json_out_done(&json);
 }
 
-#define LAGGING LAST_ITEM("lagging", "too slow")
-#define FORBIDDEN LAST_ITEM("forbidden", "not allowed any more")
+#define LAGGING(identity) LAST_ITEM("lagging", identity, "too slow")
+#define FORBIDDEN LAST_ITEM("forbidden", NULL_IDENTITY, "not allowed any more")
 
 /* One item or several. A client that is too slow learns so, if it ever reads again. */
-static bool events_write_text(struct http_response_writer *stream, enum events_form form, struct bytes text)
+static bool events_write_text(struct listening *l, struct bytes text)
 {
-    if (http_stream_write(stream, text))
+    static const char *const lagging[][EVENTS_FORMS] = {
+        {"event: lagging\ndata: " LAGGING("") "\n", LAGGING("")},
+        {"event: lagging\ndata: " LAGGING(NULL_IDENTITY) "\n", LAGGING(NULL_IDENTITY)},
+    };
+
+    if (http_stream_write(&l->stream, text))
         return true;
-    http_stream_write(stream,
-                      form == EVENTS_SSE ? BYTES("event: lagging\ndata: " LAGGING "\n") : BYTES(LAGGING));
+    http_stream_write(&l->stream, bytes_of(lagging[lease_has_access(l->worker)][l->subscriber.form]));
     return false;
 }
 
@@ -262,8 +265,8 @@ static bool events_send(struct listening *l, struct bytes lease, struct bytes pa
         l->has_last = true;
     }
     json_out_init(&text);
-    events_put_item(&text, l->subscriber.form, lease, &item);
-    taken = events_write_text(&l->stream, l->subscriber.form, json_out_bytes(&text));
+    events_put_item(&text, l->worker, l->subscriber.form, lease, &item);
+    taken = events_write_text(l, json_out_bytes(&text));
     json_out_done(&text);
     return events_go_on(l, taken);
 }
@@ -272,7 +275,7 @@ static bool events_text(struct event_listener *subscriber, struct bytes text)
 {
     struct listening *l = container_of(subscriber, struct listening, subscriber);
 
-    return events_go_on(l, events_write_text(&l->stream, subscriber->form, text));
+    return events_go_on(l, events_write_text(l, text));
 }
 
 static bool events_again(struct event_listener *subscriber, struct bytes lease, struct bytes packed)

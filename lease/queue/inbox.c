@@ -349,6 +349,13 @@ static void inbox_announce(struct loop_timer *timer)
         memset(inbox->is_unheard, 0, sizeof(inbox->is_unheard));
 }
 
+void inbox_judge(struct inbox *inbox)
+{
+    for (uint32_t i = 0; i < inbox->slot_count; i++)
+        if (inbox->slots[i].place != NULL)
+            inbox->slots[i].place->notify(inbox->slots[i].place, INBOX_JUDGED);
+}
+
 /* -- the subscriber */
 
 static void inbox_listens(struct store_subscriber_owner *owner, struct bytes channel)

@@ -26,12 +26,18 @@ struct waiter;
 struct wait_request {
     struct bytes name, lease_id, hold; /* name: of the lease, or of the first of several */
     struct bytes extra;                /* handed to the scripts as it is: the names of several; else empty */
+    const char *identity;              /* who waits; NULL: nobody. It outlives the request */
     uint64_t started_us;               /* when the request arrived, loop_now_us() */
     int64_t wait_ms, keep_ms; /* keep_ms: for how long its place outlives its connection, 0 to 60000 */
 };
 
+/* Whether it may have this lease, by the rules of now. Who waited is judged so before its grant is sent, by
+ * whichever way it was granted; what it may not have is given back, and the answer is 403 forbidden. */
+typedef bool wait_may_have_fn(const struct worker *worker, const char *identity, struct bytes lease);
+
 /* One lease, or several: which scripts, and how the grant is sent. Both get KEYS as lease/operation.h fills
- * them, answer as claim.lua and leave.lua do, and get extra as their last argument, if there is one:
+ * them, answer as claim.lua and leave.lua do, and get extra as their last argument but who asks, if there is
+ * one:
  *   claim  ARGV: name, remember_ms, lease_id, hold, "grant" | "hold-off"
  *   leave  ARGV: name, remember_ms, lease_id, hold, "grant" | "hold-off", "gone" | "late"; of one lease also
  *          keep_place_ms */
@@ -56,7 +62,7 @@ enum step wait_begin(struct waiter *waiter, struct http_request *req);
  * {"handed", ...}, release.lua. */
 void wait_handed(struct worker *worker, struct bytes name, const struct store_reply *reply, uint64_t sent_us);
 /* Elements of that reply, behind those of a grant. */
-enum { WAIT_HANDED_MORE = 11, WAIT_HANDED_WID, WAIT_HANDED_ID, WAIT_HANDED_KEEP };
+enum { WAIT_HANDED_MORE = 11, WAIT_HANDED_WID, WAIT_HANDED_ID, WAIT_HANDED_KEEP, WAIT_HANDED_IDENTITY };
 
 enum wait_state {
     WAIT_REQUESTED,
@@ -74,7 +80,14 @@ bool wait_allows(enum wait_state from, enum wait_state to);
 
 enum { INBOX_ID_CHARS = 16, INBOX_HEARTBEAT_MS = 750, INBOX_SILENT_MS = 3000, INBOX_KEY_SIZE = 40 };
 enum inbox_state { INBOX_CLOSED, INBOX_OPENING, INBOX_OPEN, INBOX_CLOSING, INBOX_SHUT, INBOX_STATES };
-enum inbox_news { INBOX_NO_NEWS, INBOX_GRANTED, INBOX_SUPERSEDED, INBOX_SESSION_LOST, INBOX_HAS_CLOSED };
+enum inbox_news {
+    INBOX_NO_NEWS,
+    INBOX_GRANTED,
+    INBOX_SUPERSEDED,
+    INBOX_SESSION_LOST,
+    INBOX_HAS_CLOSED,
+    INBOX_JUDGED
+};
 
 /* What the inbox knows of a waiter. wid is never 0, and never the same twice in the process. */
 struct inbox_place {
@@ -92,6 +105,8 @@ bool inbox_is_open(const struct inbox *inbox);
 /* Closes for good, also when called twice: in the store first, then for all that wait; then it is shut. */
 void inbox_drain(struct inbox *inbox);
 bool inbox_is_shut(const struct inbox *inbox);
+/* The rules have changed: tells all who wait here INBOX_JUDGED. */
+void inbox_judge(struct inbox *inbox);
 /* Takes a place at an inbox that is open; notify is set by the caller. */
 void inbox_enter(struct inbox *inbox, struct inbox_place *place);
 void inbox_leave(struct inbox *inbox, struct inbox_place *place);

@@ -15,7 +15,7 @@
  *   REQUESTED --any other answer-->                         DONE        (acquire.c answers)
  *   QUEUED    --message: granted-->                         CLAIMING    claim.lua
  *   QUEUED    --its time is up-->                           LEAVING     leave.lua "late"
- *   QUEUED    --its client has gone-->                      RETURNING   leave.lua "gone"
+ *   QUEUED    --its client has gone, or it may not have it any more--> RETURNING   leave.lua "gone"
  *   QUEUED    --message: superseded, session-lost-->        DONE        409 superseded, 410 session-lost
  *   QUEUED    --the inbox has closed-->                     DONE        503 store-unavailable, or draining
  *   QUEUED    --the inbox has closed, a release perhaps granted--> AGAIN
@@ -35,7 +35,11 @@
  *   LEAVING   --granted-->                                  CLAIMING    claim.lua
  *   LEAVING   --superseded-->                               DONE        409 superseded
  *   LEAVING   --not sent, unknown-->                        DONE        504
- *   RETURNING --answered, however-->                        DONE        to nobody
+ *   RETURNING --answered, however-->                        DONE        to nobody; or 403
+ *
+ * Whatever says superseded says not-yours, 403, in its place when the lease_id is another identity's by now.
+ * Who is granted the lease and may not have it any more (wait_may_have_fn) goes to RETURNING as if its client
+ * had gone, and gets 403 forbidden.
  *
  * A message that comes twice, or late, changes nothing. waited_ms is the time from the arrival of the request
  * to the sending of the claim, or of the release that granted it, rounded down: the ttl begins in the store
@@ -67,12 +71,14 @@ struct waiter {
     struct http_suspended parked;
     struct worker *worker;
     const struct wait_kind *kind;
+    const char *identity; /* NULL: nobody */
     uint64_t started_us;
     uint32_t wait_ms, extra_len;
     uint16_t keep_ms;
     unsigned char state, name_len, lease_id_len, hold_len;
     unsigned char early; /* enum inbox_news: what came while acquire.lua or again.lua was under way */
     unsigned char looks; /* for how often it has looked for an inbox to ask again from */
+    bool is_denied;      /* RETURNING, since it may not have the lease any more */
     char texts[];        /* name, lease_id, hold, extra */
 };
 
@@ -122,6 +128,7 @@ static struct wait_request wait_request_of(const struct waiter *waiter)
     struct wait_request request = {
         .name = {waiter->texts, waiter->name_len},
         .lease_id = {waiter->texts + waiter->name_len, waiter->lease_id_len},
+        .identity = waiter->identity,
         .started_us = waiter->started_us,
         .wait_ms = waiter->wait_ms,
         .keep_ms = waiter->keep_ms,
@@ -184,6 +191,46 @@ static enum step wait_sent_away(struct waiter *waiter, struct http_request *req)
                               draining ? stopping : cut_off);
 }
 
+/* The i-th lease that it waits for: of several the i-th name in [[stripe, name], ...]. None has a quote. */
+static struct bytes wait_lease(const struct wait_request *request, unsigned i)
+{
+    struct bytes rest = request->extra, name = {NULL, 0};
+
+    if (rest.len == 0)
+        return i == 0 ? request->name : name;
+    for (unsigned quotes = 0; quotes <= 4 * i + 3; quotes++)
+        name = bytes_cut(&rest, '"');
+    return rest.len > 0 ? name : (struct bytes){NULL, 0};
+}
+
+/* The first lease that it may not have any more; empty: it may have all. */
+static struct bytes wait_denied_lease(const struct waiter *waiter)
+{
+    struct wait_request request = wait_request_of(waiter);
+    wait_may_have_fn *may_have = wait_worker(waiter)->may_have;
+    struct bytes lease = {NULL, 0};
+
+    for (unsigned i = 0; may_have != NULL && (lease = wait_lease(&request, i)).len > 0; i++)
+        if (!may_have(waiter->worker, waiter->identity, lease))
+            break;
+    return lease;
+}
+
+/* It has given back what it may not have any more. */
+static enum step wait_denied(struct waiter *waiter)
+{
+    struct http_request *req = http_resume(&waiter->parked);
+    struct json_out *json = http_problem_begin(req, PROBLEM_FORBIDDEN, NULL);
+    struct bytes lease = wait_denied_lease(waiter);
+
+    lease_identity_write(json, waiter->worker, bytes_of(waiter->identity != NULL ? waiter->identity : ""));
+    json_text(json, "verb", BYTES("acquire"));
+    json_text(json, "lease", lease.len > 0 ? lease : wait_request_of(waiter).name);
+    worker_count(waiter->worker, COUNT_WAIT_SENT_AWAY);
+    wait_drop(waiter);
+    return http_problem_end(req, 0);
+}
+
 static enum step wait_superseded(struct waiter *waiter, struct http_request *req)
 {
     enum step step = lease_refuse(req != NULL ? req : http_resume(&waiter->parked), PROBLEM_SUPERSEDED,
@@ -192,6 +239,15 @@ static enum step wait_superseded(struct waiter *waiter, struct http_request *req
     worker_count(waiter->worker, COUNT_WAIT_SUPERSEDED);
     wait_drop(waiter);
     return step;
+}
+
+/* {"superseded" | "not-yours", seq}; any other word is 500. */
+static enum step wait_refused(struct waiter *waiter, const struct store_reply *reply)
+{
+    if (store_reply_is(reply, "superseded"))
+        return wait_superseded(waiter, NULL);
+    return wait_refuse_detail(
+        waiter, NULL, store_reply_is(reply, "not-yours") ? PROBLEM_NOT_YOURS : PROBLEM_INTERNAL, NULL);
 }
 
 /* A call for it was not sent, or has no answer: it stands in line, or holds, or neither. */
@@ -258,7 +314,8 @@ static enum problem wait_run(struct waiter *waiter, const struct store_script *s
     if (why != NULL)
         lease_call_arg(&call->lease, ++call->args, bytes_of(why));
     if (why != NULL && !waiter->kind->in_turn)
-        lease_call_arg(&call->lease, ++call->args, bytes_of_number(call->keep, request.keep_ms));
+        lease_call_arg(&call->lease, ++call->args,
+                       bytes_of_number(call->keep, waiter->is_denied ? 0 : request.keep_ms));
     if (request.extra.len > 0)
         lease_call_arg(&call->lease, ++call->args, request.extra);
     if (waiter->state == WAIT_AGAIN) {
@@ -267,6 +324,7 @@ static enum problem wait_run(struct waiter *waiter, const struct store_script *s
         lease_call_arg(&call->lease, ++call->args, bytes_of(call->inbox));
         lease_call_arg(&call->lease, ++call->args, bytes_of(call->wid));
     }
+    call->args = lease_call_asker(&call->lease, waiter->identity, call->args);
     call->waiter = waiter;
     call->script = script;
     call->lease.record.store.done = done;
@@ -304,8 +362,12 @@ static enum step wait_leave(struct waiter *waiter, enum wait_state next)
 static enum step wait_granted(struct waiter *waiter, const struct store_reply *reply, int64_t waited_ms)
 {
     struct wait_request request = wait_request_of(waiter);
-    enum step step = waiter->kind->claimed(http_resume(&waiter->parked), &request, reply, waited_ms);
+    enum step step;
 
+    waiter->is_denied = wait_denied_lease(waiter).len > 0;
+    if (waiter->is_denied)
+        return wait_leave(waiter, WAIT_RETURNING);
+    step = waiter->kind->claimed(http_resume(&waiter->parked), &request, reply, waited_ms);
     worker_count(waiter->worker, COUNT_WAIT_GRANTED);
     metric_observe_us(waiter->worker->metrics, (unsigned)SERVICE_METRICS + COUNT_WAIT_TIME,
                       1000 * (uint64_t)waited_ms);
@@ -348,11 +410,9 @@ static enum step wait_has(struct waiter *waiter, const struct store_reply *reply
         return http_suspended_is_gone(&waiter->parked) ? wait_leave(waiter, WAIT_RETURNING)
                                                        : wait_granted(waiter, reply, waited_ms);
     }
-    if (store_reply_is(reply, "superseded"))
-        return wait_superseded(waiter, NULL);
     return store_reply_is(reply, "lost")
                ? wait_lost(waiter, store_reply_text(reply, 2), store_reply_text(reply, 3))
-               : wait_refuse_detail(waiter, NULL, PROBLEM_INTERNAL, NULL);
+               : wait_refused(waiter, reply);
 }
 
 static enum step wait_claimed(struct store_call *call, enum store_outcome outcome,
@@ -405,15 +465,14 @@ static enum step wait_left(struct store_call *call, enum store_outcome outcome,
     if (bad != PROBLEM_NONE)
         return wait_unheard(waiter);
     if (waiter->state == WAIT_RETURNING)
-        return wait_to_nobody(waiter);
+        return waiter->is_denied ? wait_denied(waiter) : wait_to_nobody(waiter);
     if (store_reply_is(reply, "left")) {
         return loop_now_ms() < wait_late_ms(waiter) ? wait_sent_away(waiter, NULL)
                                                     : wait_timed_out(waiter, reply);
     }
     if (store_reply_is(reply, "granted"))
         return wait_claim(waiter, NULL);
-    return store_reply_is(reply, "superseded") ? wait_superseded(waiter, NULL)
-                                               : wait_refuse_detail(waiter, NULL, PROBLEM_INTERNAL, NULL);
+    return wait_refused(waiter, reply);
 }
 
 /* -- in line */
@@ -445,6 +504,7 @@ static enum step wait_act(struct waiter *waiter, struct http_request *req, enum 
         if (wait_is_perhaps_granted(waiter))
             return wait_again(waiter);
         return wait_sent_away(waiter, req);
+    case INBOX_JUDGED:
     case INBOX_NO_NEWS: break;
     }
     abort();
@@ -508,19 +568,6 @@ static void wait_look(struct waiter *waiter)
 
 /* -- what happens to a waiter */
 
-/* While a script is under way its answer will say the same. What was granted early can still be claimed when
- * the inbox has closed since. */
-static void wait_notified(struct inbox_place *place, enum inbox_news news)
-{
-    struct waiter *waiter = container_of(place, struct waiter, place);
-
-    if (waiter->state == WAIT_QUEUED)
-        wait_act(waiter, NULL, news);
-    else if ((waiter->state == WAIT_REQUESTED || waiter->state == WAIT_AGAIN) &&
-             (news != INBOX_HAS_CLOSED || waiter->early == INBOX_NO_NEWS))
-        waiter->early = (unsigned char)news;
-}
-
 static bool wait_leaves_later(struct waiter *waiter)
 {
     struct lease_worker *own = wait_worker(waiter);
@@ -532,6 +579,31 @@ static bool wait_leaves_later(struct waiter *waiter)
     return true;
 }
 
+/* In the other states it is judged when it is granted the lease. */
+static void wait_judged(struct waiter *waiter)
+{
+    if (waiter->state != WAIT_QUEUED || wait_denied_lease(waiter).len == 0)
+        return;
+    waiter->is_denied = true;
+    if (!wait_leaves_later(waiter))
+        wait_leave(waiter, WAIT_RETURNING);
+}
+
+/* While a script is under way its answer will say the same. What was granted early can still be claimed when
+ * the inbox has closed since. */
+static void wait_notified(struct inbox_place *place, enum inbox_news news)
+{
+    struct waiter *waiter = container_of(place, struct waiter, place);
+
+    if (news == INBOX_JUDGED)
+        wait_judged(waiter);
+    else if (waiter->state == WAIT_QUEUED)
+        wait_act(waiter, NULL, news);
+    else if ((waiter->state == WAIT_REQUESTED || waiter->state == WAIT_AGAIN) &&
+             (news != INBOX_HAS_CLOSED || waiter->early == INBOX_NO_NEWS))
+        waiter->early = (unsigned char)news;
+}
+
 static void wait_late(struct alarm *alarm)
 {
     struct waiter *waiter = container_of(alarm, struct waiter, alarm);
@@ -539,7 +611,8 @@ static void wait_late(struct alarm *alarm)
     if (waiter->state == WAIT_AGAIN)
         wait_look(waiter);
     else if (!wait_leaves_later(waiter))
-        wait_leave(waiter, http_suspended_is_gone(&waiter->parked) ? WAIT_RETURNING : WAIT_LEAVING);
+        wait_leave(waiter, waiter->is_denied || http_suspended_is_gone(&waiter->parked) ? WAIT_RETURNING
+                                                                                        : WAIT_LEAVING);
 }
 
 /* In the other states it is seen when the call that is under way has ended. */
@@ -580,6 +653,7 @@ struct waiter *wait_new(struct worker *worker, const struct wait_kind *kind,
     waiter->parked.gone = wait_gone;
     waiter->worker = worker;
     waiter->kind = kind;
+    waiter->identity = request->identity;
     waiter->started_us = request->started_us;
     waiter->wait_ms = (uint32_t)request->wait_ms;
     waiter->keep_ms = (uint16_t)request->keep_ms;

@@ -9,10 +9,11 @@
 --            room for one, nor for another one in line
 --   ARGV[9]  "" or what few ask for, as JSON (lib/grant.lua), and beside it: secret (of the session),
 --            reentrant, own_ttl (ttl_ms was stated)
+--   ARGV[10]  who asks, of services with --access (lib/own_hold.lua)
 --   returns  {"granted", seq, token, epoch, expires in ms, ttl_ms}
 --            {"replayed" | "entered" | "claimed", seq, token, epoch, hold, holder, ttl_ms, expires in ms,
---             holds, meta or "", mode}: it holds already; it has entered once more; it was handed on to this
---             lease_id before, which nobody had claimed yet
+--             holds, meta or "", mode, identity or nothing}: it holds already; it has entered once more; it was
+--             handed on to this lease_id before, which nobody had claimed yet
 --            {"queued", seq}: its inbox gets a message  {"desk-gone", seq}: it was away for too long
 --            {"held", seq, token, holder or "", expires in ms}: by another, or it is delayed or promised to
 --             those in line ("")
@@ -20,22 +21,26 @@
 --            {"differs", seq}: this lease_id holds it with another mode, permits or session
 --            {"mismatch", seq, permits}: it is held with another number of permits
 --            {"key-reused", seq}: the Idempotency-Key came with another request   {"keys-full", seq}
---            {"session-lost", seq}   {"not-yours", seq}: the session's secret is another
+--            {"session-lost", seq}   {"not-yours", seq}: the session's secret is another, or
+--             the session or this lease_id is another's
 --            {"session-full", seq}
 --            {"exhausted", seq}: no token is left in this stripe
 --            {"ceiling", seq}: would have been granted, but no higher token is recorded as reserved
 --            {"held-off", seq}: would have been granted
 local lease, may_grant = lease_own(), ARGV[8]
 local terms = { lease_id = ARGV[3], hold = ARGV[4], holder = ARGV[5], ttl = ARGV[6], meta = ARGV[7],
-    more = ARGV[9] ~= '' and cjson.decode(ARGV[9]) or nil }
+    identity = ARGV[10 + OWN_ARGS] and ARGV[10], more = ARGV[9] ~= '' and cjson.decode(ARGV[9]) or nil }
 local more = terms.more
 local record = lease.record
+if terms.identity and own_hold.is_anothers(lease, terms.lease_id, terms.identity) then
+    return { 'not-yours', SEQ }
+end
 
 lease_settle(lease)
 if record.queue and (record.many or not record.live) then
     line.turn(lease, may_grant) -- who is first may have died
 end
-local wrong = more and more.session and session_wrong(more)
+local wrong = more and more.session and session_wrong(more, terms.identity)
 if wrong == 'not-yours' then
     return { wrong, SEQ }
 end

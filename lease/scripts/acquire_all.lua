@@ -7,9 +7,11 @@
 --   ARGV[5]  holder   ARGV[6]  ttl_ms   ARGV[7]  meta as JSON, or ""   ARGV[8]  "grant" or "hold-off": all
 --            as in acquire.lua
 --   ARGV[9]  JSON as there (lib/grant.lua), with all: [[key of the stripe, name], ...], 1 to 100, each once
+--   ARGV[10]  who asks, of services with --access (lib/own_hold.lua)
 --   returns  {"granted" | "replayed" | "claimed", seq, {{name, seq, token, epoch, hold, holder, ttl_ms,
---             expires in ms, holds, meta or "", mode}, ...}} in the order of ARGV[9]: granted now; it holds
---             all of them already; they were handed on to this lease_id before, which had not claimed them
+--             expires in ms, holds, meta or "", mode, identity or nothing}, ...}} in the order of ARGV[9]:
+--             granted now; it holds all of them already; they were handed on to this lease_id before, which
+--             had not claimed them
 --            {"queued", seq}: its inbox gets a message  {"desk-gone", seq}: it was away for too long
 --            {"held", seq, {{name, seq, token, holder or "", expires in ms}, ...}}: those that are not free
 --            {"over", seq, how, name}: this lease_id had the last hold of this one, which is over
@@ -18,7 +20,7 @@
 --            {"not-ours"}, {"key-reused", seq}, {"session-lost", seq}, {"not-yours", seq}, {"session-full",
 --             seq}, {"exhausted", seq}, {"ceiling", seq}, {"held-off", seq}: as there, of any of them
 local terms = { lease_id = ARGV[3], hold = ARGV[4], holder = ARGV[5], ttl = ARGV[6], meta = ARGV[7],
-    more = cjson.decode(ARGV[9]) }
+    identity = ARGV[10 + OWN_ARGS] and ARGV[10], more = cjson.decode(ARGV[9]) }
 local more = terms.more
 local leases, are_ours = several.open(more.all)
 
@@ -60,10 +62,13 @@ end
 if not are_ours then
     return { 'not-ours' }
 end
+if terms.identity and several.is_anothers(leases, terms.lease_id, terms.identity) then
+    return { 'not-yours', SEQ }
+end
 for _, lease in ipairs(leases) do
     line.settle(lease)
 end
-local wrong = more.session and session_wrong(more, #leases)
+local wrong = more.session and session_wrong(more, terms.identity, #leases)
 if wrong == 'not-yours' then
     return { wrong, SEQ }
 end
@@ -112,6 +117,7 @@ local grants = {}
 for i, lease in ipairs(leases) do
     local token = grant(lease, terms, nil)
     grants[i] = { lease.name, SEQ, token, EPOCH, terms.hold, terms.holder, tonumber(terms.ttl),
-        terms.deadline - NOW, 1, terms.meta, more.mode or 'exclusive' }
+        terms.deadline - NOW, 1, terms.meta, more.mode or 'exclusive',
+        identity_told(terms.identity or '') }
 end
 return { 'granted', SEQ, grants }

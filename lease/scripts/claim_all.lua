@@ -5,15 +5,19 @@
 --   ARGV[1]  name of the first lease   ARGV[2]  remember_ms   ARGV[3]  lease_id   ARGV[4]  name of the
 --            granted holds   ARGV[5]  "grant" or "hold-off", as in acquire.lua
 --   ARGV[6]  all of them as JSON: [[key of the stripe, name], ...]
+--   ARGV[7]  who asks, of services with --access (lib/own_hold.lua)
 --   returns  {"claimed", seq, {{name, seq, token, epoch, hold, holder, ttl_ms, expires in ms, holds,
---             meta or "", mode}, ...}}
+--             meta or "", mode, identity or nothing}, ...}}
 --            {"superseded", seq}: another request with this lease_id has claimed one of them
 --            {"lost", seq, how it ended, or "unknown", name}: one of them went on to the next, or back; so do
 --             the others now
---            {"not-ours"}: as in acquire_all.lua
+--            {"not-ours"}: as in acquire_all.lua   {"not-yours", seq}: this lease_id is another's
 local leases, are_ours = several.open(cjson.decode(ARGV[6]))
 if not are_ours then
     return { 'not-ours' }
+end
+if ARGV[7 + OWN_ARGS] and several.is_anothers(leases, ARGV[3], ARGV[7]) then
+    return { 'not-yours', SEQ }
 end
 local holds, count, is_superseded = several.holds(leases, ARGV[3], ARGV[4])
 local lost = nil

@@ -6,13 +6,18 @@
 --   ARGV[6]  "gone": a grant that was made meanwhile goes on to the next, also a claimed one that no
 --            answer has named; "late": it stands, to be claimed
 --   ARGV[7]  keep_place_ms of its request
+--   ARGV[8]  who asks, of services with --access (lib/own_hold.lua)
 --   returns  {"left", seq, more, token, holder or "", expires in ms, "", kept}: it does not wait any more and has
 --              nothing; who holds; more: "more" when handoff.lua has something left to do; kept: for how long
 --              its lease_id finds its place again
 --            {"granted", seq}: it was handed on to it before ("late" only)
 --            {"superseded", seq}: another request with this lease_id waits in its place, has claimed it, or
 --              had an answer with it
+--            {"not-yours", seq}: this lease_id is another's
 local lease = lease_own()
+if ARGV[8 + OWN_ARGS] and own_hold.is_anothers(lease, ARGV[3], ARGV[8]) then
+    return { 'not-yours', SEQ }
+end
 local record = lease.record
 local terms = record.queue and line.terms(lease, ARGV[3])
 local hold = own_hold.find(lease, ARGV[3])

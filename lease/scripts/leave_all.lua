@@ -7,15 +7,19 @@
 --   ARGV[6]  "gone": grants that were made meanwhile go on to the next, also claimed ones that no answer
 --            has named; "late": they stand, to be claimed
 --   ARGV[7]  all of them as JSON: [[key of the stripe, name], ...]
+--   ARGV[8]  who asks, of services with --access (lib/own_hold.lua)
 --   returns  {"left", seq, more, token, holder or "", expires in ms, name}: it does not wait any more and has
 --              nothing; who holds one of them, and which; more: "more" when handoff.lua has something left to
 --              do on the first
 --            {"granted", seq}: they were handed on to it before ("late" only)
 --            {"superseded", seq}: another request with this lease_id waits in its place, or has claimed one
---            {"not-ours"}: as in acquire_all.lua
+--            {"not-ours"}: as in acquire_all.lua   {"not-yours", seq}: this lease_id is another's
 local leases, are_ours = several.open(cjson.decode(ARGV[7]))
 if not are_ours then
     return { 'not-ours' }
+end
+if ARGV[8 + OWN_ARGS] and several.is_anothers(leases, ARGV[3], ARGV[8]) then
+    return { 'not-yours', SEQ }
 end
 local holds, count, is_superseded = several.holds(leases, ARGV[3], ARGV[4])
 local terms = line.terms(leases[1], ARGV[3])

@@ -5,7 +5,8 @@
 --   ARGV[5]  "held" | "waiting" | "delayed"
 --   returns  {"listed", seq, name after which to go on or "" when the stripe is done,
 --             {{name, state, token, epoch, mode or "", how many wait,
---               {{token, holder, expires in ms, held for ms, holds, meta or ""}, ...}: at most 16}, ...}}
+--               {{token, holder, expires in ms, held for ms, holds, meta or "", identity or
+--             nothing}, ...}: at most 16}, ...}}
 --
 -- The names are sorted here and not in an index of their own, which would cost every lease another 130 bytes:
 -- a stripe has 1/256 of the leases. One step looks at no more than about LOOK_MAX records. What is over is

@@ -3,7 +3,8 @@
 --   ARGV[1]  name of the lease   ARGV[2]  remember_ms   ARGV[3]  "grant" or "hold-off", as in acquire.lua
 --   returns  {"looked", seq, "free" | "held" | "delayed", last token or 0, its epoch or the stripe's,
 --             "exclusive" | "shared" | "permits" | "", how many wait,
---             {{token, holder, expires in ms, held for ms, holds, meta or ""}, ...}: at most 1000 of them}
+--             {{token, holder, expires in ms, held for ms, holds, meta or "", identity or
+--             nothing}, ...}: at most 1000 of them}
 local HOLDERS_MAX = 1000
 local lease = lease_own()
 

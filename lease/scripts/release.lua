@@ -9,15 +9,21 @@
 --   ARGV[7]  Idempotency-Key or ""   ARGV[8]  digest of the request, or ""
 --   ARGV[9]  inbox of the worker that sends it, or "": who is first in line there is granted in this step
 --            (lib/line.lua)
+--   ARGV[10]  who asks, of services with --access (lib/own_hold.lua)
 --   returns  {"released", seq, more, inbox, message}: free of it, now, or before and this is the same request
 --              again; more: "more" when handoff.lua has something left to do; inbox, message: what the inbox to
 --              which it was handed on gets as a message too, or none
 --            {"handed", seq, token, epoch, hold, holder, ttl_ms, expires in ms, holds, meta or "", mode, more,
---             wid, lease_id, keep_place_ms}: released, and granted to who waits as wid at the inbox of ARGV[9]
+--             wid, lease_id, keep_place_ms, identity or nothing}: released, and granted to who waits as wid at the
+--             inbox of ARGV[9]
 --            {"left", seq, holds that remain}
 --            {"lost", seq, how the hold ended, or "unknown"}: nothing was released
 --            {"key-reused", seq}: the Idempotency-Key came with another request   {"keys-full", seq}
+--            {"not-yours", seq}: this lease_id is another's
 local lease, id, key, digest, may_grant = lease_own(), ARGV[3], ARGV[7], ARGV[8], ARGV[5]
+if ARGV[10 + OWN_ARGS] and own_hold.is_anothers(lease, id, ARGV[10]) then
+    return { 'not-yours', SEQ }
+end
 local known = key ~= '' and own_keys.known(lease, id, key)
 if known and known.digest ~= digest then
     return { 'key-reused', SEQ }
@@ -54,7 +60,8 @@ own_inbox = ARGV[9] ~= '' and ARGV[9] or nil
 local rest = lease_close(lease, may_grant)
 if handed then
     local reply = own_hold.reply('handed', handed.hold)
-    reply[12], reply[13], reply[14], reply[15] = rest, handed.wid, handed.hold.lease_id, handed.keep
+    reply[12], reply[13], reply[14] = rest, handed.wid, handed.hold.lease_id
+    reply[15], reply[16] = handed.keep, identity_told(handed.hold.identity)
     return reply
 end
 return { 'released', SEQ, rest, handed_inbox, handed_word }

@@ -4,16 +4,18 @@
 --   KEYS[1]  stripe of the session   KEYS[2]  due index   KEYS[3]  session
 --   ARGV[1]  its id   ARGV[2]  remember_ms   ARGV[3]  its secret   ARGV[4]  "grant" or "hold-off", as in
 --            acquire.lua   ARGV[5]  how many leases to free, 1 to 100
+--   ARGV[6]  who asks, of services with --access (lib/own_hold.lua)
 --   returns  {"ended", seq, more}: it is released, now or before; more: "more" when leases are left to be
 --              freed, by this script or by the sweep
---            {"not-yours", seq}: its secret is another
+--            {"not-yours", seq}: its secret is another, or it is another's
 --            {"lost", seq, how it ended otherwise, or "unknown"}
 local session, most = session_read(KEYS[3]), tonumber(ARGV[5])
 
 if not session then
     return { 'lost', SEQ, 'unknown' }
 end
-if session.secret ~= ARGV[3] then
+local asker = ARGV[6 + OWN_ARGS] and ARGV[6]
+if session.secret ~= ARGV[3] or session_is_anothers(KEYS[3], asker) then
     return { 'not-yours', SEQ }
 end
 if session.live then

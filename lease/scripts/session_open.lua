@@ -3,6 +3,7 @@
 --   ARGV[1]  its id   ARGV[2]  remember_ms
 --   ARGV[3]  its secret   ARGV[4]  holder, 1 to 128 bytes   ARGV[5]  ttl_ms, 100 to 86400000
 --   ARGV[6]  meta as JSON, or ""
+--   ARGV[7]  who asks, of services with --access (lib/own_hold.lua)
 --   returns  {"opened", seq}   {"taken", seq}: there is one of this id
 local deadline = whole(NOW + tonumber(ARGV[5]))
 
@@ -14,6 +15,9 @@ redis.call('HSET', KEYS[3], 's', 'live', 'c', ARGV[3], 'o', ARGV[4], 'l', ARGV[5
     'd', deadline, 'e', EPOCH_TEXT)
 if ARGV[6] ~= '' then
     redis.call('HSET', KEYS[3], 'm', ARGV[6])
+end
+if ARGV[7 + OWN_ARGS] and ARGV[7] ~= '' then
+    redis.call('HSET', KEYS[3], 'i', ARGV[7])
 end
 redis.call('ZADD', KEYS[2], deadline, ':s:' .. ARGV[1])
 return { 'opened', SEQ }

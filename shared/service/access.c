@@ -220,11 +220,15 @@ bool service_judges(const struct http_request *req)
     return worker_of(req)->access != NULL;
 }
 
-/* write-own is asked of the store, which knows whose hold it is. */
+bool service_allows_write(const struct http_request *req, struct bytes lease)
+{
+    return service_allows(req, ACCESS_WRITE, lease) ||
+           (http_identity(req) != NULL && service_allows(req, ACCESS_WRITE_OWN, lease));
+}
+
 static bool allows(const struct http_request *req, enum access_verb verb, struct bytes lease)
 {
-    return service_allows(req, verb, lease) ||
-           (verb == ACCESS_WRITE && service_allows(req, ACCESS_WRITE_OWN, lease));
+    return verb == ACCESS_WRITE ? service_allows_write(req, lease) : service_allows(req, verb, lease);
 }
 
 static enum problem permits_name(struct http_request *req, unsigned place, enum access_verb verb)

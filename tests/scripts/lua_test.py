@@ -22,12 +22,14 @@ TOKEN_LAST = 999999999999999
 REMEMBER_MS = 1000
 STRIPE_FIELDS = ["id", "epoch", "seq", "counter", "ceiling", "clock", "alive"]
 EPOCH = 7
-IDENTITY = "8:" + "store-1".ljust(24, "-")
+IDENTITY = "9:" + "store-1".ljust(24, "-")
 FIRST = "lease-a"  # the member that a new store lists
 CALL = "shared/member/scripts/lib/call.lua"
 RECORD, MEMBERS = "pawl:{store}", "pawl:{store}:members"
 STRIPES = [f"pawl:{{{i:02x}}}" for i in range(256)]
 EMPTY = sorted(STRIPES + [RECORD, MEMBERS, RECORD + ":m:" + FIRST])  # the keys of a store without leases
+ASKED = {"acquire", "acquire_all", "again", "claim", "claim_all", "leave", "leave_all", "release", "renew", "session_end",
+         "session_look", "session_open", "session_renew"}
 DUMP = """local whole = {}
 for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
     local kind = #key == 9 and 'hash' or redis.call('TYPE', key).ok
@@ -96,7 +98,7 @@ class Store:
         self.ears = Connection(self.redis.path)
         self.ears("PSUBSCRIBE", "pawl:{*}:d:*")
         self.call_file = pathlib.Path(self.folder) / "call.lua"
-        self.tool, self.caller, self.dumped = _tool(), {}, {}
+        self.tool, self.caller, self.dumped, self.asker = _tool(), {}, {}, None
         # Two releases of one schema by turns, as in a rolling upgrade: whatever is tested is tested of both.
         self.libraries = itertools.cycle([self.made_library(), self.made_library(" -- the next release")])
         self.library = next(self.libraries)
@@ -131,7 +133,20 @@ class Store:
     def call(self, path, keys, *args):
         """A script on a stripe, KEYS[1], with the five last arguments that the services add: of a caller that knows what
         the store has, or what calling() says."""
-        return self.run(path, keys, *args, *self.own_arguments(**self.known(keys)))
+        return self.run(path, keys, *args, *self.asked_by(path), *self.own_arguments(**self.known(keys)))
+
+    def asked_by(self, path):
+        """Who asks, of what acts for a lease_id or a session (lease/scripts/lib/own_hold.lua)."""
+        return [self.asker] if self.asker is not None and pathlib.Path(path).stem in ASKED else []
+
+    @contextlib.contextmanager
+    def asking(self, who):
+        """None: nobody judges; "": nobody."""
+        before, self.asker = self.asker, who
+        try:
+            yield
+        finally:
+            self.asker = before
 
     def known(self, keys):
         return {"identity": IDENTITY, "epoch": self.redis("HGET", RECORD, "epoch") or 0,

@@ -10,7 +10,7 @@ import random
 import re
 
 from intents import Gateway, same_stripe
-from lua_test import EPOCH, RECORD, Holder, Lease, RedisError, Resource, Store, check, check_equal, check_in, main, test, text
+from lua_test import ASKED, EPOCH, RECORD, Holder, Lease, RedisError, Resource, Store, check, check_equal, check_in, main, test, text
 
 SEED, STEPS = int(os.environ.get("WALK_SEED", 3)), int(os.environ.get("WALK_STEPS", 900))
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -23,7 +23,9 @@ HAPPENS = ("acquire granted", "acquire replayed", "acquire entered", "acquire qu
            "acquire not-ours", "acquire not-admitted", "acquire error", "renew renewed", "renew lost", "release released",
            "release left", "release lost", "claim claimed", "check accepted", "check refused", "write written", "write refused",
            "write mismatch", "read found", "read missing", "read_fenced found", "remove removed", "intent_admit sending",
-           "intent_admit queued", "intent_admit refused", "intent_close closed")
+           "intent_admit queued", "intent_admit refused", "intent_close closed", "acquire not-yours", "renew not-yours",
+           "release not-yours", "claim not-yours", "write not-yours", "remove not-yours", "check not-yours",
+           "intent_admit not-yours")
 
 
 class Taken(Exception):
@@ -67,6 +69,7 @@ class Walk:
         lease_id = f"id-{self.random.randrange(5)}"
         known = self.tokens.get(lease.name, [Holder(1)])
         holder = known[-1] if self.random.random() < 0.8 else some(known)
+        holder = Holder(holder.token, holder.epoch, holder.hold, holder.mode + some(["", "", "", " ada", " bob"]))
         resource = Resource(lease, some(["", "/a", "/b"]))
         may, keyed = some(["grant"] * 8 + ["hold-off", "full"]), some([{}, {}, {}, {"key": some("kl"), "digest": some("de")}])
         if kind == "acquire":
@@ -91,6 +94,12 @@ class Walk:
                      f"1 {some(['close', 'close', 'settle', 'unknown'])} " + some(self.texts or ["x 1 1 1 s o a b c h 1"]))}
         return kind, lease, parts_of(deeds[kind])
 
+    def asked(self):
+        """The same call, and who asks: as if --access came and went."""
+        kind, lease, (path, keys, args) = self.call()
+        who = self.random.choice([None, None, None, "", "ada", "ada", "bob"]) if kind in ASKED else None
+        return kind, lease, (path, keys, args if who is None else (*args, who))
+
     def fault(self):
         """By hand: something that is no list, no line; a record of another release; a full list; or all is mended."""
         lease = self.random.choice(self.leases)
@@ -111,6 +120,7 @@ class Walk:
 
     def learn(self, kind, lease, parts, reply):
         word = "error" if isinstance(reply, RedisError) else reply[0]
+        word = "not-yours" if word == "refused" and reply[2] == "not-yours" else word
         self.counts[f"{kind} {word}"] = self.counts.get(f"{kind} {word}", 0) + 1
         if word in ("granted", "claimed", "entered"):
             hold = parts[2][3] if word == "granted" else reply[4]
@@ -130,7 +140,7 @@ class Walk:
                 store.at(self.now)
                 store.redis("HSET", DESK, "at", self.now - self.random.choice([0, 0, 0, 5000]) if store is self.stores[0] else
                             self.stores[0].redis("HGET", DESK, "at"))
-        calls = [self.call() for _ in range(self.random.randrange(1, 12))]
+        calls = [self.asked() for _ in range(self.random.randrange(1, 12))]
         # A caller knows what it knew before the batch; now and then more than there is.
         caller = self.random.choice([{"seen": 0}] * 20 + [{"seen": 10**9}, {"epoch": EPOCH + 1}, {"stream": "0" * 40}])
         batch, alone = self.stores

@@ -186,7 +186,7 @@ def an_empty_redis_and_another_store_or_schema_are_told_and_not_touched():
     a.start()
     check_equal(unchanged_by(LIFE, a.ask), ["empty"])
     a = alone(LIFE)
-    a.identity = "8:other"
+    a.identity = "9:other"
     check_equal(unchanged_by(LIFE, a.ask), ["another", IDENTITY])
     for identity in ("1" + IDENTITY[1:], "22" + IDENTITY[1:]):
         for key in STRIPES + [RECORD]:
@@ -492,7 +492,7 @@ def leave_of_anybody_else_or_while_the_store_is_shut_changes_nothing():
         b.epoch -= 1
 
     def another_store(b):
-        b.identity = "8:other"
+        b.identity = "9:other"
 
     def unknown(b):
         b.name = "nobody"

@@ -13,6 +13,7 @@ import socket
 import tempfile
 
 from world import World, check, check_equal, check_in, main, test, wait_until
+from world.asking import Later
 from world.upstream import Upstream, route, routes_file
 from world.world import Daemon, run_daemon
 
@@ -293,6 +294,78 @@ def nobody_may_what_a_rule_for_nobody_says_and_gets_401_for_the_rest():
     check_equal(WORLD.lease("PUT", f"/v1/leases/{free}", {"Lease-Id": grant["lease_id"]}).status, 200)
     unauthenticated(WORLD.lease("DELETE", f"/v1/leases/{name('app')}", {"Lease-Id": grant["lease_id"]}), "none")
     check_equal(WORLD.lease("DELETE", f"/v1/leases/{free}", {"Lease-Id": grant["lease_id"]}).status, 204)
+    reload(rules())
+
+
+# -- identity: whose a hold is
+
+
+def header(grant):
+    return {"Fencing-Token": grant["fencing_token"]}
+
+
+@test
+def a_hold_is_its_identitys_whoever_knows_its_lease_id():
+    lease = name("app")
+    grant = acquire("app", lease)
+    check_equal((grant["identity"], grant["holder"]), ("app", "app"))
+    mine = {"Lease-Id": grant["lease_id"]}
+    for method in ("PUT", "DELETE"):
+        refused(WORLD.lease(method, f"/v1/leases/{lease}", {**bearer("all"), **mine}), 403, "not-yours")
+    refused(WORLD.lease("POST", f"/v1/leases/{lease}", bearer("all"), body={"lease_id": grant["lease_id"]}), 403, "not-yours")
+    check_equal(WORLD.lease("PUT", f"/v1/leases/{lease}", {**bearer("app"), **mine}).status, 200)
+    look = WORLD.lease("GET", f"/v1/leases/{lease}", bearer("all")).json["holders"][0]
+    check_equal((look["identity"], look["holder"]), ("app", "app"))
+    new = new_token()
+    document = rules()
+    document["identities"]["app"]["access_tokens"] = [sha256(new)]
+    reload(document)
+    check_equal(WORLD.lease("PUT", f"/v1/leases/{lease}", {"Authorization": f"Bearer {new}", **mine}).status, 200, "another credential of the same")
+    unauthenticated(WORLD.lease("PUT", f"/v1/leases/{lease}", {**bearer("app"), **mine}), "unknown")
+    check_equal(WORLD.lease("DELETE", f"/v1/leases/{lease}", {"Authorization": f"Bearer {new}", **mine}).status, 204)
+    reload(rules())
+
+
+@test
+def write_own_is_for_the_token_of_a_hold_of_ones_own():
+    reload(rules({"who": ["right"], "may": ["write-own", "acquire", "read"], "on": ["app:*", "orders:*"]},
+                 {"who": ["nobody"], "may": ["write-own", "read"], "on": ["app:*"]}))
+    lease = name("app")
+    for key in (f"/v1/resources/{lease}/a",):
+        theirs = acquire("app", lease)
+        check_equal(WORLD.gateway("PUT", key, {**bearer("app"), **header(theirs)}, body=b"1").status, 201)
+        refused(WORLD.gateway("PUT", key, {**bearer("right"), **header(theirs)}, body=b"2"), 403, "not-yours")
+        refused(WORLD.gateway("DELETE", key, {**bearer("right"), **header(theirs)}), 403, "not-yours")
+        unauthenticated(WORLD.gateway("PUT", key, header(theirs), body=b"2"), "none")
+        check_equal(WORLD.gateway("GET", key, bearer("app")).body, b"1")
+        check_equal(WORLD.gateway("PUT", key, {**bearer("all"), **header(theirs)}, body=b"3").status, 204, "write is for any token")
+    order = name("orders")
+    theirs, path = acquire("all", order), f"/orders/{order.partition(':')[2]}/x"
+    count = len(UPSTREAM.requests)
+    refused(WORLD.gateway("PUT", path, {**bearer("right"), **header(theirs)}, body=b"2"), 403, "not-yours")
+    check_equal(len(UPSTREAM.requests), count)
+    WORLD.lease("POST", f"/v1/leases/{order}/force-release", bearer("all"))
+    own = acquire("right", order)
+    check_equal(WORLD.gateway("PUT", path, {**bearer("right"), **header(own)}, body=b"2").status, 200)
+    check_equal(WORLD.gateway("PUT", path, {**bearer("all"), **header(own)}, body=b"2").status, 200)
+    marked = f"/marked/{order.partition(':')[2]}/x"
+    refused(WORLD.gateway("PUT", marked, {**bearer("right"), **header(own)}, body=b"2"), 403, "forbidden", verb="write")
+    reload(rules())
+
+
+@test
+def who_waits_is_judged_when_the_rules_change_and_when_it_is_granted():
+    lease = name("app")
+    held = acquire("all", lease)
+    client = WORLD.client(WORLD.lease_daemon)
+    waiting = Later(client, "POST", f"/v1/leases/{lease}", bearer("app"), body={"wait_ms": 60000})
+    wait_until(lambda: WORLD.lease("GET", f"/v1/leases/{lease}", bearer("all")).json["waiting"] == 1, "it waits")
+    less = rules()
+    less["rules"] = [rule for rule in less["rules"] if rule["who"] != ["app"]]
+    reload(less)
+    refused(waiting.get(), 403, "forbidden", identity="app", verb="acquire", lease=lease)
+    check_equal(WORLD.lease("GET", f"/v1/leases/{lease}", bearer("all")).json["waiting"], 0)
+    check_equal(WORLD.lease("PUT", f"/v1/leases/{lease}", {**bearer("all"), "Lease-Id": held["lease_id"]}).status, 200)
     reload(rules())
 
 

@@ -16,6 +16,21 @@ static bool have(struct intents *all, const char *text)
     return intents_have(all, 5, bytes_of(text));
 }
 
+TEST(the_parts_of_a_text_and_who_began_the_hold)
+{
+    const struct bytes whose = BYTES(HEAD(SEQ) " s o~0.1,0.2 " OWNER("0.7") " g500@bill.ing-1 100");
+    const struct bytes nobodys = BYTES(SENT);
+
+    CHECK_TEXT(intent_part(whose, INTENT_NAME), BYTES("orders:42"));
+    CHECK_TEXT(intent_part(whose, INTENT_KIND), BYTES("o~0.1,0.2"));
+    CHECK_TEXT(intent_part(whose, INTENT_POLICY), BYTES("g500"));
+    CHECK_TEXT(intent_part(whose, INTENT_IDENTITY), BYTES("bill.ing-1"));
+    CHECK_TEXT(intent_part(whose, INTENT_AT), BYTES("100"));
+    CHECK_TEXT(intent_part(nobodys, INTENT_POLICY), BYTES("h"));
+    CHECK_INT(intent_part(nobodys, INTENT_IDENTITY).len, 0);
+    CHECK_INT(intent_part(BYTES(ASKED), INTENT_IDENTITY).len, 0);
+}
+
 LIST_TEST(an_admission_is_known_by_its_number_until_it_is_dropped)
 {
     struct intent *one;

@@ -48,14 +48,17 @@ TEST(an_empty_body_says_nothing_and_the_defaults_fill_it)
     struct lease_request request = request_of(""), plain = {0}, other;
 
     CHECK(memcmp(&request, &plain, sizeof(request)) == 0);
-    lease_request_defaults(&request);
+    lease_request_defaults(&request, NULL);
     CHECK_INT(request.ttl_ms, 30000);
     CHECK(!request.ttl_stated);
     CHECK_TEXT(((struct bytes){request.holder, request.holder_len}), BYTES("anonymous"));
     CHECK_INT(request.lease_id_len, 22);
     CHECK(name_is_lease_id((struct bytes){request.lease_id, request.lease_id_len}));
+    request.holder_len = 0;
+    lease_request_defaults(&request, "billing");
+    CHECK_TEXT(((struct bytes){request.holder, request.holder_len}), BYTES("billing"));
     other = request_of("{}");
-    lease_request_defaults(&other);
+    lease_request_defaults(&other, NULL);
     CHECK(strcmp(request.lease_id, other.lease_id) != 0);
 }
 
@@ -77,7 +80,7 @@ TEST(every_member_is_read)
     CHECK_INT(request.keep_place_ms, 60000);
     CHECK_INT(request.mode, TOKEN_SHARED);
     CHECK_INT(request.permits, 0);
-    lease_request_defaults(&request);
+    lease_request_defaults(&request, "billing");
     CHECK_INT(request.ttl_ms, 100);
     CHECK_INT(request.holder_len, 3);
     CHECK_TEXT(((struct bytes){request.lease_id, request.lease_id_len}), BYTES("aaaaaaaaaaaaaaaaaaaaaa"));

@@ -3,7 +3,8 @@
 --   ARGV[2]  token
 --   ARGV[3]  its epoch
 --   ARGV[4]  name of its hold
---   ARGV[5]  "exclusive" | "shared" | "permits": its mode, as the signed header has it
+--   ARGV[5]  "exclusive" | "shared" | "permits": its mode, as the signed header has it; and behind a blank
+--            the identity that must have begun the hold, of who may write with no other
 --   KEYS[1]  stripe
 local REFUSAL_APART_MS = 1000
 
@@ -12,7 +13,12 @@ local REFUSAL_APART_MS = 1000
 -- word hangs on that.
 local function fence_begin()
     PRESENTED, PRESENTED_EPOCH, HOLD = ARGV[2] + 0, ARGV[3] + 0, ARGV[4]
-    OVER = ARGV[5] == 'exclusive' and 'lease-expired' or 'stale-token'
+    local mode = ARGV[5]
+    if mode ~= 'exclusive' then
+        mode, OWN = string.match(mode, '^(%l+) ?(.*)$')
+        OWN = OWN ~= '' and OWN
+    end
+    OVER = mode == 'exclusive' and 'lease-expired' or 'stale-token'
 end
 
 local function above(epoch_a, token_a, epoch_b, token_b)
@@ -71,7 +77,7 @@ local function fence_reason(record, deed)
     if record.many or not record.live then
         return OVER
     end
-    return nil
+    return OWN and OWN ~= record.identity and 'not-yours' or nil
 end
 
 -- For the lease's history (shared/member/scripts/lib/history.lua), at most one a second: who hammers must not
@@ -95,7 +101,7 @@ local function fence_refuse(record, reason)
         hold_void(record.presented)
     end
     refusal_note(reason)
-    local holder = record.live and record.holder or ''
+    local holder = record.live and reason ~= 'not-yours' and record.holder or ''
     return { 'refused', SEQ, reason, record.token, record.epoch, record.mark, holder }
 end
 

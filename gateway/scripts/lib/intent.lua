@@ -16,7 +16,8 @@
 --            c  conditional: the upstream compares If-Match
 --            k  the upstream compares the token   a  admitted
 --   GATEWAY, INCARNATION, ID  whose it is, and its number there
---   UNKNOWN  what becomes of it when nobody will learn its end: h  hold   p  probe   g<ms>  grace
+--   UNKNOWN  what becomes of it when nobody will learn its end: h  hold   p  probe   g<ms>  grace; and behind @
+--            the identity that began the hold, where that is known and one did
 --   AT       store time (ms) of the last change of STATE
 --   LEAPS    of d only: all leaps of the store's clock until then
 --
@@ -104,7 +105,7 @@ local function intent_look(own, behind, but)
         for _, text in ipairs(list) do
             local token, state, kind, gateway, unknown, at, leaps =
                 string.match(text, '^%S+ (%d+ %d+) %d+ (%a) (%S+) (%S+) %S+ %S+ (%S+) (%d+) ?(%d*)$')
-            local grace = state == 'd' and tonumber(string.match(unknown, '^g(%d+)$'))
+            local grace = state == 'd' and tonumber(string.match(unknown, '^g(%d+)'))
             if state == 'q' and token ~= own then
                 gone[#gone + 1] = text -- cancelled: its gateway must not send it any more
             elseif grace and leaps ~= '' and dead_for(at, leaps) >= grace then

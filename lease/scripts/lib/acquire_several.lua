@@ -1,7 +1,7 @@
 -- acquire_several.lua - those who wait for several leases at once, all or none.
 --
 -- In the line of each of its leases such a waiter stands with terms that say only what the line must know:
--- lease_id, hold, and of more mode, permits, session, inbox, wid, and
+-- lease_id, hold, identity, and of more mode, permits, session, inbox, wid, and
 --   home  {stripe, name} of its first lease. In pawl:{SS}:w:NAME of that one are two fields more:
 --     LEASE_ID/all   its whole terms: with a hundred names they are long, and there would be a hundred
 --                    of them
@@ -92,9 +92,9 @@ function several.join(leases, terms)
     local more = terms.more
     local home = { leases[1].stripe, leases[1].name }
     more.home = home
-    local packed = cjson.encode({ lease_id = terms.lease_id, hold = terms.hold, more = {
-        home = home, mode = more.mode, permits = more.permits, session = more.session, desk = more.desk,
-        wid = more.wid } })
+    local packed = cjson.encode({ lease_id = terms.lease_id, hold = terms.hold, identity = terms.identity,
+        more = { home = home, mode = more.mode, permits = more.permits, session = more.session,
+            desk = more.desk, wid = more.wid } })
     supersede(leases, terms)
     local set = {}
     for _, lease in ipairs(leases) do
@@ -170,6 +170,16 @@ function several.open(list)
         are_ours = are_ours and tokens_wanting(one[1]) ~= 'not-ours'
     end
     return leases, are_ours
+end
+
+-- own_hold.is_anothers() of any of them.
+function several.is_anothers(leases, lease_id, asker)
+    for _, lease in ipairs(leases) do
+        if own_hold.is_anothers(lease, lease_id, asker) then
+            return true
+        end
+    end
+    return false
 end
 
 -- The reply with a grant of all; holds[i] is that of leases[i].

@@ -1,7 +1,7 @@
 -- grant.lua - how a hold comes to be.
 --
--- What is asked for, its terms: {lease_id, hold, holder, ttl, meta or "", more}; more is nil or what the
--- service has packed as JSON (lease/acquire_options.c): mode "shared" | "permits", permits, delay, session
+-- What is asked for, its terms: {lease_id, hold, holder, ttl, meta or "", identity or nil, more}; more is nil or
+-- what the service has packed as JSON (lease/acquire_options.c): mode "shared" | "permits", permits, delay, session
 -- (key of its record), key and digest (of the Idempotency-Key), desk (its inbox) and wid (who waits), keep
 -- (keep_place_ms), all (names of an all-or-none).
 local CLAIM_MS = 3000
@@ -55,7 +55,7 @@ local function hold_begin(record, terms, token, deadline, claim)
     local more = terms.more or NO_MORE
     record.state, record.token, record.epoch, record.hold = 'held', token, EPOCH, terms.hold
     record.lease_id, record.deadline = terms.lease_id, deadline
-    record.holder, record.identity = terms.holder, ''
+    record.holder, record.identity = terms.holder, terms.identity or ''
     record.ttl, record.granted, record.holds = terms.ttl + 0, NOW, 1
     record.meta = terms.meta
     record.claim, record.session, record.delay_ms = claim or false, more.session or false, more.delay or 0
@@ -72,7 +72,7 @@ local function grant_one_of_many(lease, terms, token, deadline, claim)
     redis.call('HSET', multi.names(lease), terms.hold, terms.lease_id, multi.token_name(token),
         terms.lease_id)
     if not record.many then
-        record.many, record.permits, record.lease_id = more.mode, more.permits or 0, ''
+        record.many, record.permits, record.lease_id, record.identity = more.mode, more.permits or 0, '', ''
         record.last_hold, record.delayed_until = false, 0
     end
     record.state, record.token, record.epoch, record.hold = 'held', token, EPOCH, terms.hold
@@ -101,10 +101,11 @@ local function grant(lease, terms, claim)
     end
     if more.mode then
         hold = grant_one_of_many(lease, terms, token, deadline, claim)
-        history_add(lease.stripe, 'e', lease.name, 'granted', token, terms.holder, '')
+        history_add(lease.stripe, 'e', lease.name, 'granted', token, history_holder(hold), '')
     else
         hold_begin(hold, terms, token, deadline, claim)
-        hold.grant_id = history_tell(lease.stripe, lease.name, 'granted', token, terms.holder, '') or ''
+        hold.grant_id = history_tell(lease.stripe, lease.name, 'granted', token, history_holder(hold), '')
+            or ''
         hold_put(hold)
         if claim or hold.session then -- of one who holds at once nothing more is read
             hold_judge(hold)

@@ -23,6 +23,11 @@ local function lease_over_since(lease)
     return math.max(tonumber(at) or 0, record.deadline - REMEMBER_MS)
 end
 
+-- The last element of a reply: nothing for nobody's.
+local function identity_told(identity)
+    return identity ~= '' and identity or nil
+end
+
 -- Nothing is known any more.
 local function hold_delete(record)
     touch(record.stripe)
@@ -86,7 +91,7 @@ end
 local function hold_stop(record, how, forget_at, delayed_until)
     record.state, record.deadline = how, math.max(forget_at, delayed_until)
     record.delayed_until = delayed_until > NOW and delayed_until or 0
-    record.holder, record.identity, record.meta = '', '', ''
+    record.holder, record.meta = '', '' -- whose it was stays, as its lease_id does
     record.ttl, record.granted, record.holds = false, false, false
     record.many, record.mode, record.permits, record.rest = false, false, 0, false
     record.last_ended, record.claim, record.session, record.keys = false, false, false, false
@@ -98,7 +103,8 @@ end
 local function hold_over(lease, how, reason)
     local record = lease.record
     hold_unhook(lease, record, how)
-    history_add(lease.stripe, 'e', lease.name, how, record.token, record.holder, reason, record)
+    history_add(lease.stripe, 'e', lease.name, how, record.token, history_holder(record), reason,
+        record)
     hold_stop(record, how, NOW + REMEMBER_MS, delay_end(record, how))
 end
 

@@ -47,11 +47,13 @@ function multi.list(lease, most)
     return holds
 end
 
--- What an answer says of those that hold: {{token, holder, expires in ms, held for ms, holds, meta}, ...}.
+-- What an answer says of those that hold: {{token, holder, expires in ms, held for ms, holds, meta, identity or
+-- nothing}, ...}.
 function multi.holders(lease, most)
     local record, holders = lease.record, {}
     for i, hold in ipairs(record.many and multi.list(lease, most) or { record.live and record or nil }) do
-        holders[i] = { hold.token, hold.holder, hold.left_ms, NOW - hold.granted, hold.holds, hold.meta }
+        holders[i] = { hold.token, hold.holder, hold.left_ms, NOW - hold.granted, hold.holds, hold.meta,
+            identity_told(hold.identity) }
     end
     return holders
 end
@@ -90,12 +92,13 @@ end
 function multi.end_one(lease, hold, how, reason)
     local record = lease.record
     hold_unhook(lease, hold, how)
-    history_add(lease.stripe, 'e', lease.name, how, hold.token, hold.holder, reason)
+    history_add(lease.stripe, 'e', lease.name, how, hold.token, history_holder(hold), reason)
     hold_delete(hold)
     redis.call('ZREM', multi.index(lease), hold.lease_id)
     redis.call('HDEL', multi.names(lease), hold.hold, multi.token_name(hold.token))
     if how ~= 'returned' then
         record.lease_id, record.last_ended, record.last_hold = hold.lease_id, how, hold.hold
+        record.identity = hold.identity
     end
     record.delayed_until = math.max(delay_end(hold, how), record.delayed_until)
     multi.close(lease)

@@ -1,6 +1,11 @@
 -- own_hold.lua - the lease of a call, and the hold that its lease_id has: found, renewed, or how it ended.
 --
 -- A lease, as these files hand it on: {stripe = key of its stripe, name = , record = as hold_read() read it}.
+--
+-- A hold, a place in line and a session have the identity of who began them, or "": nobody's, or of a service
+-- without --access. Services with it add who asks to the arguments of whatever acts for one of these (asker);
+-- "": nobody. What is another's is answered {"not-yours", seq} before anything of it is said; what is nobody's
+-- is anybody's. Without that argument nothing is compared.
 local own_hold = {}
 
 local function lease_open(stripe, name)
@@ -43,8 +48,26 @@ function own_hold.ended(lease, lease_id)
 end
 
 function own_hold.reply(word, hold, holds)
-    return { word, SEQ, hold.token, hold.epoch, hold.hold, hold.holder, hold.ttl, hold.left_ms,
+    local reply = { word, SEQ, hold.token, hold.epoch, hold.hold, hold.holder, hold.ttl, hold.left_ms,
         holds or hold.holds, hold.meta, hold.mode }
+    if hold.identity ~= '' then
+        reply[12] = hold.identity
+    end
+    return reply
+end
+
+local function is_foreign(identity, asker)
+    return identity ~= '' and identity ~= asker
+end
+
+-- Whether this lease_id is in other hands than those of who asks: of its hold, also the last one, or of its
+-- place in line.
+function own_hold.is_anothers(lease, lease_id, asker)
+    local record = lease.record
+    local one = record.many and multi.read(lease, lease_id)
+    local terms = record.queue and line.terms(lease, lease_id)
+    return record.lease_id == lease_id and is_foreign(record.identity, asker)
+        or one and is_foreign(one.identity, asker) or terms and is_foreign(terms.identity or '', asker)
 end
 
 -- An answer names this hold: from now on it is nobody's to give back (lease/scripts/leave.lua).

@@ -2,7 +2,7 @@
 --
 --   pawl:{SS}:s:ID  hash  s "live", or how it ended: "expired" | "released" | "store-restarted"
 --                         c digest of its secret   o holder   m meta (absent: none)   l ttl_ms
---                         g store time when it was opened
+--                         g store time when it was opened   i identity of who opened it (absent: nobody)
 --                         e its epoch   d live: deadline; over: when it is forgotten   u over: when it ended
 --   pawl:{SS}:y:ID  hash  NAME/LEASE_ID -> stripe of the lease, two digits: held through it
 --                         /NAME/LEASE_ID -> the same: handed on to a waiter who has not claimed it yet
@@ -46,17 +46,22 @@ local function session_read(key)
 end
 
 -- The reply with a session that lives: {word, seq, ttl_ms, expires in ms, for how long it lives, holder,
--- meta or "", {name and lease_id of each hold, and names of those that were lost, as in y}}.
-local function session_reply(word, key, session)
+-- meta or "", {name and lease_id of each hold, and names of those that were lost, as in y}, identity or nothing}.
+local function session_reply(word, key, session, asker)
     local v = redis.call('HMGET', key, 'g', 'o', 'm')
     return { word, SEQ, session.ttl_ms, session.deadline - NOW, NOW - tonumber(v[1]), v[2], v[3] or '',
-        redis.call('HKEYS', session_holds_key(key)) }
+        redis.call('HKEYS', session_holds_key(key)), asker and redis.call('HGET', key, 'i') or nil }
+end
+
+-- Whether the session is another's than who asks (own_hold.lua).
+local function session_is_anothers(key, asker)
+    return asker and is_foreign(redis.call('HGET', key, 'i') or '', asker)
 end
 
 -- Whether this session may be used with this secret, for so many leases: nil, or the word for why not.
-local function session_wrong(more, count)
+local function session_wrong(more, asker, count)
     local session = session_read(more.session)
-    if session and session.secret ~= more.secret then
+    if session and (session.secret ~= more.secret or session_is_anothers(more.session, asker)) then
         return 'not-yours'
     elseif not (session and session.live) then
         return 'session-lost'

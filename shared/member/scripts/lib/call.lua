@@ -15,7 +15,7 @@ local STRIPE, SEQ, COUNTER, NOW                                -- stripe.lua
 local LIFE, CEILING, OFFSET, ALIVE, EPOCH, EPOCH_TEXT, STORE_ID -- stripe.lua: LIFE, and what it says
 local RAW_MS                                                   -- store.lua: Redis' own clock
 local REMEMBER_MS                                              -- lease: for how long what is over is known
-local PRESENTED, PRESENTED_EPOCH, HOLD, OVER                   -- gateway/scripts/lib/fence.lua
+local PRESENTED, PRESENTED_EPOCH, HOLD, OVER, OWN              -- gateway/scripts/lib/fence.lua
 local is_touched, others_touched                               -- sequence numbers that were raised
 local history_count, ends_left, line_work, purged              -- how much was done
 local ENDS_MAX = 64                                            -- what ends_left begins with (multi_hold.lua)
@@ -26,7 +26,7 @@ local own_inbox, handed                                         -- of a release:
 
 -- What a call has found out, but what its prelude reads (stripe.lua) and the time and the stream.
 local function call_forgets()
-    PRESENTED, PRESENTED_EPOCH, HOLD, OVER = nil, nil, nil, nil
+    PRESENTED, PRESENTED_EPOCH, HOLD, OVER, OWN = nil, nil, nil, nil, nil
     is_touched, others_touched, inboxes, other_stripes, leaps_known = false, nil, nil, nil, nil
     own_record, records, record_field = nil, nil, nil
     history_count, ends_left, line_work, purged, handed_inbox, handed_word = 0, nil, 0, 0, nil, nil

@@ -4,6 +4,7 @@
 --   gateway writes (a client that hammers it must not push out who held the lease). Both go with the lease.
 --   An item is one text, its parts separated by tabs, none of which can stand in them:
 --     ID   "EPOCH.SEQ.N": order within a stripe   TYPE   TOKEN   HOLDER   AT (store time, ms)   REASON or ""
+--   HOLDER: behind a character 31 (no holder has one) the identity that began the hold, if one did.
 --   A list that has dropped any begins with the newest that it dropped, a "-" in front: who knows an id can
 --   tell whether something is missing behind it.
 --   Types: granted | released | expired | forced | session | store-restarted | returned | refused.
@@ -23,6 +24,11 @@ local function whole_now()
         now_known, now_text = NOW, whole(NOW)
     end
     return now_text
+end
+
+-- Who holds, as items say it.
+local function history_holder(hold)
+    return hold.identity == '' and hold.holder or hold.holder .. '\31' .. hold.identity
 end
 
 -- An item, and its id behind the epoch. token, at: as texts.
@@ -52,7 +58,7 @@ end
 -- The item of the grant that the record of its hold still has, or nil. token: its, as text.
 local function history_pending(hold, token)
     return hold.grant_id ~= '' and history_item(hold.epoch == EPOCH and EPOCH_TEXT or whole(hold.epoch),
-        hold.grant_id, 'granted', token, hold.holder, whole(hold.granted), '')
+        hold.grant_id, 'granted', token, history_holder(hold), whole(hold.granted), '')
 end
 
 -- stripe: the key of the lease's stripe. list: 'e' or 'f'. hold: with the item of its grant in front, or nil.

@@ -18,8 +18,8 @@
 --   due        when the due index has it looked at, never later than the deadline (0: at the deadline). An
 --              entry is only brought forward; the sweep sets it anew
 --   holder, identity, ttl, granted, holds, meta   of the exclusive hold
---              identity: of its holder; ttl: ms; granted: store time (0: deadline less ttl); holds: how often
---              entered; meta: JSON
+--              identity: who began the hold of lease_id, also when it is over (lease/scripts/lib/own_hold.lua);
+--              ttl: ms; granted: store time (0: deadline less ttl); holds: how often entered; meta: JSON
 --   grant_id   SEQ.N of the grant's item, which is not in the history's list yet (history.lua)
 -- and behind them a letter and its value for each that there is:
 --   M  many: "shared" | "permits"   N  permits: how many

@@ -3,7 +3,7 @@
 --   KEYS[1]  pawl:{store}, the record: id epoch run roll time alive clock ceiling gate gaterun why how open,
 --   and perhaps access leaps routes given-up (gateway/scripts/lib/intent.lua) lost (gateway/scripts/lib/marks.lua)
 --   (the keys of stripes and members are made here; shared/token/keys.h names them all)
-local SCHEMA = '8:' -- as KEYS_SCHEMA in shared/token/keys.h
+local SCHEMA = '9:' -- as KEYS_SCHEMA in shared/token/keys.h
 local STRIPES, TOLERATED_MS = 256, 50
 local MEMBERS, DOUBT = 'pawl:{store}:members', 'pawl:{store}:doubt'
 local DOUBTS_MAX, EVERYBODY = 256, 'whichever_it_was whichever_it_was'
