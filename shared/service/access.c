@@ -143,7 +143,8 @@ static void bearer_read(const struct http_request *req, struct bytes value, stru
     }
     shown->by = "access-token";
     if (token.at != NULL)
-        shown->identity = access_of_token(worker_of(req)->access, token, &shown->why);
+        shown->identity = access_of_token_again(worker_of(req)->memo, worker_of(req)->access, token,
+                                                &shown->why);
 }
 
 /* NULL, or why the request is 400. */

@@ -132,6 +132,7 @@ struct worker {
     struct http_server *http;
     struct metrics_block *metrics;
     const struct token_keys *keys; /* the ones in force; changes between turns only */
+    struct access_memo *memo;      /* NULL: without --access */
     const struct access *access;   /* the same; NULL: without --access */
     int listen_fd, unix_fd;        /* unix_fd 0: none */
     struct loop_timer tick;
