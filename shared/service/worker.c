@@ -255,8 +255,8 @@ static void reload_access(struct service *service)
     log_event(&service->log, LOG_INFO, "access-loaded", fields);
 }
 
-/* What was in force before goes when every worker has been seen with what is now: until then a verification may
- * be using it. If that is not yet so, the next tick tries again. */
+/* What was in force before goes when every worker has been seen with what is now: until then a verification
+ * may be using it. If that is not yet so, the next tick tries again. */
 void service_reload(struct service *service)
 {
     service->reload_wanted = !keys_seen_by_all(service);
