@@ -87,7 +87,8 @@ static struct tls_public_key *key_read(const struct json *json)
 
 static void keys_read(struct access_issuer *issuer, const struct json *json)
 {
-    size_t count = json_list_count(json, "keys", NULL);
+    enum json_found found;
+    size_t count = json_list_count(json, "keys", &found);
 
     issuer->keys = must_have(calloc(count + 1, sizeof(*issuer->keys)));
     for (size_t i = 0; i < count; i++) {
@@ -244,7 +245,7 @@ static bool audience_is(const struct jwt *jwt)
 
     if (found == JSON_FOUND)
         return bytes_equal(aud, jwt->issuer->aud);
-    for (size_t i = 0; found == JSON_MISTYPED && i < json_list_count(jwt->body, "aud", NULL); i++)
+    for (size_t i = 0, count = json_list_count(jwt->body, "aud", &found); i < count; i++)
         if (json_list_text(jwt->body, "aud", i, &aud) && bytes_equal(aud, jwt->issuer->aud))
             return true;
     return false;
@@ -364,6 +365,9 @@ const char *access_of_jwt(const struct access *access, struct bytes text, const 
         fresh = *entry;
     pthread_mutex_unlock(&known.lock);
     is_verified = is_there && fresh.serial == access->serial;
+    *why = ACCESS_NONE;
+    if (!is_there && moment->known_only)
+        return NULL;
     if (!is_verified && !jwt_take(access, text, &fresh, why)) /* without the lock: it takes its time */
         return NULL;
     pthread_mutex_lock(&known.lock);

@@ -162,6 +162,7 @@ struct service {
     struct token_keys *keys_retired;
     _Atomic(struct access *) access;
     struct access *access_retired;
+    struct limits *limits; /* limits.c's; NULL without --access */
     char access_wrong
         [ACCESS_WHY_SIZE]; /* of the file as it is now, the one of before is in force; "": nothing */
     atomic_uint keys_generation;
@@ -245,6 +246,16 @@ struct access *service_access_load(const struct service *service, char why[ACCES
 enum problem access_enter(struct http_request *req);
 enum problem access_permits(struct http_request *req);
 enum step access_page(struct http_request *req);
+/* limits.c */
+struct limits *limits_new(void);
+void limits_free(struct limits *limits);
+/* Of who is known: PROBLEM_NONE, or RATE_LIMITED with its headers set; for access_enter(). */
+enum problem limits_rate(struct http_request *req);
+/* One more 401 from this address; whether it is to be 429 instead: limits_failing(). */
+bool limits_fails(const struct http_request *req);
+/* Whether the next would be. */
+bool limits_is_failing(const struct http_request *req);
+enum problem limits_failing(struct http_request *req);
 /* health.c: what /readyz says. */
 bool service_is_ready(struct worker *worker);
 struct http_route *service_routes(const struct service_plan *plan);
