@@ -170,11 +170,12 @@ bool access_counts_store(const struct access *access);
 struct access_use {
     _Atomic uint64_t bucket_ns; /* when the bucket of its requests is full again; access_bucket_take() */
     _Atomic int64_t used[ACCESS_QUOTAS];
-    int64_t counting[ACCESS_QUOTAS]; /* of one thread: what the count under way has found */
+    int64_t counting[ACCESS_QUOTAS]; /* of one thread: what the count has found */
     char name[];                     /* the identity */
 };
 struct access_use *access_use(const char *identity); /* of one that is not NULL */
-/* The count under way is over: what it has found of each identity is used from now on; the next one begins. */
+/* A count begins: nothing was found yet. It is over: what it has found is in force. By one thread. */
+void access_count_begins(void);
 void access_count_ends(void);
 /* Takes one request out of a bucket that has room for per_s of them and gets as many a second; false: it is
  * empty. */

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/queue.h>
 
 #include "shared/service/service.h"
@@ -122,4 +123,122 @@ enum problem limits_failing(struct http_request *req)
                         "Nothing was done: too many requests from this address were refused with 401 in this "
                         "second. Look at your credential, and send it again later.");
     return limits_refuse(req, "failures", FAILURES_MAX);
+}
+
+/* -- 429 quota-exceeded */
+
+static int64_t quota_limit(const struct worker *worker, const char *identity, enum access_quota quota)
+{
+    struct access_limits limits = {0};
+
+    if (worker->access != NULL && identity != NULL)
+        limits = access_limits(worker->access, identity);
+    return (&limits.held)[quota];
+}
+
+int64_t service_quota_room(const struct http_request *req, enum access_quota quota)
+{
+    const char *identity = http_identity(req);
+    int64_t limit = quota_limit(worker_of(req), identity, quota);
+
+    return limit == 0 ? INT64_MAX : limit - atomic_load(&access_use(identity)->used[quota]);
+}
+
+void service_quota_write(const struct http_request *req, struct json_out *json, enum access_quota quota)
+{
+    const char *identity = http_identity(req);
+
+    json_text(json, "quota", bytes_of(access_quota_name(quota)));
+    json_int(json, "limit", quota_limit(worker_of(req), identity, quota));
+    json_int(json, "used", identity != NULL ? atomic_load(&access_use(identity)->used[quota]) : 0);
+}
+
+enum step service_quota_refuse(struct http_request *req, enum access_quota quota)
+{
+    service_quota_write(req, http_problem_begin(req, PROBLEM_QUOTA_EXCEEDED, NULL), quota);
+    return http_problem_end(req, 0);
+}
+
+bool service_quota_take(const struct worker *worker, const char *identity, enum access_quota quota)
+{
+    int64_t limit = quota_limit(worker, identity, quota);
+
+    if (identity == NULL)
+        return true;
+    if (atomic_fetch_add(&access_use(identity)->used[quota], 1) < limit || limit == 0)
+        return true;
+    service_quota_give(identity, quota);
+    return false;
+}
+
+void service_quota_count(const char *identity, enum access_quota quota)
+{
+    atomic_fetch_add(&access_use(identity)->used[quota], 1);
+}
+
+void service_quota_give(const char *identity, enum access_quota quota)
+{
+    if (identity != NULL)
+        atomic_fetch_sub(&access_use(identity)->used[quota], 1);
+}
+
+/* -- places in line that outlive their connections */
+
+static void kept_drop(struct limits *limits, struct kept_place *place)
+{
+    TAILQ_REMOVE(&limits->kept, place, entry);
+    free(place);
+}
+
+/* Takes out what is kept no more, and the place of this lease_id: whether there was one. With the lock. */
+static bool kept_take(struct limits *limits, const char *identity, struct bytes lease_id)
+{
+    struct kept_place *place = TAILQ_FIRST(&limits->kept), *next;
+    bool is_there = false;
+
+    for (; place != NULL; place = next) {
+        next = TAILQ_NEXT(place, entry);
+        if (place->identity == identity &&
+            bytes_equal((struct bytes){place->lease_id, place->len}, lease_id)) {
+            is_there = true;
+            kept_drop(limits, place);
+        } else if (place->until_ms <= loop_now_ms()) {
+            service_quota_give(place->identity, ACCESS_WAITING);
+            kept_drop(limits, place);
+        }
+    }
+    return is_there;
+}
+
+bool service_waiting_take(const struct worker *worker, const char *identity, struct bytes lease_id)
+{
+    struct limits *limits = worker->service->limits;
+    bool is_there;
+
+    pthread_mutex_lock(&limits->lock);
+    is_there = kept_take(limits, identity, lease_id);
+    pthread_mutex_unlock(&limits->lock);
+    return is_there || service_quota_take(worker, identity, ACCESS_WAITING);
+}
+
+void service_waiting_give(const struct worker *worker, const char *identity, struct bytes lease_id,
+                          uint64_t kept_ms)
+{
+    struct limits *limits = worker->service->limits;
+    struct kept_place *place;
+
+    if (kept_ms == 0 || identity == NULL) {
+        service_quota_give(identity, ACCESS_WAITING);
+        return;
+    }
+    place = must_have(calloc(1, sizeof(*place)));
+    place->identity = identity;
+    place->until_ms = loop_now_ms() + kept_ms;
+    place->len = lease_id.len < LEASE_ID_MAX ? lease_id.len : LEASE_ID_MAX;
+    memcpy(place->lease_id, lease_id.at, place->len);
+    pthread_mutex_lock(&limits->lock);
+    if (kept_take(limits, identity, lease_id)) /* it was superseded meanwhile, and counts once */
+        service_quota_give(identity, ACCESS_WAITING);
+    TAILQ_INSERT_TAIL(&limits->kept, place, entry);
+    pthread_mutex_unlock(&limits->lock);
 }

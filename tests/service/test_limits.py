@@ -13,6 +13,7 @@ import tempfile
 import time
 
 from world import World, check, check_equal, main, test, wait_until
+from world.asking import Later
 from world.client import Client
 
 FOLDER = tempfile.mkdtemp(dir=os.environ["TMPDIR"])
@@ -35,7 +36,8 @@ def openssl(*words, given=None):
     return subprocess.run(["openssl", *words], input=given, capture_output=True, check=True).stdout
 
 
-LIMITS = {"slow": {"requests_per_s": 10}, "steady": {"requests_per_s": 200}}
+LIMITS = {"slow": {"requests_per_s": 10}, "holder": {"held": 3}, "sharer": {"held": 3}, "several": {"held": 3}, "liner": {"held": 2},
+          "waiter": {"waiting": 2}, "keeper": {"waiting": 1}, "opener": {"sessions": 2}, "streamer": {"streams": 2}, "writer": {"stored_bytes": 1000}}
 WHO = ["free", "other", *LIMITS]
 TOKENS = {name: new_token() for name in WHO}
 openssl("genpkey", "-algorithm", "ed25519", "-out", str(KEY))
@@ -201,6 +203,200 @@ def a_jwt_that_was_not_seen_before_is_not_verified_then():
     answer = still_limited(lambda: WORLD.lease("GET", lease_path("job:x"), {**bearer(known), **address}), "192.0.2.3")
     check_equal(answer.status, 200)
     check_equal(WORLD.lease("GET", lease_path("job:x"), {**bearer(fresh), **behind("192.0.2.4")}).status, 200, "it was good all the time")
+
+
+# -- quotas
+
+
+def over(answer, quota, limit, used=None):
+    check_equal((answer.status, answer.code, answer.json["retryable"]), (429, "quota-exceeded", True), f"{answer}")
+    check_equal((answer.json["quota"], answer.json["limit"]), (quota, limit), f"{answer}")
+    check(answer.json["used"] >= limit if used is None else answer.json["used"] == used, f"{answer}")
+    check_equal(answer.header("RateLimit"), None)
+
+
+def until_over(ask, most_s=5):
+    """The first answer that is quota-exceeded: what is granted before is counted within 3 s."""
+    begun = time.monotonic()
+    while (answer := ask()).status != 429:
+        check(time.monotonic() - begun < most_s, f"{answer}")
+    return answer
+
+
+def acquire(who, lease=None, status=201, client=None, **asked):
+    answer = (client or WORLD.lease)("POST", lease_path(lease or name()), bearer(who), body=asked)
+    check_equal(answer.status, status, f"{answer}")
+    return answer.json
+
+
+def release(who, grant):
+    check_equal(WORLD.lease("DELETE", lease_path(grant["lease"]), {**bearer(who), "Lease-Id": grant["lease_id"]}).status, 204)
+
+
+def until_full(who, limit, client=None, lease=None, **asked):
+    """Nothing is left: what is granted meanwhile is given back."""
+    def ask():
+        answer = (client or WORLD.lease)("POST", lease_path(lease or name()), bearer(who), body=asked)
+        if answer.status == 201:
+            release(who, answer.json)
+        return answer
+    over(until_over(ask), "held", limit)
+
+
+def lease_id():
+    return base64url(secrets.token_bytes(18))
+
+
+@test
+def so_much_may_be_held_in_the_whole_store_and_what_is_held_is_kept():
+    other = WORLD.client(WORLD.daemon("pawl-lease"))
+    wait_until(other.is_ready, "it is ready")
+    theirs, mine = acquire("free"), lease_id()
+    held, over_already = [acquire("holder", lease_id=mine), acquire("holder")], acquire("holder")
+    release("holder", over_already)
+    held.append(acquire("holder"))
+    for client in (WORLD.lease, other):
+        until_full("holder", 3, client)
+    first = held[0]
+    check_equal(acquire("holder", first["lease"], 200, lease_id=mine)["token"], first["token"], "a replay")
+    check_equal(acquire("holder", first["lease"], 200, lease_id=mine, reentrant=True)["holds"], 2, "it is entered again")
+    check_equal(WORLD.lease("PUT", lease_path(first["lease"]), {**bearer("holder"), "Lease-Id": mine}).status, 200)
+    refusals = (("lease-held", theirs["lease"], {}), ("hold-over", over_already["lease"], {"lease_id": over_already["lease_id"]}),
+                ("out-of-range", name(), {"ttl_ms": 1}), ("quota-exceeded", theirs["lease"], {"wait_ms": 1000}), ("quota-exceeded", name(), {"mode": "shared"}))
+    for code, lease, asked in refusals:
+        check_equal(WORLD.lease("POST", lease_path(lease), bearer("holder"), body=asked).code, code, f"{lease} {asked}")
+    acquire("free", name())
+    for one in held:
+        for _ in range(2 if one is first else 1):
+            WORLD.lease("DELETE", lease_path(one["lease"]), {**bearer("holder"), "Lease-Id": one["lease_id"]})
+    wait_until(lambda: WORLD.lease("POST", lease_path("again"), bearer("holder"), body={}).status == 201, "there is room again")
+
+
+@test
+def each_of_many_holds_and_each_of_several_leases_counts():
+    lease = name()
+    for _ in range(3):
+        acquire("sharer", lease, mode="shared")
+    until_full("sharer", 3, lease=lease, mode="shared")
+    names = [name() for _ in range(2)]
+    check_equal(WORLD.lease("POST", "/v1/leases", bearer("several"), body={"names": names}).status, 201)
+    wait_until(lambda: WORLD.lease("POST", "/v1/leases", bearer("several"), body={"names": [name() for _ in range(2)], "ttl_ms": 100}).status == 429, "two are one too many")
+    wait_until(lambda: WORLD.lease("POST", "/v1/leases", bearer("several"), body={"names": [name()], "ttl_ms": 100}).status == 201, "one is not")
+
+
+@test
+def who_stands_in_line_is_served_though_that_passes_held():
+    theirs = acquire("free")
+    waiting = Later(WORLD.client(WORLD.lease_daemon), "POST", lease_path(theirs["lease"]), bearer("liner"), body={"wait_ms": 60000})
+    wait_until(lambda: WORLD.lease("GET", lease_path(theirs["lease"]), bearer("free")).json["waiting"] == 1, "it waits")
+    acquire("liner")
+    acquire("liner")
+    until_full("liner", 2)
+    release("free", theirs)
+    check_equal(waiting.get().status, 201)
+
+
+def wait_for(who, lease, **asked):
+    client = WORLD.client(WORLD.lease_daemon)
+    return Later(client, "POST", lease_path(lease), bearer(who), body={"wait_ms": 60000, **asked})
+
+
+def is_waiting(lease, count):
+    wait_until(lambda: WORLD.lease("GET", lease_path(lease), bearer("free")).json["waiting"] == count, f"{count} wait")
+
+
+@test
+def so_many_wait_here_and_the_next_is_refused_unless_it_is_free_or_its_own_place():
+    leases, ids = [acquire("free") for _ in range(3)], [lease_id() for _ in range(3)]
+    calls = []
+    for i in range(2):
+        calls.append(wait_for("waiter", leases[i]["lease"], lease_id=ids[i]))
+        is_waiting(leases[i]["lease"], 1)
+    refused = WORLD.lease("POST", lease_path(leases[2]["lease"]), bearer("waiter"), body={"wait_ms": 60000, "lease_id": ids[2]})
+    over(refused, "waiting", 2, 2)
+    is_waiting(leases[2]["lease"], 0)
+    check_equal(WORLD.lease("POST", lease_path(name()), bearer("waiter"), body={"wait_ms": 60000}).status, 201, "what is free")
+    check_equal(WORLD.lease("POST", lease_path(leases[2]["lease"]), bearer("waiter"), body={}).code, "lease-held")
+    again = wait_for("waiter", leases[0]["lease"], lease_id=ids[0])
+    check_equal(calls[0].get().code, "superseded", "its own place")
+    over(WORLD.lease("POST", lease_path(leases[2]["lease"]), bearer("waiter"), body={"wait_ms": 60000}), "waiting", 2, 2)
+    release("free", leases[0])
+    check_equal(again.get().status, 201)
+    third = wait_for("waiter", leases[2]["lease"])
+    is_waiting(leases[2]["lease"], 1)
+    for i, call in ((1, calls[1]), (2, third)):
+        release("free", leases[i])
+        check_equal(call.get().status, 201)
+
+
+@test
+def a_place_that_outlives_its_connection_counts_and_not_twice():
+    theirs, other, mine = acquire("free"), acquire("free"), lease_id()
+    asked = {"lease_id": mine, "wait_ms": 50, "keep_place_ms": 3000}
+    for _ in range(3):
+        answer = WORLD.lease("POST", lease_path(theirs["lease"]), bearer("keeper"), body=asked)
+        check_equal((answer.code, answer.json["place_kept_ms"]), ("wait-timeout", 3000))
+    elsewhere = {"wait_ms": 50}
+    over(WORLD.lease("POST", lease_path(other["lease"]), bearer("keeper"), body=elsewhere), "waiting", 1, 1)
+    wait_until(lambda: WORLD.lease("POST", lease_path(other["lease"]), bearer("keeper"), body=elsewhere).code == "wait-timeout", "it is kept no more")
+
+
+@test
+def so_many_sessions_may_be_open():
+    sessions = [WORLD.lease("POST", "/v1/sessions", bearer("opener"), body={}) for _ in range(2)]
+    check_equal([answer.status for answer in sessions], [201, 201])
+    over(until_over(lambda: WORLD.lease("POST", "/v1/sessions", bearer("opener"), body={"ttl_ms": 2000})), "sessions", 2)
+    one = sessions[0].json
+    secret = {**bearer("opener"), "Session-Secret": one["session_secret"]}
+    check_equal(WORLD.lease("PUT", f"/v1/sessions/{one['session']}", secret).status, 200)
+    check_equal(WORLD.lease("POST", "/v1/sessions", bearer("opener"), body={"ttl_ms": 1}).code, "out-of-range")
+    check_equal(WORLD.lease("DELETE", f"/v1/sessions/{one['session']}", secret).status, 204)
+    wait_until(lambda: WORLD.lease("POST", "/v1/sessions", bearer("opener"), body={}).status == 201, "there is room again, also of what expired")
+
+
+def stream(who):
+    raw = WORLD.raw()
+    raw.send(f"GET /v1/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKENS[who]}\r\n\r\n")
+    return raw, raw.head()[0].split(" ")[1]
+
+
+@test
+def so_many_streams_are_open_here():
+    streams = [stream("streamer") for _ in range(2)]
+    check_equal([status for _, status in streams], ["200", "200"])
+    over(WORLD.lease("GET", "/v1/events", bearer("streamer")), "streams", 2, 2)
+    check_equal(WORLD.lease("GET", "/v1/events?lease=%00", bearer("streamer")).status, 400, "a quota comes last")
+    check_equal(stream("free")[1], "200")
+    streams[0][0].close()
+    wait_until(lambda: stream("streamer")[1] == "200", "there is room again")
+
+
+@test
+def so_many_bytes_are_stored_of_who_wrote_last():
+    lease = acquire("writer")
+    header = {**bearer("writer"), "Fencing-Token": lease["fencing_token"]}
+    path = f"/v1/resources/{lease['lease']}"
+
+    def put(key, size, headers=None, first=False):
+        if first:
+            WORLD.gateway("DELETE", f"{path}/{key}", header)
+        return WORLD.gateway("PUT", f"{path}/{key}", headers or header, body=b"x" * size)
+    check_equal(put("a", 600).status, 201)
+    check_equal(put("b", 300).status, 201)
+    full = until_over(lambda: put("c", 101, first=True))
+    over(full, "stored_bytes", 1000, 900)
+    check("verdict=refused; reason=quota-exceeded" in full.header("Fencing-Status"), f"{full}")
+    check_equal(WORLD.gateway("GET", f"{path}/c", header).status, 404)
+    check_equal([put("a", 700).status, put("a", 599).status, put("b", 100).status], [204, 204, 204], "as much as there is room, or less")
+    check_equal(put("a", 600, {**header, "If-None-Match": "*"}).code, "etag-mismatch", "a quota comes last")
+    wait_until(lambda: put("c", 300).status == 201, "what was taken back is room again")
+    until_over(lambda: put("d", 400, first=True))
+    theirs = {**bearer("free"), "Fencing-Token": lease["fencing_token"]}
+    check_equal(put("a", 599, theirs).status, 204, "now it is another's")
+    wait_until(lambda: put("d", 400).status == 201, "and not its own any more")
+    until_over(lambda: put("e", 400, first=True))
+    check_equal(WORLD.gateway("DELETE", f"{path}/d", header).status, 204)
+    wait_until(lambda: put("e", 400).status == 201, "nor what was deleted")
 
 
 @test
