@@ -8,6 +8,7 @@
 #include "api/cli/cli.h"
 #include "api/cli/flags.h"
 #include "api/cli/print.h"
+#include "api/cli/request.h"
 #include "shared/access/access.h"
 #include "shared/text/read_all.h"
 #include "shared/token/name.h"
@@ -200,6 +201,74 @@ static int explain_run(int argc, char **argv)
     return status;
 }
 
+/* -- whoami */
+
+static void whoami_print(const char *service, const struct json *json)
+{
+    struct bytes identity = request_text(json, "identity"), by = request_text(json, "by"), verb;
+
+    printf("%s: %.*s, by %.*s; may", service, (int)identity.len, identity.at, (int)by.len, by.at);
+    for (size_t i = 0; json_list_text(json, "may", i, &verb); i++)
+        printf(" %.*s", (int)verb.len, verb.at);
+    puts(json_list_text(json, "may", 0, &verb) ? "" : " nothing");
+}
+
+/* One service; hash: of the file that it judges by. */
+static int whoami_ask(enum request_service to, const char *base, const char *lease,
+                      char hash[ACCESS_HASH_SIZE])
+{
+    const char *service = to == REQUEST_LEASE_SERVICE ? "lease service" : "gateway";
+    struct request request = {.what = "access whoami",
+                              .wants = REQUEST_JSON,
+                              .needs = "identity by hash may",
+                              .http.method = "GET"};
+    int status = request_service(&request, to, base, "/v1/access");
+    struct bytes told;
+
+    if (status == CLI_GO_ON) {
+        request_query(&request, "lease", bytes_of(lease));
+        status = request_send(&request);
+    }
+    if (status == CLI_GO_ON) {
+        told = request_text(request.json, "hash");
+        snprintf(hash, ACCESS_HASH_SIZE, "%.*s", (int)told.len, told.at);
+        whoami_print(service, request.json);
+        status = CLI_OK;
+    }
+    request_done(&request);
+    return status;
+}
+
+static int whoami_run(int argc, char **argv)
+{
+    const char *lease_url = NULL, *gateway_url = NULL, *arguments[ARGUMENTS_MAX + 1];
+    const struct option flags[] = {flag_lease_url(&lease_url), flag_gateway_url(&gateway_url), {0}};
+    const struct usage usage = {
+        .name = "access whoami",
+        .arguments = "[NAME]",
+        .examples = "  pawl access whoami\n"
+                    "  pawl access whoami orders:42 --access-token-file /etc/billing/pawl-token\n",
+        .summary =
+            "Says what both services make of this caller: its identity, by which credential, and what it\n"
+            "may do; with NAME to that lease. Exit status: 0; 77 not known to one of them; 1 one of them\n"
+            "runs without --access, or they judge by different files.",
+        .flags = flags};
+    int status = flags_read(&usage, argc, argv, arguments, NULL), second;
+    char hash[2][ACCESS_HASH_SIZE] = {"", ""};
+
+    if (status == CLI_GO_ON && arguments[0] != NULL && !name_is_lease(bytes_of(arguments[0])))
+        return cli_fail(CLI_USAGE, "%s is not the name of a lease", arguments[0]);
+    if (status != CLI_GO_ON)
+        return status;
+    status = whoami_ask(REQUEST_LEASE_SERVICE, lease_url, arguments[0], hash[0]);
+    second = whoami_ask(REQUEST_GATEWAY, gateway_url, arguments[0], hash[1]);
+    status = status != CLI_OK ? status : second;
+    if (status == CLI_OK && strcmp(hash[0], hash[1]) != 0)
+        return cli_fail(CLI_REFUSED,
+                        "the two judge by different access files: give both the same, and SIGHUP");
+    return status;
+}
+
 /* -- which of them */
 
 int cli_access(int argc, char **argv)
@@ -209,6 +278,7 @@ int cli_access(int argc, char **argv)
         {"hash", hash_run, "the same line for an access token that there is"},
         {"check", check_run, "is an access file good?"},
         {"explain", explain_run, "which rule allows this?"},
+        {"whoami", whoami_run, "what do the services say of me?"},
         {0},
     };
 
@@ -220,7 +290,7 @@ int cli_access(int argc, char **argv)
                          "\n"
                          "Usage: pawl access COMMAND [arguments] [flags]\n"
                          "\n"
-                         "Who may do what: works on the access file, and asks no service.\n"
+                         "Who may do what: works on the access file; whoami asks the services.\n"
                          "\n"
                          "Commands (pawl access COMMAND --help says more):",
                          argc, argv);

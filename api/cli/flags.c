@@ -38,9 +38,9 @@ struct access_given {
     bool plaintext;
 };
 
-/* flags, and those; whole is all zero. */
-static void flags_whole(struct option whole[FLAGS_MAX + 1], const struct option *flags,
-                        struct access_given *given)
+/* flags, and those, which begin behind so many; whole is all zero. */
+static unsigned flags_whole(struct option whole[FLAGS_MAX + 1], const struct option *flags,
+                            struct access_given *given)
 {
     const struct option access[] = {
         FLAG_ENV("access-token-file", "FILE", "where the access token is (else PAWL_ACCESS_TOKEN)",
@@ -60,21 +60,23 @@ static void flags_whole(struct option whole[FLAGS_MAX + 1], const struct option 
     }
     if (asks)
         memcpy(whole + count, access, sizeof(access));
+    return count;
 }
 
-static void access_set(const struct access_given *given)
+/* Those that were given become the environment's. */
+static void access_set(const struct option *flag)
 {
-    const struct {
-        const char *variable, *value;
-    } all[] = {{"PAWL_ACCESS_TOKEN_FILE", given->token_file},
-               {"PAWL_CACERT", given->ca_file},
-               {"PAWL_CERT", given->cert_file},
-               {"PAWL_CERT_KEY", given->key_file},
-               {"PAWL_ALLOW_PLAINTEXT", given->plaintext ? "true" : NULL}};
+    char name[NAME_SIZE];
 
-    for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-        if (all[i].value != NULL)
-            setenv(all[i].variable, all[i].value, 1);
+    for (; flag->name != NULL; flag++) {
+        const char *value = flag->kind != OPTION_FLAG    ? *(const char **)flag->place
+                            : *(const bool *)flag->place ? "true"
+                                                         : NULL;
+
+        options_variable(flag->name, name, sizeof(name));
+        if (value != NULL)
+            setenv(name, value, 1);
+    }
 }
 
 int flags_split(const struct option *flags, int argc, char **argv)
@@ -217,10 +219,10 @@ int flags_read(const struct usage *given, int argc, char **argv, const char *arg
     struct options_line line = {.table = whole, .argv = argv, .argc = argc, .at = 1};
     enum options_word found = WORD_END;
     const char *none[ARGUMENTS_MAX + 1];
-    unsigned count = 0;
+    unsigned count = 0, own;
     int status;
 
-    flags_whole(whole, given->flags, &access);
+    own = flags_whole(whole, given->flags, &access);
     usage->flags = whole;
     if (flags_complete_wanted(argc, argv))
         return flags_complete(usage, argc, argv);
@@ -241,7 +243,7 @@ int flags_read(const struct usage *given, int argc, char **argv, const char *arg
     }
     if (used != NULL)
         *used = line.at;
-    access_set(&access);
+    access_set(whole + own);
     return status == CLI_GO_ON ? arguments_check(usage, count, arguments) : status;
 }
 

@@ -51,18 +51,16 @@ static void print_quoted(FILE *out, struct bytes text)
 /* Who asks, but for the access token itself. */
 static void print_access(FILE *out, const struct http_client_access *access)
 {
-    const struct {
-        const char *flag, *file;
-    } files[] = {{"cacert", access->ca_file}, {"cert", access->cert_file}, {"key", access->key_file}};
+    static const char *const flags[] = {"cacert", "cert", "key"};
 
-    for (unsigned i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-        if (files[i].file != NULL) {
-            fprintf(out, " --%s '", files[i].flag);
-            print_quoted(out, bytes_of(files[i].file));
+    for (unsigned i = HTTP_ACCESS_CA_FILE; i < HTTP_ACCESS_TEXTS; i++) {
+        if (access->text[i] != NULL) {
+            fprintf(out, " --%s '", flags[i - HTTP_ACCESS_CA_FILE]);
+            print_quoted(out, bytes_of(access->text[i]));
             fputc('\'', out);
         }
     }
-    if (access->token != NULL || access->token_file != NULL)
+    if (access->text[HTTP_ACCESS_TOKEN] != NULL || access->text[HTTP_ACCESS_TOKEN_FILE] != NULL)
         fputs(" -H \"Authorization: Bearer $PAWL_ACCESS_TOKEN\"", out);
 }
 
@@ -197,13 +195,9 @@ int request_service(struct request *request, enum request_service to, const char
             "%s cannot be used: it must begin with http:// or https:// and a host, or be unix:/PATH",
             request->flag);
     }
-    if (!http_client_is_base(base)) {
-        return cli_fail(CLI_USAGE,
-                        "%s cannot be used: it must be a plain address, like http://127.0.0.1:8700",
-                        request->flag);
-    }
     request->http.access = http_client_access_usual();
-    wrong = http_client_access_wrong(&request->http.access, base);
+    wrong = http_client_is_base(base) ? http_client_access_wrong(&request->http.access, base)
+                                      : "it must be a plain address, like http://127.0.0.1:8700";
     if (wrong != NULL)
         return cli_fail(CLI_USAGE, "%s cannot be used: %s", request->flag, wrong);
     url_add(request, base, BYTES(""), '\0');

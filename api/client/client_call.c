@@ -56,13 +56,8 @@ static char *base_new(const struct http_client_access *access, const char *given
 
     if (base == NULL || (given == NULL && *base == '\0'))
         base = usual;
-    if (!http_client_is_base(base)) {
-        snprintf(detail, sizeof(detail), "The address %s%s cannot be used. It must be a plain one, like %s.",
-                 given != NULL ? "that was given in place of " : "in ", variable, usual);
-        problem_say(problem, PAWL_NOT_DONE, "bad-argument", detail);
-        return NULL;
-    }
-    wrong = http_client_access_wrong(access, base);
+    wrong = http_client_is_base(base) ? http_client_access_wrong(access, base)
+                                      : "it must be a plain one, like http://127.0.0.1:8700, or unix:/path";
     if (wrong != NULL) {
         snprintf(detail, sizeof(detail), "The address %s%s cannot be used: %s.",
                  given != NULL ? "that was given in place of " : "in ", variable, wrong);
@@ -87,54 +82,39 @@ static char *base_new(const struct http_client_access *access, const char *given
 /* What the options say, and else the environment; a token that is given beats a file of the environment. */
 static struct http_client_access access_of(const struct pawl_options *options)
 {
+    const char *given[] = {options->access_token_file, options->access_token, options->ca_file,
+                           options->cert_file, options->key_file};
     struct http_client_access access = http_client_access_usual();
 
-    if (options->access_token != NULL || options->access_token_file != NULL) {
-        access.token = options->access_token;
-        access.token_file = options->access_token_file;
-    }
-    access.ca_file = options->ca_file != NULL ? options->ca_file : access.ca_file;
-    access.cert_file = options->cert_file != NULL ? options->cert_file : access.cert_file;
-    access.key_file = options->key_file != NULL ? options->key_file : access.key_file;
+    if (options->access_token != NULL)
+        access.text[HTTP_ACCESS_TOKEN_FILE] = NULL;
+    for (unsigned i = 0; i < HTTP_ACCESS_TEXTS; i++)
+        access.text[i] = given[i] != NULL ? given[i] : access.text[i];
     access.plaintext = options->allow_plaintext != 0 || access.plaintext;
     return access;
-}
-
-enum { ACCESS_TEXTS = 5 };
-
-static void access_texts(struct http_client_access *access, const char **texts[ACCESS_TEXTS])
-{
-    const char **all[] = {&access->token, &access->token_file, &access->ca_file, &access->cert_file,
-                          &access->key_file};
-
-    memcpy(texts, all, sizeof(all));
 }
 
 /* Copies in the place of the caller's texts. false: no memory. */
 static bool access_keep(struct http_client_access *own)
 {
-    const char **texts[ACCESS_TEXTS];
     bool kept = true;
 
-    access_texts(own, texts);
-    for (unsigned i = 0; i < ACCESS_TEXTS; i++) {
-        bool given = *texts[i] != NULL;
+    for (unsigned i = 0; i < HTTP_ACCESS_TEXTS; i++) {
+        bool given = own->text[i] != NULL;
 
-        *texts[i] = given ? strdup(*texts[i]) : NULL;
-        kept = kept && given == (*texts[i] != NULL);
+        own->text[i] = given ? strdup(own->text[i]) : NULL;
+        kept = kept && given == (own->text[i] != NULL);
     }
     return kept;
 }
 
 static void access_drop(struct http_client_access *own)
 {
-    const char **texts[ACCESS_TEXTS];
-
-    if (own->token != NULL)
-        explicit_bzero((void *)(uintptr_t)own->token, strlen(own->token));
-    access_texts(own, texts);
-    for (unsigned i = 0; i < ACCESS_TEXTS; i++)
-        free((void *)(uintptr_t)*texts[i]);
+    for (unsigned i = 0; i < HTTP_ACCESS_TEXTS; i++) {
+        if (own->text[i] != NULL)
+            explicit_bzero((void *)(uintptr_t)own->text[i], strlen(own->text[i]));
+        free((void *)(uintptr_t)own->text[i]);
+    }
 }
 
 static bool options_read(struct pawl_options *known, const struct pawl_options *options,

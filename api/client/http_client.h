@@ -36,20 +36,25 @@ struct http_client_header {
     struct bytes value; /* empty: the header is not sent; with a control character the request is not sent */
 };
 
-/* Who asks; the texts are the caller's for as long as the request. All NULL: nobody in particular. */
+enum http_access {
+    HTTP_ACCESS_TOKEN_FILE, /* it is read for each request, so a new one counts; beats the token itself */
+    HTTP_ACCESS_TOKEN,
+    HTTP_ACCESS_CA_FILE, /* of https */
+    HTTP_ACCESS_CERT_FILE,
+    HTTP_ACCESS_KEY_FILE,
+    HTTP_ACCESS_TEXTS
+};
+
+/* Who asks, and whom it trusts. The texts are the caller's for as long as the request. */
 struct http_client_access {
-    const char *token; /* an access token */
-    const char
-        *token_file; /* where it stands, which beats token: read for each request, so a new one counts */
-    const char *ca_file, *cert_file,
-        *key_file;  /* with https: whom to trust, and what is shown if asked for */
-    bool plaintext; /* the token is sent over http:// to other machines, too */
+    const char *text[HTTP_ACCESS_TEXTS]; /* NULL: not said */
+    bool plaintext;                      /* the access token is sent over http:// to other machines, too */
 };
 
 /* What the environment says: PAWL_ACCESS_TOKEN_FILE, PAWL_ACCESS_TOKEN, PAWL_CACERT, PAWL_CERT,
  * PAWL_CERT_KEY, PAWL_ALLOW_PLAINTEXT. */
 struct http_client_access http_client_access_usual(void);
-/* NULL, or why a good address cannot be asked so; then a request to it is not sent. */
+/* NULL, or why a good address cannot be asked so: no request to it is sent. */
 const char *http_client_access_wrong(const struct http_client_access *access, const char *url);
 
 struct http_client_request {

@@ -65,11 +65,13 @@ enum http_wait http_wire_wait(struct http_wire *wire, struct pollfd *fds, unsign
 static enum http_wait tls_begin(struct http_wire *wire, const char *host,
                                 const struct http_client_access *access)
 {
-    const char *file = access->ca_file != NULL ? access->ca_file : secure_getenv("SSL_CERT_FILE");
+    const char *const *text = access->text;
+    const char *file = text[HTTP_ACCESS_CA_FILE] != NULL ? text[HTTP_ACCESS_CA_FILE]
+                                                         : secure_getenv("SSL_CERT_FILE");
+    const char *cert = text[HTTP_ACCESS_CERT_FILE], *key = text[HTTP_ACCESS_KEY_FILE];
     struct tls_trust *trust = tls_trust_new(file != NULL && *file != '\0' ? file : NULL, &wire->why);
 
-    if (trust != NULL &&
-        (access->cert_file == NULL || tls_trust_show(trust, access->cert_file, access->key_file, &wire->why)))
+    if (trust != NULL && (cert == NULL || tls_trust_show(trust, cert, key, &wire->why)))
         wire->tls = tls_open(trust, wire->fd, host);
     tls_trust_free(trust);
     return wire->tls != NULL ? HTTP_READY : HTTP_FAILED;

@@ -137,24 +137,20 @@ const char *http_client_joint(const char *base)
 
 /* -- who asks */
 
-static const char *variable(const char *name)
-{
-    const char *value = secure_getenv(name);
-
-    return value != NULL && *value != '\0' ? value : NULL;
-}
-
 struct http_client_access http_client_access_usual(void)
 {
-    const char *plaintext = variable("PAWL_ALLOW_PLAINTEXT");
-
-    return (struct http_client_access){
-        .token = variable("PAWL_ACCESS_TOKEN"),
-        .token_file = variable("PAWL_ACCESS_TOKEN_FILE"),
-        .ca_file = variable("PAWL_CACERT"),
-        .cert_file = variable("PAWL_CERT"),
-        .key_file = variable("PAWL_CERT_KEY"),
+    static const char *const variables[] = {"PAWL_ACCESS_TOKEN_FILE", "PAWL_ACCESS_TOKEN", "PAWL_CACERT",
+                                            "PAWL_CERT", "PAWL_CERT_KEY"};
+    const char *plaintext = secure_getenv("PAWL_ALLOW_PLAINTEXT");
+    struct http_client_access access = {
         .plaintext = plaintext != NULL && (strcmp(plaintext, "1") == 0 || strcmp(plaintext, "true") == 0)};
+
+    for (unsigned i = 0; i < HTTP_ACCESS_TEXTS; i++) {
+        const char *value = secure_getenv(variables[i]);
+
+        access.text[i] = value != NULL && *value != '\0' ? value : NULL;
+    }
+    return access;
 }
 
 /* Whether nobody on the way hears what is sent there. A name may be anybody's. */
@@ -170,36 +166,31 @@ static bool is_private(const struct http_place *place)
 
 static bool shows_token(const struct http_client_access *access)
 {
-    return access->token != NULL || access->token_file != NULL;
+    return access->text[HTTP_ACCESS_TOKEN] != NULL || access->text[HTTP_ACCESS_TOKEN_FILE] != NULL;
 }
 
-static const char *access_wrong(const struct http_client_access *access, const struct http_place *place)
+const char *http_client_access_wrong(const struct http_client_access *access, const char *url)
 {
-    if ((access->cert_file != NULL) != (access->key_file != NULL))
+    struct http_place place;
+    bool hidden = http_place_read(&place, url) == NULL && is_private(&place);
+
+    if ((access->text[HTTP_ACCESS_CERT_FILE] != NULL) != (access->text[HTTP_ACCESS_KEY_FILE] != NULL))
         return "a certificate to show and its key come together";
-    if (shows_token(access) && !access->plaintext && !is_private(place)) {
+    if (shows_token(access) && !access->plaintext && !hidden) {
         return "an access token is sent over https://, a unix socket and loopback alone; elsewhere only with "
                "--allow-plaintext (PAWL_ALLOW_PLAINTEXT), where others may hear it";
     }
     return NULL;
 }
 
-const char *http_client_access_wrong(const struct http_client_access *access, const char *url)
-{
-    struct http_place place;
-    const char *why = http_place_read(&place, url);
-
-    return why != NULL ? why : access_wrong(access, &place);
-}
-
 /* NULL, and the token is in buf (""; there is none), or why not; it itself is in no sentence. */
 static const char *access_token_take(const struct http_client_access *access, char buf[ACCESS_TOKEN_SIZE])
 {
-    const char *file = access->token_file;
+    const char *file = access->text[HTTP_ACCESS_TOKEN_FILE], *token = access->text[HTTP_ACCESS_TOKEN];
     /* A FIFO that nobody writes to is empty, and not waited for. */
     int fd = file != NULL ? open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
     ssize_t got = fd >= 0 ? read_all(fd, buf, ACCESS_TOKEN_SIZE - 1) : -1;
-    size_t len = file == NULL && access->token != NULL ? strnlen(access->token, ACCESS_TOKEN_SIZE - 1) : 0;
+    size_t len = file == NULL && token != NULL ? strnlen(token, ACCESS_TOKEN_SIZE - 1) : 0;
 
     if (fd >= 0)
         close(fd);
@@ -208,7 +199,7 @@ static const char *access_token_take(const struct http_client_access *access, ch
     if (file != NULL)
         len = (size_t)got;
     else if (len > 0)
-        memcpy(buf, access->token, len);
+        memcpy(buf, token, len);
     if (len == ACCESS_TOKEN_SIZE - 1)
         return "the access token is too long";
     while (len > 0 && (buf[len - 1] == '\n' || buf[len - 1] == '\r'))
@@ -309,7 +300,7 @@ char *http_head_new(const struct http_client_request *request, const struct http
             return NULL;
         }
     }
-    *why = access_wrong(&request->access, place);
+    *why = http_client_access_wrong(&request->access, request->url);
     *why = *why == NULL ? access_token_take(&request->access, token) : *why;
     if (*why == NULL) {
         head_write(&measured, request, place, token);

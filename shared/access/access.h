@@ -43,7 +43,7 @@ enum access_need {
     ACCESS_OPEN = 1, /* open to all */
     ACCESS_KNOWN,    /* no verb: any caller who is known */
     ACCESS_HANDLER,  /* the handler asks: the names are in the body, or known only by the table of routes */
-    ACCESS_HOLD, /* with a verb: no verb for who is known, for giving back is never refused; else on the name */
+    ACCESS_HOLD, /* with a verb: none for who is known, as giving back is never refused; else on the name */
     ACCESS_SOME, /* with a verb: on some name, and the handler filters; of a verb without names: that */
     ACCESS_NAME, /* with a verb: on the lease that is the first part of the path */
     ACCESS_KEY,  /* with a verb: on the lease by which the resource key in the path begins */
@@ -99,6 +99,13 @@ const char *access_why_name(enum access_why why); /* "none", "not-yet", ... */
 /* The identity of an access token; NULL: *why is ACCESS_MALFORMED (its form or its check characters) or
  * ACCESS_UNKNOWN. Constant time in the secret. */
 const char *access_of_token(const struct access *access, struct bytes token, enum access_why *why);
+/* The same for a thread that is asked again and again: two SHA-256 cost a fifth of a request. What was good
+ * by this file is remembered, whole, and compared in constant time. */
+struct access_memo;
+struct access_memo *access_memo_new(void);
+void access_memo_free(struct access_memo *memo); /* wipes; NULL is fine */
+const char *access_of_token_again(struct access_memo *memo, const struct access *access, struct bytes token,
+                                  enum access_why *why);
 /* NULL: that uid is nobody's. */
 const char *access_of_uid(const struct access *access, uid_t uid);
 /* The name as a certificate shows it: "uri:spiffe://...", "dns:...", "cn:...". NULL: nobody's. */

@@ -3,9 +3,11 @@
  * pawl_ 43 characters _ check: the 43 are 32 random bytes in base64url, the check is the first 6 hexadecimal
  * digits of the SHA-256 of the 48 characters in front of the last "_". */
 #include <sodium.h>
+#include <stdlib.h>
 
 #include "shared/access/access_internal.h"
 #include "shared/text/ascii.h"
+#include "shared/text/memory.h"
 
 #define PREFIX "pawl_"
 
@@ -137,6 +139,58 @@ const char *access_of_token(const struct access *access, struct bytes token, enu
     digest_make(token, digest);
     identity = identity_of(access, ACCESS_OF_TOKEN, (struct bytes){(const char *)digest, sizeof(digest)});
     *why = identity != NULL ? ACCESS_GOOD : ACCESS_UNKNOWN;
+    return identity;
+}
+
+/* -- again */
+
+enum { MEMO_PLACES = 1024 };
+
+struct access_memo {
+    unsigned char key[crypto_shorthash_KEYBYTES]; /* who chooses access tokens does not choose their places */
+    struct {
+        uint64_t serial; /* of the file; 0: nothing is here */
+        const char *identity;
+        char token[ACCESS_TOKEN_SIZE];
+    } places[MEMO_PLACES];
+};
+
+struct access_memo *access_memo_new(void)
+{
+    struct access_memo *memo = must_have(calloc(1, sizeof(*memo)));
+
+    crypto_shorthash_keygen(memo->key);
+    return memo;
+}
+
+void access_memo_free(struct access_memo *memo)
+{
+    if (memo != NULL)
+        sodium_memzero(memo, sizeof(*memo));
+    free(memo);
+}
+
+const char *access_of_token_again(struct access_memo *memo, const struct access *access, struct bytes token,
+                                  enum access_why *why)
+{
+    uint64_t hash;
+    const char *identity;
+
+    if (token.len != ACCESS_TOKEN_SIZE - 1)
+        return access_of_token(access, token, why);
+    crypto_shorthash((unsigned char *)&hash, (const unsigned char *)token.at, token.len, memo->key);
+    hash %= MEMO_PLACES;
+    if (memo->places[hash].serial == access->serial &&
+        sodium_memcmp(memo->places[hash].token, token.at, token.len) == 0) {
+        *why = ACCESS_GOOD;
+        return memo->places[hash].identity;
+    }
+    identity = access_of_token(access, token, why);
+    if (identity != NULL) {
+        memo->places[hash].serial = access->serial;
+        memo->places[hash].identity = identity;
+        memcpy(memo->places[hash].token, token.at, token.len);
+    }
     return identity;
 }
 

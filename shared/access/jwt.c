@@ -6,9 +6,9 @@
  *   jwt_verify           the signature, the audience, the subject       signature, audience, unknown
  *   dates_judge          the clock of this machine, with LEEWAY_S       expired, not-yet
  *
- * Expiry ends beginnings: one that was good here before, and whose dates are wrong now, may go on keeping and
- * giving back for GRACE_MS by a clock that does not jump. Revocation (the file, the jwks) ends everything: what
- * was verified under another file is verified again. */
+ * Expiry ends beginnings: one that was good here before, and whose dates are wrong now, may go on keeping
+ * and giving back for GRACE_MS by a clock that does not jump. Revocation (the file, the jwks) ends
+ * everything: what was verified under another file is verified again. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>

@@ -86,8 +86,8 @@ void http_server_free(struct http_server *server);
 /* A listening socket with SO_REUSEPORT and SO_REUSEADDR for "127.0.0.1:8700", "[::1]:0"; -1 with a reason
  * in *why (static). *port: the port that the kernel gave. */
 int http_listen(const char *address, unsigned *port, const char **why);
-/* A listening unix socket, mode 0660; one that is left there and that nobody listens on is replaced. -1: *why.
- */
+/* A listening unix socket, mode 0660; one that is left there and that nobody listens on is replaced. -1:
+ * *why. / */
 int http_listen_unix(const char *path, const char **why);
 /* Takes over a socket that somebody else has bound: sets what http_listen() sets, and writes its address, as
  * --listen has it, and its port. false, with a reason in *why: not a listening TCP socket. */

@@ -1,13 +1,14 @@
-/* access.c - who asks, and may it? What a service with --access does with a request before its handler runs, and
- * what handlers ask that know more: the names in a body, in a table of routes, in a list.
+/* access.c - who asks, and may it? What a service with --access does with a request before its handler runs,
+ * and what handlers ask that know more: the names in a body, in a table of routes, in a list.
  *
  *   access_enter    the credential that was shown             401, 400, or the identity
  *   access_permits  the name in the path, then the rules      400, 403, 401, or go on
  *
- * The first credential that is there decides alone: Pawl-Authorization, Authorization, the uid at the other end
- * of a unix socket. A bad one is 401, and never falls back to another, or to nobody. A caller who shows none is
- * nobody: judged by the rules for nobody, and what nobody may not do is 401, for a credential might help. */
-#include <assert.h>
+ * The first credential that is there decides alone: Pawl-Authorization, Authorization, the uid at the other
+ * end of a unix socket. A bad one is 401, and never falls back to another, or to nobody. A caller who shows
+ * none is nobody: judged by the rules for nobody, and what nobody may not do is 401, for a credential might
+ * help. */
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <time.h>
@@ -148,7 +149,8 @@ static void bearer_read(const struct http_request *req, struct bytes value, stru
     }
     shown->by = "access-token";
     if (token.at != NULL)
-        shown->identity = access_of_token(worker_of(req)->access, token, &shown->why);
+        shown->identity = access_of_token_again(worker_of(req)->memo, worker_of(req)->access, token,
+                                                &shown->why);
 }
 
 /* NULL, or why the request is 400. */
@@ -276,8 +278,7 @@ enum problem access_permits(struct http_request *req)
     case ACCESS_KEY: return permits_name(req, place, verb);
     case ACCESS_VERB_SHIFT: break;
     }
-    assert(!"a route that says what it needs");
-    return PROBLEM_INTERNAL;
+    abort(); /* a route that does not say what it needs */
 }
 
 enum step service_forbid(struct http_request *req, enum access_verb verb, struct bytes lease)

@@ -1,8 +1,8 @@
-/* audit.c - what an operator's request did, and who was refused: lines of the log that are always there, however
- * little is logged.
+/* audit.c - what an operator's request did, and who was refused: lines of the log that are always there,
+ * however little is logged.
  *
- * deed    each force-release, resolve, dead, adopt that was let in.
- * denied  each 401 and 403 of an identity, or of an address without one: DENIED_MAX a minute; when the minute
+ * deed    each force-release, resolve, dead, adopt that was let in. denied  each 401 and 403 of an identity,
+ * or of an address without one: DENIED_MAX a minute; when the minute
  *         is over, denied-more says how many there were beyond. So a flood fills no disk. An entry is of this
  *         thread: with several, each has its own. */
 #include <assert.h>

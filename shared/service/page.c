@@ -53,8 +53,8 @@ static struct bytes tagged_text(const struct page *page, char buf[TAGGED_SIZE])
     return (struct bytes){buf, (size_t)len};
 }
 
-/* -- where rules judge, a cursor may be behind a name that its caller may not see: it can be read by nobody, has
- * always the same length, and is good for its identity only */
+/* -- where rules judge, a cursor may be behind a name that its caller may not see: it can be read by nobody,
+ * has always the same length, and is good for its identity only */
 
 static struct bytes sealed_context(const struct page *page, const struct http_request *req,
                                    char buf[TAGGED_SIZE])

@@ -38,8 +38,8 @@ int page_query(const struct http_request *req, const struct page_kind *kind, con
 /* Reads limit and cursor; kind, keys and of are set before. PROBLEM_NONE, or INVALID_REQUEST or OUT_OF_RANGE
  * and a static sentence. */
 enum problem page_read(struct page *page, const struct http_request *req, const char **detail);
-/* The caller sees only leases on which it may do this; prefix: of the names that were asked for. is_whole_name:
- * there is one. */
+/* The caller sees only leases on which it may do this; prefix: of the names that were asked for.
+ * is_whole_name: there is one. */
 void page_filter(struct page *page, const struct http_request *req, enum access_verb verb,
                  struct bytes prefix, bool is_whole_name);
 /* Counts an item; false: the caller may not see it. */

@@ -94,8 +94,8 @@ struct service_plan {
     void (*worker_free)(struct worker *worker);
     /* Every 100 ms, on the worker's own thread. */
     void (*worker_tick)(struct worker *worker);
-    /* The access file has changed: what waits or streams and is not allowed any more is ended. On the worker's
-     * own thread. */
+    /* The access file has changed: what waits or streams and is not allowed any more is ended. On the
+     * worker's own thread. */
     void (*judge)(struct worker *worker);
     /* Whether it is known how things stand with the store: readiness is said after that, or after a time-out.
      */
@@ -108,7 +108,8 @@ struct service_plan {
     bool (*leave)(struct service *service);
     /* For /readyz, beside what the store itself knows: NULL, or the check that fails, in one word. */
     const char *(*ready)(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE]);
-    /* Whether this service is not to serve this store at all, and why: the exit status is 78 when it starts. */
+    /* Whether this service is not to serve this store at all, and why: the exit status is 78 when it starts.
+     */
     bool (*unfit)(const struct service *service, char detail[READY_DETAIL_SIZE]);
     /* For /readyz when it is ready: NULL, or what does not work all the same, in one word, and in which
      * member of checks; detail: a sentence. */
@@ -132,6 +133,7 @@ struct worker {
     struct http_server *http;
     struct metrics_block *metrics;
     const struct token_keys *keys; /* the ones in force; changes between turns only */
+    struct access_memo *memo;      /* NULL: without --access */
     const struct access *access;   /* the same; NULL: without --access */
     int listen_fd, unix_fd;        /* unix_fd 0: none */
     struct loop_timer tick;
@@ -205,18 +207,19 @@ struct worker *worker_of(const struct http_request *req);
 /* Counts one more of the plan's own metric row. */
 void worker_count(struct worker *worker, unsigned row);
 
-/* access.c: what a handler asks of the caller (shared/access/access.h); without --access everything is allowed,
- * and everything covered. */
+/* access.c: what a handler asks of the caller (shared/access/access.h); without --access everything is
+ * allowed, and everything covered. */
 bool service_judges(const struct http_request *req); /* whether there is an --access */
 bool service_allows(const struct http_request *req, enum access_verb verb, struct bytes lease);
-/* write, or write-own, which is then asked of the store: it knows whose hold it is. Nobody has none of its own. */
+/* write, or write-own, which is then asked of the store: it knows whose hold it is. Nobody has none of its
+ * own. */
 bool service_allows_write(const struct http_request *req, struct bytes lease);
 bool service_allows_some(const struct http_request *req, enum access_verb verb);
 bool service_covers(const struct http_request *req, enum access_verb verb, struct bytes prefix);
 /* Whether an access token of Pawl's stands in Authorization. */
 bool service_sends_away_token(const struct http_request *req);
-/* 403 forbidden, or, of nobody, 401; with the members of the problem. lease is the caller's until the request is
- * ended; {NULL, 0}: null. */
+/* 403 forbidden, or, of nobody, 401; with the members of the problem. lease is the caller's until the
+ * request is ended; {NULL, 0}: null. */
 enum problem service_forbidden(struct http_request *req, enum access_verb verb, struct bytes lease);
 enum step service_forbid(struct http_request *req, enum access_verb verb, struct bytes lease);
 

@@ -61,6 +61,7 @@ void worker_open(struct worker *worker, struct service *service, unsigned index)
     worker->metrics = metrics_block(service->metrics, index);
     worker->keys = atomic_load(&service->keys);
     worker->access = atomic_load(&service->access);
+    worker->memo = worker->access != NULL ? access_memo_new() : NULL;
     worker->store_owner.answered = worker_store_answered;
     options.owner = &worker->store_owner;
     worker->store = store_open(worker->loop, &options);
@@ -117,6 +118,7 @@ void worker_close(struct worker *worker)
         http_server_free(worker->http);
     loop_free(worker->loop);
     audit_free(worker->audit);
+    access_memo_free(worker->memo);
 }
 
 static void worker_take_keys(struct worker *worker)
@@ -253,8 +255,8 @@ static void reload_access(struct service *service)
     log_event(&service->log, LOG_INFO, "access-loaded", fields);
 }
 
-/* What was in force before goes when every worker has been seen with what is now: until then a verification may
- * be using it. If that is not yet so, the next tick tries again. */
+/* What was in force before goes when every worker has been seen with what is now: until then a verification
+ * may be using it. If that is not yet so, the next tick tries again. */
 void service_reload(struct service *service)
 {
     service->reload_wanted = !keys_seen_by_all(service);

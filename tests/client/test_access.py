@@ -176,6 +176,7 @@ def a_unix_socket_is_an_address():
 @test
 def run_hands_no_access_token_to_its_command():
     plan()
+    (FOLDER / "token").write_text(ACCESS)
     script = 'echo "${PAWL_ACCESS_TOKEN-none} ${PAWL_ACCESS_TOKEN_FILE-none} $PAWL_TOKEN"'
     told = pawl("run", WORLD.name(), "--access-token-file", FOLDER / "token", "--", "sh", "-c", script, PAWL_ACCESS_TOKEN=ACCESS)
     check_equal(told.stdout.split()[:2], ["none", str(FOLDER / "token")])

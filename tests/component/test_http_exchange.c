@@ -732,13 +732,13 @@ TEST(an_access_token_is_sent_where_nobody_else_hears_it)
                   {"http://localhost:1@example", false}};
 
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-        struct http_client_access access = {.token = SECRET};
+        struct http_client_access access = {.text[HTTP_ACCESS_TOKEN] = SECRET};
 
         if (!CHECK((http_client_access_wrong(&access, places[i].url) == NULL) == places[i].is_sent))
             printf("# %s\n", places[i].url);
         if (!places[i].is_sent)
             is_not_sent((struct http_client_request){.url = places[i].url, .access = access}, "");
-        access = (struct http_client_access){.token_file = "x", .plaintext = true};
+        access = (struct http_client_access){.text[HTTP_ACCESS_TOKEN_FILE] = "x", .plaintext = true};
         CHECK(http_client_access_wrong(&access, "http://example.org") == NULL);
     }
 }
@@ -753,7 +753,7 @@ TEST(an_access_token_is_the_one_that_is_in_the_file_now_and_in_no_sentence)
     int fd = mkstemp(path);
 
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-        struct http_client_request request = {.access.token = "another", .access.token_file = path};
+        struct http_client_request request = {.access.text = {path, "another"}};
         struct server server = {.answer = BYTES("HTTP/1.1 204 x\r\n\r\n")};
         struct http_client_answer answer;
 
@@ -770,7 +770,8 @@ TEST(an_access_token_is_the_one_that_is_in_the_file_now_and_in_no_sentence)
     }
     close(fd);
     unlink(path);
-    is_not_sent((struct http_client_request){.url = "http://127.0.0.1:1/", .access.token_file = path},
+    is_not_sent((struct http_client_request){.url = "http://127.0.0.1:1/",
+                                             .access.text[HTTP_ACCESS_TOKEN_FILE] = path},
                 "the file of the access token cannot be read");
 }
 

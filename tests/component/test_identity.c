@@ -159,7 +159,7 @@ static void bob_is_denied(struct lease_world *world, unsigned release_at)
     asked_is(&bob, 403, "\"identity\":\"bob\",\"verb\":\"acquire\",\"lease\":\"b\"");
     CHECK(asked_says(&bob, "\"code\":\"forbidden\""));
     asked_is(&cat, 201, CAT);
-    CHECK(waited_ms() - begun_ms < 2500); /* it was not offered to him, whose place was to be kept, for 3 s */
+    CHECK(waited_ms() - begun_ms < 2500); /* it was not offered to bob for 3 s, whose place was to be kept */
 }
 
 TEST_ACCESS(who_claims_what_it_may_not_have_any_more_gives_it_back, 2)

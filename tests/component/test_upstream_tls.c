@@ -283,6 +283,25 @@ TEST_UPSTREAM(a_kept_connection_on_which_a_part_of_a_record_has_come_is_used_no_
     CHECK_INT(world->pool->idle_count, 0);
 }
 
+/* Nor if that stands behind what is no word of the upstream, and nobody has looked since. */
+TEST_UPSTREAM(nor_is_one_with_a_part_of_a_record_behind_new_keys, world_open())
+{
+    struct peer other = {.fd = -1};
+
+    ask(asker, world);
+    CHECK_INT(peer_accept_as(peer, world, tls13), 0);
+    peer_got(peer, world, GET);
+    peer_answers(peer, asker);
+    CHECK_INT(gnutls_session_key_update(peer->tls, 0), 0);
+    CHECK_INT(send(peer->fd, "\x17\x03\x03", 3, MSG_NOSIGNAL), 3);
+    CHECK_INT(world->pool->idle_count, 1);
+    ask_to_write(asker, world);
+    CHECK_INT(peer_accept_as(&other, world, tls13), 0);
+    peer_got(&other, world, GET);
+    peer_answers(&other, asker);
+    peer_cut(&other);
+}
+
 TEST_UPSTREAM(new_keys_in_the_middle_of_a_body_lose_and_double_nothing, world_open())
 {
     static const char head[] = "PUT /x HTTP/1.1\r\nHost: h\r\nContent-Length: 6291456\r\n\r\n";

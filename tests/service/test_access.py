@@ -10,9 +10,10 @@ import pathlib
 import secrets
 import signal
 import socket
+import subprocess
 import tempfile
 
-from world import World, check, check_equal, check_in, main, test, wait_until
+from world import BUILD, World, check, check_equal, check_in, main, test, wait_until
 from world.asking import Later
 from world.upstream import Upstream, route, routes_file
 from world.world import Daemon, run_daemon
@@ -276,6 +277,23 @@ def a_caller_learns_who_it_is_and_what_it_may():
     check_equal(WORLD.gateway("GET", "/v1/access?lease=other:1", bearer("app")).json["may"], ["session"])
     check_equal(WORLD.lease("GET", "/v1/access", bearer("none")).json["may"], [])
     check_equal(WORLD.lease("GET", "/v1/access?lease=%00", bearer("app")).status, 400)
+
+
+@test
+def pawl_access_whoami_asks_both_services():
+    token = pathlib.Path(FOLDER, "app-token")
+    token.write_text(TOKENS["app"] + "\n", encoding="ascii")
+    token.chmod(0o600)
+    urls = ["--lease-url", WORLD.lease.url, "--gateway-url", WORLD.gateway.url]
+
+    def whoami(*arguments):
+        return subprocess.run([str(BUILD / "pawl"), "access", "whoami", *urls, *arguments], capture_output=True, text=True, timeout=20, check=False)
+    done = whoami("--access-token-file", str(token), "app:1")
+    line = "{}: app, by access-token; may acquire look read write-own session\n"
+    check_equal((done.returncode, done.stdout), (0, line.format("lease service") + line.format("gateway")), done.stderr)
+    done = whoami("--access-token-file", str(token), "other:1")
+    check_equal(done.stdout.splitlines()[0], "lease service: app, by access-token; may session")
+    check_equal(whoami().returncode, 77)
 
 
 # -- nobody

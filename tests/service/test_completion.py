@@ -81,7 +81,7 @@ def every_command_and_every_flag_of_it_is_offered_and_nothing_else():
             continue
         check_equal(set(words(command, "--")), flags_of(command), command)
     check_equal(words("store", ""), ["init", "status", "recover", "forget", "marks", "history"])
-    check_equal(words("access", ""), ["new", "hash", "check", "explain"])
+    check_equal(words("access", ""), ["new", "hash", "check", "explain", "whoami"])
     for group in ("store", "access"):
         for command in words(group, ""):
             check_equal(set(words(group, command, "--")), flags_of(group, command), command)

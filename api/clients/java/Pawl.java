@@ -44,7 +44,6 @@ import java.security.PrivateKey;
 import java.security.SecureRandom;
 import java.security.cert.Certificate;
 import java.security.cert.CertificateFactory;
-import java.security.spec.InvalidKeySpecException;
 import java.security.spec.PKCS8EncodedKeySpec;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -72,10 +71,8 @@ import java.util.function.Consumer;
 import java.util.function.Predicate;
 import java.util.stream.Collectors;
 import java.util.regex.Pattern;
-import javax.net.ssl.KeyManager;
 import javax.net.ssl.KeyManagerFactory;
 import javax.net.ssl.SSLContext;
-import javax.net.ssl.TrustManager;
 import javax.net.ssl.TrustManagerFactory;
 
 public final class Pawl {
@@ -247,25 +244,18 @@ public final class Pawl {
 
         private SSLContext tls() {
             try {
-                KeyManager[] shown = null;
-                TrustManager[] trusted = null;
-                if (ca != null) {
-                    TrustManagerFactory made = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
-                    KeyStore store = store();
-                    for (Certificate one : certificates(ca))
-                        store.setCertificateEntry("ca" + store.size(), one);
-                    made.init(store);
-                    trusted = made.getTrustManagers();
-                }
-                if (cert != null) {
-                    KeyManagerFactory made = KeyManagerFactory.getInstance(KeyManagerFactory.getDefaultAlgorithm());
-                    KeyStore store = store();
-                    store.setKeyEntry("own", privateKey(), new char[0], certificates(cert));
-                    made.init(store, new char[0]);
-                    shown = made.getKeyManagers();
-                }
+                TrustManagerFactory trusted = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
+                KeyManagerFactory shown = KeyManagerFactory.getInstance(KeyManagerFactory.getDefaultAlgorithm());
+                KeyStore authorities = ca == null ? null : store(); // null: the system's
+                for (Certificate one : ca == null ? new Certificate[0] : certificates(ca))
+                    authorities.setCertificateEntry("ca" + authorities.size(), one);
+                trusted.init(authorities);
+                KeyStore own = store();
+                if (cert != null)
+                    own.setKeyEntry("own", privateKey(), new char[0], certificates(cert));
+                shown.init(own, new char[0]);
                 SSLContext made = SSLContext.getInstance("TLS");
-                made.init(shown, trusted, null);
+                made.init(shown.getKeyManagers(), trusted.getTrustManagers(), null);
                 return made;
             } catch (GeneralSecurityException | java.io.IOException error) {
                 throw new IllegalArgumentException("ca, cert and key cannot be used: " + error, error);
@@ -286,15 +276,8 @@ public final class Pawl {
 
         private PrivateKey privateKey() throws GeneralSecurityException, java.io.IOException {
             String text = Files.readString(Path.of(String.valueOf(key))).replaceAll("-----[^-]*-----", "");
-            PKCS8EncodedKeySpec spec = new PKCS8EncodedKeySpec(Base64.getMimeDecoder().decode(text));
-            for (String kind : List.of("EC", "RSA", "EdDSA")) {
-                try {
-                    return KeyFactory.getInstance(kind).generatePrivate(spec);
-                } catch (InvalidKeySpecException another) {
-                    // of another kind
-                }
-            }
-            throw new InvalidKeySpecException("the key is none in PKCS #8");
+            return KeyFactory.getInstance(certificates(cert)[0].getPublicKey().getAlgorithm())
+                .generatePrivate(new PKCS8EncodedKeySpec(Base64.getMimeDecoder().decode(text)));
         }
     }
 

@@ -1,16 +1,8 @@
 // pawl.d.cts - the types of pawl.cjs, which says what each does.
 
 export interface Config {
-  leaseUrl?: string;
-  gatewayUrl?: string;
-  timeoutMs?: number;
-  attempts?: number;
-  accessToken?: string;
-  accessTokenFile?: string;
-  ca?: string;
-  cert?: string;
-  key?: string;
-  allowPlaintext?: boolean;
+  leaseUrl?: string; gatewayUrl?: string; timeoutMs?: number; attempts?: number;
+  accessToken?: string; accessTokenFile?: string; ca?: string; cert?: string; key?: string; allowPlaintext?: boolean;
 }
 
 export interface AcquireOptions<Of = Hold> {

@@ -99,14 +99,9 @@ check_line()
 # Whether nobody else hears what is sent to this address.
 is_private()
 {
-    [ "${PAWL_ALLOW_PLAINTEXT:-}" != true ] || return 0
-    at=${1#*://}
+    case $1 in unix:/* | https://*) return 0 ;; esac
+    at=${1#http://}
     at=${at%%[/?#]*}
-    case $1 in
-    unix:/* | https://*) return ;;
-    http://*) at=$(printf '%s' "$at" | tr '[:upper:]' '[:lower:]') ;;
-    *) return 1 ;;
-    esac
     case $at in
     *@* | *\\*) return 1 ;;
     localhost | localhost:* | '[::1]' | '[::1]':*) ;;
@@ -558,7 +553,7 @@ print_deadline()
 }
 
 for one in "$lease_url" "$gateway_url"; do
-    [ -z "${PAWL_ACCESS_TOKEN_FILE:-}${PAWL_ACCESS_TOKEN:-}" ] || is_private "$one" ||
+    [ -z "${PAWL_ACCESS_TOKEN_FILE:-}${PAWL_ACCESS_TOKEN:-}" ] || [ "${PAWL_ALLOW_PLAINTEXT:-}" = true ] || is_private "$one" ||
         usage "an access token is sent over https://, a unix socket and loopback alone, not to $one: PAWL_ALLOW_PLAINTEXT"
 done
 command=${1:-}

@@ -1,0 +1,211 @@
+#!/usr/bin/python3
+"""JWTs of named issuers: each algorithm, whatever is wrong with one, clocks, keys that change. Signed by openssl."""
+
+import base64
+import hashlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+
+from world import World, check_equal, check_in, main, test, wait_until
+from world.world import run_daemon
+
+FOLDER = pathlib.Path(tempfile.mkdtemp(dir=os.environ["TMPDIR"]))
+FILE = FOLDER / "access.json"
+
+
+def b64(data):
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def openssl(*arguments, data=b""):
+    return subprocess.run(["openssl", *arguments], input=data, capture_output=True, check=True).stdout
+
+
+class Key:
+    """A private key of openssl's, and its public half as a JWK."""
+
+    def __init__(self, alg, kid, *how):
+        self.alg, self.kid, self.file = alg, kid, FOLDER / f"{kid}.pem"
+        openssl("genpkey", "-out", str(self.file), *how)
+        self.public = openssl("pkey", "-in", str(self.file), "-pubout", "-outform", "DER")
+
+    def jwk(self):
+        der = self.public
+        if self.alg == "RS256":
+            text = openssl("rsa", "-in", str(self.file), "-noout", "-modulus").decode().strip().partition("=")[2]
+            return {"kty": "RSA", "kid": self.kid, "n": b64(bytes.fromhex(text)), "e": "AQAB"}
+        if self.alg == "ES256":
+            return {"kty": "EC", "crv": "P-256", "kid": self.kid, "x": b64(der[-64:-32]), "y": b64(der[-32:])}
+        return {"kty": "OKP", "crv": "Ed25519", "kid": self.kid, "x": b64(der[-32:])}
+
+    def sign(self, data):
+        if self.alg == "EdDSA":
+            text = FOLDER / "to-sign"
+            text.write_bytes(data)
+            return openssl("pkeyutl", "-sign", "-inkey", str(self.file), "-rawin", "-in", str(text))
+        signature = openssl("dgst", "-sha256", "-sign", str(self.file), data=data)
+        return signature if self.alg == "RS256" else raw_of(signature)
+
+
+def raw_of(der):
+    """r and s of 32 bytes each, from DER."""
+    at, numbers = 2, []
+    for _ in range(2):
+        length = der[at + 1]
+        numbers.append(int.from_bytes(der[at + 2:at + 2 + length], "big").to_bytes(32, "big"))
+        at += 2 + length
+    return b"".join(numbers)
+
+
+KEYS = {"RS256": Key("RS256", "rsa", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"),
+        "ES256": Key("ES256", "ec", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"),
+        "EdDSA": Key("EdDSA", "ed", "-algorithm", "ED25519")}
+OTHER = Key("ES256", "ec", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256")  # the same kid, in the file of another issuer
+KEYS["ES256"] = Key("ES256", "ec2", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256")
+WEAK = Key("RS256", "weak", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:1024")
+
+
+def jwt(key, head=None, **body):
+    """A JWT of the issuer k8s; a member that is None is left out."""
+    now = int(time.time())
+    claims = {"iss": "https://k8s.example", "aud": "pawl", "sub": "system:worker", "iat": now, "exp": now + 600, **body}
+    text = ".".join(b64(json.dumps({name: value for name, value in part.items() if value is not None}).encode())
+                    for part in ({"alg": key.alg, "kid": key.kid, **(head or {})}, claims))
+    return f"{text}.{b64(key.sign(text.encode()))}"
+
+
+def write(path, document):
+    path.write_text(json.dumps(document), encoding="utf-8")
+    path.chmod(0o600)
+
+
+def document(subjects=("system:worker",)):
+    return {"issuers": {"k8s": {"iss": "https://k8s.example", "aud": "pawl", "jwks": str(FOLDER / "k8s.json"), "algs": ["RS256", "ES256", "EdDSA"]},
+                        "one": {"iss": "https://one.example", "aud": "pawl", "jwks": str(FOLDER / "one.json"), "algs": ["ES256"]}},
+            "identities": {"worker": {"subjects": {"k8s": list(subjects)}}, "single": {"subjects": {"one": ["s"]}}},
+            "rules": [{"who": ["known"], "may": ["acquire", "look", "observe"], "on": ["*"]}]}
+
+
+write(FOLDER / "k8s.json", {"keys": [*(key.jwk() for key in KEYS.values()), WEAK.jwk(), {"kty": "oct", "k": "AAAA"}, {"kty": "EC", "crv": "P-384"}], "x": 1})
+write(FOLDER / "one.json", {"keys": [OTHER.jwk()]})
+write(FILE, document())
+WORLD = World("--access", str(FILE))
+
+
+def ask(token, client=None, method="GET", path="/v1/access", headers=()):
+    return (client or WORLD.lease)(method, path, {"Authorization": f"Bearer {token}", **dict(headers)})
+
+
+def refused(token, why, **how):
+    answer = ask(token, **how)
+    check_equal((answer.status, answer.code, answer.json.get("why")), (401, "unauthenticated", why), f"{answer}")
+
+
+def reload(digest=None):
+    begin = len(WORLD.lease_daemon.lines)
+    WORLD.lease_daemon.send(signal.SIGHUP)
+    line = WORLD.lease_daemon.line(lambda line: "access-loaded" in line or "access-refused" in line, "that it has read it", begin)
+    check_in("access-refused" if digest else "access-loaded", line)
+    return line
+
+
+@test
+def each_algorithm_is_taken_from_its_own_issuer():
+    for key in KEYS.values():
+        for client in (WORLD.lease, WORLD.gateway):
+            told = ask(jwt(key), client).json
+            check_equal((told["identity"], told["by"], told["may"]), ("worker", "jwt", ["acquire", "look", "observe"]), key.alg)
+    check_equal(ask(jwt(KEYS["RS256"], aud=["other", "pawl"])).status, 200)
+    check_equal(ask(jwt(OTHER, iss="https://one.example", sub="s")).json["identity"], "single")
+    check_equal(ask(jwt(OTHER, {"kid": None}, iss="https://one.example", sub="s")).status, 200, "of one key a kid need not be said")
+
+
+@test
+def whatever_is_wrong_with_one_is_401_and_says_what():
+    now, key, rsa = int(time.time()), KEYS["ES256"], KEYS["RS256"]
+    for token, why in (
+            (jwt(key, iss="https://evil.example"), "issuer"), (jwt(key, iss=None), "malformed"), (jwt(key, iss=1), "malformed"),
+            (jwt(key, aud="other"), "audience"), (jwt(key, aud=["a", "b"]), "audience"), (jwt(key, aud=None), "audience"), (jwt(key, aud=[]), "audience"),
+            (jwt(key, sub="system:other"), "unknown"), (jwt(key, sub=None), "malformed"),
+            (jwt(key, exp=None), "malformed"), (jwt(key, iat=None), "malformed"), (jwt(key, exp=now + 86401, iat=now), "malformed"),
+            (jwt(key, exp=now - 1, iat=now), "malformed"), (jwt(key, exp=1e3), "malformed"), (jwt(key, nbf="x"), "malformed"),
+            (jwt(key, exp=now - 61, iat=now - 600), "expired"), (jwt(key, nbf=now + 90), "not-yet"), (jwt(key, iat=now + 90, exp=now + 600), "not-yet"),
+            (jwt(key, {"crit": ["x"]}), "malformed"), (jwt(key, {"alg": "none"}), "malformed"), (jwt(key, {"alg": "HS256"}), "malformed"),
+            (jwt(key, {"alg": "RS256"}), "malformed"), (jwt(key, {"alg": "ES256", "kid": "rsa"}), "malformed"), (jwt(key, {"kid": None}), "malformed"),
+            (jwt(key, {"kid": "nobody"}), "malformed"), (jwt(key, {"kid": 1}), "malformed"), (jwt(WEAK), "malformed"),
+            (jwt(OTHER), "malformed"), (jwt(OTHER, {"kid": "ec2"}), "signature"),
+            (jwt(key, iss="https://one.example", sub="s"), "malformed"), (jwt(key, {"kid": "ec"}, iss="https://one.example", sub="s"), "signature"),
+            (jwt(key)[:-4] + "AAAA", "signature"), (jwt(rsa)[:-4] + "AAAA", "signature"), (jwt(rsa) + "=", "malformed"), (jwt(rsa) + ".x", "malformed"),
+            ("a.b.c", "malformed"), ("..", "malformed"), (jwt(key, pad="x" * 2000), "malformed"),
+            (jwt(key, cnf={"x5t#S256": b64(bytes(32))}), "certificate"), (jwt(key, cnf={}), "malformed"), (jwt(key, cnf="x"), "malformed")):
+        refused(token, why)
+    check_equal(ask(jwt(key, exp=now - 30, iat=now - 600)).status, 200, "60 s of leeway")
+    head, _, signature = jwt(key).split(".")
+    body = b64(json.dumps({"iss": "https://k8s.example", "aud": "pawl", "sub": "system:worker", "iat": now, "exp": now + 600}).encode())
+    twice = b64(b'{"alg":"ES256","alg":"none","kid":"ec2"}')
+    refused(f"{head}.{body}.{signature}", "signature")
+    refused(f"{twice}.{body}.{signature}", "malformed")
+
+
+@test
+def expiry_ends_beginnings_and_revocation_everything():
+    """One that was good here and has expired still keeps what its identity holds; one that was never seen gets nothing."""
+    now, name = int(time.time()), WORLD.name()
+    token = jwt(KEYS["ES256"], iat=now - 600, exp=now - 57)
+    grant = ask(token, method="POST", path=f"/v1/leases/{name}").json
+    check_equal(grant["identity"], "worker")
+    mine = {"Lease-Id": grant["lease_id"]}
+    wait_until(lambda: ask(token).status == 401, "it has expired")
+    refused(token, "expired", method="POST", path=f"/v1/leases/{WORLD.name()}")
+    check_equal(ask(token, method="PUT", path=f"/v1/leases/{name}", headers=mine).status, 200)
+    refused(jwt(KEYS["ES256"], iat=now - 601, exp=now - 61), "expired", method="PUT", path=f"/v1/leases/{name}", headers=mine)
+    write(FILE, document(["system:new"]))
+    reload()
+    wait_until(lambda: ask(token, method="PUT", path=f"/v1/leases/{name}", headers=mine).status == 401, "it is revoked")
+    refused(token, "unknown", method="PUT", path=f"/v1/leases/{name}", headers=mine)
+    write(FILE, document())
+    reload()
+    wait_until(lambda: ask(token, method="PUT", path=f"/v1/leases/{name}", headers=mine).status == 200, "it is back")
+    check_equal(ask(token, method="DELETE", path=f"/v1/leases/{name}", headers=mine).status, 204)
+
+
+@test
+def the_keys_are_read_again_with_the_file():
+    old = jwt(KEYS["EdDSA"])
+    check_equal(ask(old).status, 200)
+    write(FOLDER / "k8s.json", {"keys": [KEYS["RS256"].jwk()]})
+    reload()
+    wait_until(lambda: ask(old).status == 401, "the key is gone")
+    refused(old, "malformed")
+    check_equal(ask(jwt(KEYS["RS256"])).status, 200)
+    for wrong, place in (({"keys": []}, "has no key"), ([], "has no key"), ({"keys": [WEAK.jwk()]}, "has no key")):
+        write(FOLDER / "k8s.json", wrong)
+        check_in(place, reload("refused"))
+        check_equal(ask(jwt(KEYS["RS256"])).status, 200, "the one of before stays")
+    (FOLDER / "k8s.json").chmod(0o666)
+    check_in("chmod go-w", reload("refused"))
+    done = run_daemon("pawl-lease", *WORLD.flags)
+    check_equal(done.returncode, 78)
+    check_in("issuers.k8s.jwks", done.stderr)
+    write(FOLDER / "k8s.json", {"keys": [key.jwk() for key in KEYS.values()]})
+    reload()
+
+
+@test
+def a_jwt_is_never_in_the_log():
+    text = WORLD.lease_daemon.log()
+    check_equal((hashlib.sha256(b"").hexdigest() in text, "eyJ" in text), (False, False))
+
+
+@test
+def everything_ends_well():
+    WORLD.close()
+
+
+if __name__ == "__main__":
+    main()
