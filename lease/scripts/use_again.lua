@@ -1,5 +1,5 @@
 -- use_again.lua - count anew what identities hold, and have open, in one stripe (lib/use.lua).
---   KEYS[1]  stripe   KEYS[2]  due index
+--   KEYS[1]  stripe
 --   returns  {"counted", seq, how many counts were wrong}
 local counts, fields, scratch = {}, redis.call('HGETALL', KEYS[1]), hold_table()
 for i = 1, #fields, 2 do
@@ -11,7 +11,7 @@ for i = 1, #fields, 2 do
         end
     end
 end
-for _, member in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do
+for _, member in ipairs(redis.call('ZRANGE', KEYS[1] .. ':due', 0, -1)) do
     if string.sub(member, 1, 3) == ':s:' then
         local s = redis.call('HMGET', KEYS[1] .. member, 's', 'i')
         if s[1] == 'live' and s[2] then

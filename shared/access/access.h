@@ -181,8 +181,7 @@ struct access_use {
     char name[];                     /* the identity */
 };
 struct access_use *access_use(const char *identity); /* of one that is not NULL */
-/* A count begins: nothing was found yet. It is over: what it has found is in force. By one thread. */
-void access_count_begins(void);
+/* The count is over: what it has found is in force, and the next one begins. By that thread. */
 void access_count_ends(void);
 /* Takes one request out of a bucket that has room for per_s of them and gets as many a second; false: it is
  * empty. */

@@ -48,36 +48,21 @@ struct access_use *access_use(const char *identity)
 }
 
 /* What is counted in the store; the rest is counted where it begins and ends. */
-static const enum access_quota counted[] = {ACCESS_HELD, ACCESS_SESSIONS, ACCESS_STORED_BYTES};
-
-static void each_count(void (*take)(struct access_use *use, enum access_quota quota))
-{
-    pthread_mutex_lock(&kept.lock);
-    for (size_t i = 0; i < kept.table.size; i++)
-        for (unsigned j = 0; kept.table.entries[i].key.at != NULL && j < sizeof(counted) / sizeof(counted[0]);
-             j++)
-            take(access_use(kept.table.entries[i].key.at), counted[j]);
-    pthread_mutex_unlock(&kept.lock);
-}
-
-static void count_forget(struct access_use *use, enum access_quota quota)
-{
-    use->counting[quota] = 0;
-}
-
-static void count_publish(struct access_use *use, enum access_quota quota)
-{
-    atomic_store_explicit(&use->used[quota], use->counting[quota], memory_order_relaxed);
-}
-
-void access_count_begins(void)
-{
-    each_count(count_forget);
-}
-
 void access_count_ends(void)
 {
-    each_count(count_publish);
+    static const enum access_quota counted[] = {ACCESS_HELD, ACCESS_SESSIONS, ACCESS_STORED_BYTES};
+
+    pthread_mutex_lock(&kept.lock);
+    for (size_t i = 0; i < 3 * kept.table.size; i++) {
+        const char *identity = kept.table.entries[i / 3].key.at;
+        enum access_quota quota = counted[i % 3];
+
+        if (identity != NULL) {
+            atomic_store(&access_use(identity)->used[quota], access_use(identity)->counting[quota]);
+            access_use(identity)->counting[quota] = 0;
+        }
+    }
+    pthread_mutex_unlock(&kept.lock);
 }
 
 /* The generic cell rate algorithm (ITU-T I.371): one number says how full the bucket is, and needs no lock. */

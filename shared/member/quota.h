@@ -6,7 +6,7 @@
 #include "shared/member/member.h"
 #include "shared/token/keys.h"
 
-enum { QUOTA_LOOK = 32, QUOTA_KEYS = 2 };
+enum { QUOTA_LOOK = 32 };
 
 struct quota {
     struct worker *worker; /* the first */
@@ -14,8 +14,8 @@ struct quota {
     struct member_call call;
     bool is_running;
     unsigned stripe, again; /* the next to be looked at; the last that was counted anew */
-    char keys[QUOTA_KEYS][KEYS_STRIPE_SIZE], number[2][MEMBER_NUMBER_SIZE];
-    struct bytes argv[QUOTA_KEYS + 2 + MEMBER_ARGS];
+    char key[KEYS_STRIPE_SIZE], number[2][MEMBER_NUMBER_SIZE];
+    struct bytes argv[3 + MEMBER_ARGS];
 };
 
 void quota_start(struct quota *quota, struct worker *worker, const struct member_plan *plan);

@@ -184,12 +184,6 @@ void service_quota_give(const char *identity, enum access_quota quota)
 
 /* -- places in line that outlive their connections */
 
-static void kept_drop(struct limits *limits, struct kept_place *place)
-{
-    TAILQ_REMOVE(&limits->kept, place, entry);
-    free(place);
-}
-
 /* Takes out what is kept no more, and the place of this lease_id: whether there was one. With the lock. */
 static bool kept_take(struct limits *limits, const char *identity, struct bytes lease_id)
 {
@@ -197,15 +191,17 @@ static bool kept_take(struct limits *limits, const char *identity, struct bytes 
     bool is_there = false;
 
     for (; place != NULL; place = next) {
+        bool is_it = place->identity == identity &&
+                     bytes_equal((struct bytes){place->lease_id, place->len}, lease_id);
+
         next = TAILQ_NEXT(place, entry);
-        if (place->identity == identity &&
-            bytes_equal((struct bytes){place->lease_id, place->len}, lease_id)) {
-            is_there = true;
-            kept_drop(limits, place);
-        } else if (place->until_ms <= loop_now_ms()) {
+        is_there = is_there || is_it;
+        if (!is_it && place->until_ms > loop_now_ms())
+            continue;
+        if (!is_it)
             service_quota_give(place->identity, ACCESS_WAITING);
-            kept_drop(limits, place);
-        }
+        TAILQ_REMOVE(&limits->kept, place, entry);
+        free(place);
     }
     return is_there;
 }

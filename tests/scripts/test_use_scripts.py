@@ -14,8 +14,7 @@ MODES = [{}, {}, {"mode": "shared"}, {"mode": "permits", "permits": 2}]
 
 def counted(stripe, service="lease"):
     """What the script that counts anew has found wrong."""
-    path, key = ("lease/scripts/use_again.lua", stripe + ":due") if service == "lease" else ("gateway/scripts/stored_again.lua", stripe + ":r:")
-    reply = STORE.call(path, [stripe, key])
+    reply = STORE.call("lease/scripts/use_again.lua" if service == "lease" else "gateway/scripts/stored_again.lua", [stripe])
     check_equal(reply[0], "counted")
     return reply[2]
 
