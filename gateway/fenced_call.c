@@ -278,6 +278,7 @@ enum step fenced_refuse_stored(struct fenced_call *fenced, const struct store_re
     } refusals[] = {
         {"key-reused", PROBLEM_KEY_REUSED, 2},
         {"full", PROBLEM_STORE_FULL, 2},
+        {"quota", PROBLEM_QUOTA_EXCEEDED, 2},
         {"mismatch", PROBLEM_ETAG_MISMATCH, 3},
     };
 
@@ -288,7 +289,10 @@ enum step fenced_refuse_stored(struct fenced_call *fenced, const struct store_re
             int64_t mark = store_reply_integer(reply, refusals[i].mark_at);
 
             status_put(fenced, "refused", problem_info(refusals[i].problem)->code, mark, NULL);
-            json_int(problem_begin(fenced, refusals[i].problem), "mark", mark);
+            struct json_out *json = problem_begin(fenced, refusals[i].problem);
+            json_int(json, "mark", mark);
+            if (refusals[i].problem == PROBLEM_QUOTA_EXCEEDED)
+                service_quota_write(fenced->req, json, ACCESS_STORED_BYTES);
             return http_problem_end(fenced->req, status_of(fenced, refusals[i].problem));
         }
     }

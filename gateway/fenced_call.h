@@ -17,7 +17,7 @@
 
 enum {
     FENCED_KEYS_MAX = 3,
-    FENCED_ARGS_MAX = 15,
+    FENCED_ARGS_MAX = 17,
     FENCED_FENCE_ARGS = 5,
     FENCED_NUMBER_SIZE = 24,
     FENCED_MODE_SIZE = 80
@@ -94,7 +94,7 @@ enum step fenced_refuse(struct fenced_call *fenced, enum problem problem);
 /* Ends the request: {"refused", seq, reason, last token, its epoch, mark, holder}. */
 fenced_then_fn fenced_refuse_reply;
 /* Ends the request as a script on a stored resource refuses it: the same, or the token was good, but
- * {"key-reused" | "full", seq, mark} or {"mismatch", seq, ..., mark}. Any other word is 500. */
+ * {"key-reused" | "full" | "quota", seq, mark} or {"mismatch", seq, ..., mark}. Any other word is 500. */
 fenced_then_fn fenced_refuse_stored;
 /* Ends the request: the store gave no answer, or an unexpected one. */
 enum step fenced_fail(struct fenced_call *fenced, enum problem problem);

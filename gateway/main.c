@@ -64,6 +64,8 @@ int main(int argc, char **argv)
         .leave = &script_member_leave,
         .sweep_look = &script_due,
         .sweep = &script_forget,
+        .use_look = &script_use_look,
+        .use_again = &script_stored_again,
         .index = "gone",
         .given_up = given_up_look,
     };

@@ -30,9 +30,10 @@ struct acquire {
     const struct acquire_kind *kind;
     struct lease_request request;
     struct acquire_options options;
-    struct bytes lease_id; /* in request */
-    struct waiter *waiter; /* NULL: the client does not want to wait */
-    struct turn_call turn; /* of several */
+    enum access_quota over; /* of options.over */
+    struct bytes lease_id;  /* in request */
+    struct waiter *waiter;  /* NULL: the client does not want to wait */
+    struct turn_call turn;  /* of several */
     char hold[TOKEN_HOLD_MIN + 1];
     char ttl[LEASE_NUMBER_SIZE];
     struct loop_timer again;
@@ -364,6 +365,14 @@ static enum step acquire_held_off(struct member_call *call, const struct store_r
                                                                              : PROBLEM_STORE_FULL);
 }
 
+static enum step acquire_over_quota(struct member_call *call, const struct store_reply *reply)
+{
+    const struct acquire *a = container_of(call, struct acquire, lease.record);
+
+    (void)reply;
+    return service_quota_refuse(a->lease.req, a->over);
+}
+
 static enum step acquire_refused(struct member_call *call, const struct store_reply *reply)
 {
     static const struct script_answer answers[] = {
@@ -386,6 +395,7 @@ static enum step acquire_refused(struct member_call *call, const struct store_re
         {.word = "exhausted", .problem = PROBLEM_TOKEN_EXHAUSTED},
         {.word = "ceiling", .problem = PROBLEM_FLOOR_REACHED},
         {.word = "held-off", .ends = acquire_held_off},
+        {.word = "quota", .ends = acquire_over_quota},
         ANSWER_OTHER,
     };
 
@@ -416,6 +426,25 @@ static struct bytes packed_names(struct bytes packed)
     return (struct bytes){at - 1, (size_t)(end - at) + 1};
 }
 
+/* Whether it has as much as it may have. The store refuses for that last, and only what is new. is_counted: it
+ * counts among those who wait. */
+static void acquire_count(struct acquire *a, const struct lease_names *names, bool *is_counted)
+{
+    struct http_request *req = a->lease.req;
+
+    if (!service_judges(req) || http_identity(req) == NULL)
+        return;
+    *is_counted = a->request.wait_ms > 0 &&
+                  service_waiting_take(worker_of(req), http_identity(req), a->lease_id);
+    if (service_quota_room(req, ACCESS_HELD) < (names != NULL ? (int64_t)names->count : 1))
+        a->over = ACCESS_HELD;
+    else if (a->request.wait_ms > 0 && !*is_counted)
+        a->over = ACCESS_WAITING;
+    else
+        return;
+    a->options.over = access_quota_name(a->over);
+}
+
 /* names: of several; NULL for one. The place is taken first: the grant may be announced to it before the
  * script's own answer arrives. */
 static enum step acquire_begin(struct acquire *a, const struct lease_names *names)
@@ -425,12 +454,14 @@ static enum step acquire_begin(struct acquire *a, const struct lease_names *name
     const char *bad = names != NULL && request->reentrant
                           ? "Several leases are not entered again. Leave the member reentrant out."
                           : acquire_options_read(&a->options, request, lease->req);
+    bool is_counted = false;
 
     if (bad != NULL)
         return http_refuse_detail(lease->req, PROBLEM_INVALID_REQUEST, bad);
     lease_request_defaults(&a->request, http_identity(lease->req));
     token_hold_name(a->hold);
     a->lease_id = (struct bytes){request->lease_id, request->lease_id_len};
+    acquire_count(a, names, &is_counted);
     if (request->wait_ms > 0) {
         a->waiter = wait_new(worker_of(lease->req), &a->kind->wait,
                              &(struct wait_request){
@@ -439,6 +470,7 @@ static enum step acquire_begin(struct acquire *a, const struct lease_names *name
                                  .hold = {a->hold, TOKEN_HOLD_MIN},
                                  .extra = names != NULL ? packed_names(acquire_pack(a, names)) : BYTES(""),
                                  .identity = http_identity(lease->req),
+                                 .is_counted = is_counted,
                                  .started_us = loop_now_us(),
                                  .wait_ms = request->wait_ms,
                                  .keep_ms = request->keep_place_ms,

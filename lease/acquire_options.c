@@ -113,7 +113,7 @@ static void write_requested(struct json_out *out, const struct lease_request *re
 bool acquire_options_are_asked(const struct acquire_options *options, const struct lease_request *request)
 {
     return request->mode != TOKEN_EXCLUSIVE || request->lock_delay_ms > 0 || request->session_len > 0 ||
-           request->reentrant || options->key.key.len > 0;
+           request->reentrant || options->key.key.len > 0 || options->over != NULL;
 }
 
 struct bytes acquire_options_write(const struct acquire_options *options, const struct lease_request *request,
@@ -134,6 +134,8 @@ struct bytes acquire_options_write(const struct acquire_options *options, const 
         snprintf(text, sizeof(text), "%" PRIu64, wid); /* a text: a double would lose digits */
         json_text(out, "wid", bytes_of(text));
     }
+    if (options->over != NULL)
+        json_text(out, "over", bytes_of(options->over));
     if (wid != 0 && request->keep_place_ms > 0)
         json_int(out, "keep", request->keep_place_ms);
     if (names != NULL)

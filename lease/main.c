@@ -65,6 +65,8 @@ int main(int argc, char **argv)
         .admit = &script_admit,
         .sweep_look = &script_due,
         .sweep = &script_sweep,
+        .use_look = &script_use_look,
+        .use_again = &script_use_again,
         .index = "due",
         .swept = COUNT_EXPIRED,
         .counts_swept = true,

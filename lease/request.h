@@ -90,6 +90,7 @@ struct acquire_options_key {
 struct acquire_options {
     struct acquire_options_key key;
     char secret[DIGEST_SECRET + 1]; /* of the session, its digest; without one not read */
+    const char *over; /* the quota of who asks that is used up, "held" or "waiting"; NULL: none */
 };
 
 /* NULL, or what is wrong with the header: 400. */

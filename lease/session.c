@@ -155,6 +155,8 @@ enum step session_open_start(struct http_request *req)
     session_fill(session, req, bytes_of(id));
     if (epoch_is_full(member_line_of(req)->store_epoch))
         return http_refuse(req, PROBLEM_STORE_FULL);
+    if (service_judges(req) && service_quota_room(req, ACCESS_SESSIONS) <= 0)
+        return service_quota_refuse(req, ACCESS_SESSIONS);
     lease_call_secret(session, bytes_of(o->secret));
     lease_call_arg(session, 4, (struct bytes){o->request.holder, o->request.holder_len});
     lease_call_arg(session, 5, bytes_of_number(o->ttl, o->request.ttl_ms));

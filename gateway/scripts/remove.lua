@@ -26,6 +26,9 @@ end
 touch()
 local mark = fence_pass(record)
 version_counted(ARGV[6], ARGV[1], -1, -version.bytes)
+if version.owner ~= '' then
+    use_count(KEYS[1], 'b', version.owner, -version.bytes)
+end
 redis.call('DEL', KEYS[2])
 if ARGV[9] ~= '' then
     redis.call('HSET', KEYS[2], 'z', version_pack('gone', '', 0, 204, '', ''))

@@ -11,12 +11,15 @@
 --   ARGV[13]  Content-Encoding or ""
 --   ARGV[14]  body
 --   ARGV[15]  "full", or nothing: the store is full, and nothing new is written
+--   ARGV[16]  of services with --access: who writes, "" nobody; ARGV[15] is "" then if it is not full
+--   ARGV[17]  how many bytes more it may have, "": as many as it likes
 --   returns  {"written", seq, 201 or 204, ETag, mark}
 --            {"repeated", seq, status of the first answer, its ETag, mark}: this request was done before
 --            {"refused", ...} (lib/fence.lua)
 --            {"key-reused", seq, mark}
 --            {"mismatch", seq, ETag or "", mark}: the precondition does not hold
 --            {"full", seq, mark}: it would have been written
+--            {"quota", seq, mark}: the same, but it may not have so many bytes
 local record, version = fence_read(), version_read(KEYS[2])
 local refusal = admit(record, version)
 if refusal then
@@ -26,14 +29,29 @@ if ARGV[15] == 'full' then
     return { 'full', SEQ, record.mark }
 end
 
+local who = ARGV[17 + OWN_ARGS] and ARGV[16] or ''
+if who ~= '' and ARGV[17] ~= '' then
+    local more = #ARGV[14] - (version.owner == who and version.bytes or 0)
+    if more > 0 and more > ARGV[17] + 0 then
+        return { 'quota', SEQ, record.mark }
+    end
+end
+
 touch()
 local mark = fence_pass(record)
 local answer = version.here and 204 or 201
 if version.gone then
     redis.call('ZREM', KEYS[3], ARGV[6])
 end
-redis.call('HSET', KEYS[2], 'z', version_pack('here', ARGV[11], #ARGV[14], answer, ARGV[13], ARGV[12]), 'v',
+local state = who ~= '' and 'here@' .. who or 'here'
+redis.call('HSET', KEYS[2], 'z', version_pack(state, ARGV[11], #ARGV[14], answer, ARGV[13], ARGV[12]), 'v',
     ARGV[14])
+if version.owner ~= '' then
+    use_count(KEYS[1], 'b', version.owner, -version.bytes)
+end
+if who ~= '' then
+    use_count(KEYS[1], 'b', who, #ARGV[14])
+end
 if not version.here or version.bytes ~= #ARGV[14] then
     version_counted(ARGV[6], ARGV[1], version.here and 0 or 1, #ARGV[14] - version.bytes)
 end

@@ -62,10 +62,21 @@ enum step write_start(struct http_request *req)
     return bad != PROBLEM_NONE ? fenced_refuse(&w->fenced, bad) : write_ask(w);
 }
 
+/* Whose bytes they are, and how many more it may have. */
+static void write_add_writer(struct fenced_call *fenced)
+{
+    const char *identity = http_identity(fenced->req);
+    int64_t room = service_quota_room(fenced->req, ACCESS_STORED_BYTES);
+
+    fenced_add(fenced, bytes_of(identity != NULL ? identity : ""));
+    fenced_add(fenced, room == INT64_MAX ? BYTES("") : bytes_of_number(fenced->number[2], room));
+}
+
 static enum step write_ask(struct write *w)
 {
     struct fenced_call *fenced = &w->fenced;
     struct bytes body = http_body(fenced->req);
+    bool is_full = epoch_is_full(member_line_of(fenced->req)->store_epoch);
 
     precondition_digest(&w->precondition, http_identity(fenced->req), BYTES("PUT"), w->type, w->encoding,
                         body);
@@ -75,8 +86,10 @@ static enum step write_ask(struct write *w)
     fenced_add(fenced, w->type);
     fenced_add(fenced, w->encoding);
     fenced_add(fenced, body);
-    if (epoch_is_full(member_line_of(fenced->req)->store_epoch))
-        fenced_add(fenced, BYTES("full"));
+    if (is_full || service_judges(fenced->req))
+        fenced_add(fenced, is_full ? BYTES("full") : BYTES(""));
+    if (service_judges(fenced->req))
+        write_add_writer(fenced);
     return fenced_run(fenced, &script_write, write_answers);
 }
 

@@ -90,8 +90,10 @@ static void events_enter(struct listening *l, enum events_state next)
     alarm_clear(inbox_clock(own(l)->inbox), &l->alarm);
     if (next == EVENTS_STREAM)
         LIST_INSERT_HEAD(&own(l)->streams, l, entry);
-    if (before == EVENTS_STREAM)
+    if (before == EVENTS_STREAM) {
         LIST_REMOVE(l, entry);
+        service_quota_give(l->identity, ACCESS_STREAMS);
+    }
     if (next == EVENTS_STREAM)
         alarm_set(inbox_clock(own(l)->inbox), &l->alarm, loop_now_ms() + ALIVE_MS);
     if (next != EVENTS_DONE)
@@ -239,6 +241,11 @@ static bool events_begin(struct listening *l, struct bytes last)
 
     if (!events_stands(l)) {
         events_refuse(l, service_forbidden(req, ACCESS_LOOK, (struct bytes){NULL, 0}));
+        return false;
+    }
+    if (!service_quota_take(l->worker, l->identity, ACCESS_STREAMS)) {
+        events_enter(l, EVENTS_DONE);
+        service_quota_refuse(req, ACCESS_STREAMS);
         return false;
     }
     l->req = NULL;

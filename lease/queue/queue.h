@@ -27,6 +27,7 @@ struct wait_request {
     struct bytes name, lease_id, hold; /* name: of the lease, or of the first of several */
     struct bytes extra;                /* handed to the scripts as it is: the names of several; else empty */
     const char *identity;              /* who waits; NULL: nobody. It outlives the request */
+    bool is_counted;                   /* by service_waiting_take(): given back when it waits no more */
     uint64_t started_us;               /* when the request arrived, loop_now_us() */
     int64_t wait_ms, keep_ms; /* keep_ms: for how long its place outlives its connection, 0 to 60000 */
 };
@@ -49,7 +50,8 @@ struct wait_kind {
                          const struct store_reply *reply, int64_t waited_ms);
 };
 
-/* Takes a place at the worker's inbox, before acquire.lua is run; NULL while the inbox is not open: 503. */
+/* Takes a place at the worker's inbox, before acquire.lua is run; NULL while the inbox is not open: 503. It is
+ * not counted any more then, either. */
 struct waiter *wait_new(struct worker *worker, const struct wait_kind *kind,
                         const struct wait_request *request);
 /* Names it to the script, beside the inbox's key. */

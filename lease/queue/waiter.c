@@ -74,10 +74,11 @@ struct waiter {
     const char *identity; /* NULL: nobody */
     uint64_t started_us;
     uint32_t wait_ms, extra_len;
-    uint16_t keep_ms;
+    uint16_t keep_ms, kept_ms; /* kept_ms: for how long its place is kept from now on; 0: it is not */
     unsigned char state, name_len, lease_id_len, hold_len;
     unsigned char early; /* enum inbox_news: what came while acquire.lua or again.lua was under way */
     unsigned char looks; /* for how often it has looked for an inbox to ask again from */
+    bool is_counted;     /* among those of its identity: service_waiting_take() */
     bool is_denied;      /* RETURNING, since it may not have the lease any more */
     char texts[];        /* name, lease_id, hold, extra */
 };
@@ -161,6 +162,9 @@ static void wait_enter(struct waiter *waiter, enum wait_state next)
 void wait_drop(struct waiter *waiter)
 {
     wait_enter(waiter, WAIT_DONE);
+    if (waiter->is_counted)
+        service_waiting_give(waiter->worker, waiter->identity, wait_request_of(waiter).lease_id,
+                             waiter->kept_ms);
     inbox_leave(wait_worker(waiter)->inbox, &waiter->place);
     free(waiter);
 }
@@ -186,6 +190,7 @@ static enum step wait_sent_away(struct waiter *waiter, struct http_request *req)
         "Nothing was granted: the service is stopping. Ask again, at another instance or a little later.";
     bool draining = atomic_load(&waiter->worker->service->draining);
 
+    waiter->kept_ms = waiter->keep_ms;
     worker_count(waiter->worker, COUNT_WAIT_SENT_AWAY);
     return wait_refuse_detail(waiter, req, draining ? PROBLEM_DRAINING : PROBLEM_STORE_UNAVAILABLE,
                               draining ? stopping : cut_off);
@@ -460,6 +465,8 @@ static enum step wait_left(struct store_call *call, enum store_outcome outcome,
     enum problem bad = wait_call_end(own, outcome, reply);
 
     wait_worker(waiter)->leaving--;
+    if (bad == PROBLEM_NONE && store_reply_is(reply, "left"))
+        waiter->kept_ms = (uint16_t)store_reply_integer(reply, 7);
     if (bad == PROBLEM_NONE && store_reply_is(reply, "left") && bytes_are(store_reply_text(reply, 2), "more"))
         handoff_more(wait_worker(waiter)->handoff, wait_request_of(waiter).name);
     if (bad != PROBLEM_NONE)
@@ -627,6 +634,10 @@ static void wait_gone(struct http_suspended *parked)
 enum step wait_begin(struct waiter *waiter, struct http_request *req)
 {
     worker_count(waiter->worker, COUNT_WAIT_QUEUED);
+    if (waiter->identity != NULL && !waiter->is_counted) { /* beyond its quota, but in a place that it had */
+        waiter->is_counted = true;
+        service_quota_count(waiter->identity, ACCESS_WAITING);
+    }
     if (waiter->early == INBOX_NO_NEWS) {
         wait_enter(waiter, WAIT_QUEUED);
         alarm_set(inbox_clock(wait_worker(waiter)->inbox), &waiter->alarm, wait_late_ms(waiter));
@@ -645,8 +656,11 @@ struct waiter *wait_new(struct worker *worker, const struct wait_kind *kind,
     size_t len = request->name.len + request->lease_id.len + request->hold.len + request->extra.len;
     struct waiter *waiter;
 
-    if (!inbox_is_open(inbox))
+    if (!inbox_is_open(inbox)) {
+        if (request->is_counted)
+            service_waiting_give(worker, request->identity, request->lease_id, 0);
         return NULL;
+    }
     waiter = must_have(calloc(1, sizeof(*waiter) + len));
     waiter->place.notify = wait_notified;
     waiter->alarm.rings = wait_late;
@@ -654,6 +668,7 @@ struct waiter *wait_new(struct worker *worker, const struct wait_kind *kind,
     waiter->worker = worker;
     waiter->kind = kind;
     waiter->identity = request->identity;
+    waiter->is_counted = request->is_counted;
     waiter->started_us = request->started_us;
     waiter->wait_ms = (uint32_t)request->wait_ms;
     waiter->keep_ms = (uint16_t)request->keep_ms;

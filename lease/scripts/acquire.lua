@@ -27,6 +27,7 @@
 --            {"exhausted", seq}: no token is left in this stripe
 --            {"ceiling", seq}: would have been granted, but no higher token is recorded as reserved
 --            {"held-off", seq}: would have been granted
+--            {"quota", seq}: would have been granted, or put in line, but who asks has as much as it may have
 local lease, may_grant = lease_own(), ARGV[8]
 local terms = { lease_id = ARGV[3], hold = ARGV[4], holder = ARGV[5], ttl = ARGV[6], meta = ARGV[7],
     identity = ARGV[10 + OWN_ARGS] and ARGV[10], more = ARGV[9] ~= '' and cjson.decode(ARGV[9]) or nil }
@@ -56,8 +57,9 @@ end
 if wrong then
     return { wrong, SEQ }
 end
+local over
 if more then
-    more.secret = nil
+    over, more.over, more.secret = more.over, nil, nil
 end
 local wanting = may_grant ~= 'grant' and 'held-off' or tokens_wanting(KEYS[1])
 
@@ -71,12 +73,16 @@ if not line.fits(record, terms) or record.queue and not wanting then
         return { 'desk-gone', SEQ }
     elseif may_grant == 'full' then
         return { 'held-off', SEQ }
+    elseif over and not (record.queue and line.terms(lease, terms.lease_id)) then
+        return { 'quota', SEQ }
     end
     line.join(lease, terms, cjson.encode(terms))
     return { 'queued', SEQ }
 end
 if wanting then
     return { wanting, SEQ }
+elseif over == 'held' then
+    return { 'quota', SEQ }
 end
 local token = grant(lease, terms, nil)
 return { 'granted', SEQ, token, EPOCH, terms.deadline - NOW, terms.ttl + 0 }

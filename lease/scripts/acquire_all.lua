@@ -18,7 +18,8 @@
 --            {"differs", seq, name}: it holds this one, but not all, or with another mode, permits or session
 --            {"mismatch", seq, permits, name}: this one is held with another number of permits
 --            {"not-ours"}, {"key-reused", seq}, {"session-lost", seq}, {"not-yours", seq}, {"session-full",
---             seq}, {"exhausted", seq}, {"ceiling", seq}, {"held-off", seq}: as there, of any of them
+--             seq}, {"exhausted", seq}, {"ceiling", seq}, {"held-off", seq}, {"quota", seq}: as there, of any of
+--             them
 local terms = { lease_id = ARGV[3], hold = ARGV[4], holder = ARGV[5], ttl = ARGV[6], meta = ARGV[7],
     identity = ARGV[10 + OWN_ARGS] and ARGV[10], more = cjson.decode(ARGV[9]) }
 local more = terms.more
@@ -76,7 +77,8 @@ local reply = answer()
 if reply or wrong then
     return reply or { wrong, SEQ }
 end
-more.secret = nil
+local over = more.over
+more.over, more.secret = nil, nil
 
 local wanting, not_free, in_line, counts = nil, {}, 0, several.counts(more.all)
 for _, lease in ipairs(leases) do
@@ -106,12 +108,16 @@ if #not_free > in_line or in_line > 0 and not wanting then
         return { 'desk-gone', SEQ }
     elseif ARGV[8] == 'full' then
         return { 'held-off', SEQ }
+    elseif over and not line.terms(leases[1], terms.lease_id) then
+        return { 'quota', SEQ }
     end
     several.join(leases, terms)
     return { 'queued', SEQ }
 end
 if wanting then
     return { wanting, SEQ }
+elseif over == 'held' then
+    return { 'quota', SEQ }
 end
 local grants = {}
 for i, lease in ipairs(leases) do

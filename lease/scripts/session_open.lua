@@ -18,6 +18,7 @@ if ARGV[6] ~= '' then
 end
 if ARGV[7 + OWN_ARGS] and ARGV[7] ~= '' then
     redis.call('HSET', KEYS[3], 'i', ARGV[7])
+    use_count(KEYS[1], 's', ARGV[7], '1')
 end
 redis.call('ZADD', KEYS[2], deadline, ':s:' .. ARGV[1])
 return { 'opened', SEQ }

@@ -14,6 +14,7 @@
 #ifndef PAWL_SHARED_ACCESS_H
 #define PAWL_SHARED_ACCESS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -123,6 +124,7 @@ struct access_moment {
     int64_t now_s;                    /* since 1970, of the machine's clock */
     uint64_t steady_ms;               /* of one that does not jump */
     bool keeps;                       /* it keeps or gives back what its identity holds */
+    bool known_only;                  /* one that was never good here is not looked at: ACCESS_NONE */
     const unsigned char *certificate; /* SHA-256 of the one that was shown and is good; NULL: none */
 };
 /* The identity of a JWT; NULL: why not. What was good in this process before goes on keeping for ten minutes
@@ -157,5 +159,32 @@ struct access_limits {
     int64_t requests_per_s, held, waiting, sessions, streams, stored_bytes;
 };
 struct access_limits access_limits(const struct access *access, const char *identity);
+
+/* Those that count what there is, in the order of struct access_limits. */
+enum access_quota {
+    ACCESS_HELD,
+    ACCESS_WAITING,
+    ACCESS_SESSIONS,
+    ACCESS_STREAMS,
+    ACCESS_STORED_BYTES,
+    ACCESS_QUOTAS
+};
+const char *access_quota_name(enum access_quota quota); /* "held", ... */
+/* Whether any identity of this file has a limit on what is counted in the store: held, sessions, stored_bytes. */
+bool access_counts_store(const struct access *access);
+
+/* What an identity uses: of the whole process, for as long as it lives; any thread. */
+struct access_use {
+    _Atomic uint64_t bucket_ns; /* when the bucket of its requests is full again; access_bucket_take() */
+    _Atomic int64_t used[ACCESS_QUOTAS];
+    int64_t counting[ACCESS_QUOTAS]; /* of one thread: what the count has found */
+    char name[];                     /* the identity */
+};
+struct access_use *access_use(const char *identity); /* of one that is not NULL */
+/* The count is over: what it has found is in force, and the next one begins. By that thread. */
+void access_count_ends(void);
+/* Takes one request out of a bucket that has room for per_s of them and gets as many a second; false: it is
+ * empty. */
+bool access_bucket_take(_Atomic uint64_t *bucket_ns, uint64_t now_us, int64_t per_s);
 
 #endif

@@ -99,6 +99,7 @@ struct access {
     uint64_t *bits;             /* words for each verb, and then for each of who[] */
     struct access_issuer *issuers;
     unsigned issuer_count;
+    bool counts_store; /* access_counts_store() */
 };
 
 static inline uint64_t *access_with_verb(const struct access *access, enum access_verb verb)

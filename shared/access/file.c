@@ -470,7 +470,20 @@ static bool read_limit(struct reading *reading, const struct json *value)
         return refuse(reading,
                       i == 0 ? "must be a whole number from 10 on" : "must be a whole number from 1 on");
     limits[i] = number;
+    reading->access->counts_store = reading->access->counts_store || bytes_are(json_name(value), "held") ||
+                                    bytes_are(json_name(value), "sessions") ||
+                                    bytes_are(json_name(value), "stored_bytes");
     return true;
+}
+
+const char *access_quota_name(enum access_quota quota)
+{
+    return limit_names[1 + quota];
+}
+
+bool access_counts_store(const struct access *access)
+{
+    return access->counts_store;
 }
 
 static bool read_limits(struct reading *reading, const struct json *value)

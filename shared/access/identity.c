@@ -1,8 +1,9 @@
 /* identity.c - the names of identities: one text for each, in a table of the process, since a hold keeps its
- * identity beyond the access file that named it. A name is only looked for while a file is read, so the lock
- * is never in the way of a request. */
+ * identity beyond the access file that named it; and in front of each name what its identity uses. A name is
+ * only looked for while a file is read, so the lock is never in the way of a request. */
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "shared/access/access_internal.h"
 #include "shared/text/ascii.h"
@@ -26,9 +27,55 @@ const char *access_identity_keep(struct bytes name)
 
     pthread_mutex_lock(&kept.lock);
     entry = access_table_find(&kept.table, ACCESS_OF_NAME, name);
-    identity = entry != NULL ? entry->key.at : must_have(strndup(name.at, name.len));
-    if (entry == NULL)
-        access_table_add(&kept.table, ACCESS_OF_NAME, (struct bytes){identity, name.len}, 0);
+    if (entry == NULL) {
+        struct access_use *use = must_have(calloc(1, sizeof(*use) + name.len + 1));
+
+        memcpy(use->name, name.at, name.len);
+        access_table_add(&kept.table, ACCESS_OF_NAME, (struct bytes){use->name, name.len}, 0);
+        identity = use->name;
+    } else {
+        identity = entry->key.at;
+    }
     pthread_mutex_unlock(&kept.lock);
     return identity;
+}
+
+/* -- what it uses */
+
+struct access_use *access_use(const char *identity)
+{
+    return (struct access_use *)(void *)((char *)(uintptr_t)identity - offsetof(struct access_use, name));
+}
+
+/* What is counted in the store; the rest is counted where it begins and ends. */
+void access_count_ends(void)
+{
+    static const enum access_quota counted[] = {ACCESS_HELD, ACCESS_SESSIONS, ACCESS_STORED_BYTES};
+
+    pthread_mutex_lock(&kept.lock);
+    for (size_t i = 0; i < 3 * kept.table.size; i++) {
+        const char *identity = kept.table.entries[i / 3].key.at;
+        enum access_quota quota = counted[i % 3];
+
+        if (identity != NULL) {
+            atomic_store(&access_use(identity)->used[quota], access_use(identity)->counting[quota]);
+            access_use(identity)->counting[quota] = 0;
+        }
+    }
+    pthread_mutex_unlock(&kept.lock);
+}
+
+/* The generic cell rate algorithm (ITU-T I.371): one number says how full the bucket is, and needs no lock. */
+bool access_bucket_take(_Atomic uint64_t *bucket_ns, uint64_t now_us, int64_t per_s)
+{
+    const uint64_t second_ns = 1000000000u, one_ns = second_ns / (uint64_t)per_s, now_ns = now_us * 1000u;
+    uint64_t full_ns = atomic_load_explicit(bucket_ns, memory_order_relaxed), next_ns;
+
+    do {
+        next_ns = (full_ns > now_ns ? full_ns : now_ns) + one_ns;
+        if (next_ns > now_ns + second_ns)
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(bucket_ns, &full_ns, next_ns, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    return true;
 }

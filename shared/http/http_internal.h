@@ -368,6 +368,8 @@ void http_disconnect_report(struct http_kept *kept);
 void http_socket_hurry(int fd);
 struct in6_addr http_peer_address(const struct sockaddr *address);
 const char *http_peer_text(const struct in6_addr *address, char text[HTTP_ADDRESS_SIZE]);
+/* A number of what counts as one address, which nobody outside can choose; key is cut to that. */
+uint64_t http_peers_hash(const struct http_peers *peers, struct in6_addr *key);
 bool http_peers_trust(const struct http_peers *peers, const struct in6_addr *address);
 bool http_peers_full(struct http_peers *peers, const struct in6_addr *address);
 struct http_peer *http_peer_enter(struct http_peers *peers, const struct in6_addr *address);

@@ -333,17 +333,21 @@ void http_peers_free(struct http_peers *peers)
 
 /* -- counting */
 
-/* Where the entry of this address is linked in, or would be. */
-static struct http_peer **peer_place(struct http_peers *peers, struct in6_addr *key)
+uint64_t http_peers_hash(const struct http_peers *peers, struct in6_addr *key)
 {
     uint64_t halves[2];
-    struct http_peer **at;
 
     if (!IN6_IS_ADDR_V4MAPPED(key))
         memset(&key->s6_addr[8], 0, 8);
     memcpy(halves, key, sizeof(halves));
-    at = &peers->buckets[(halves[0] * (peers->secret[0] | 1) + halves[1] * (peers->secret[1] | 1)) >>
-                         (64 - BUCKET_BITS)];
+    return halves[0] * (peers->secret[0] | 1) + halves[1] * (peers->secret[1] | 1);
+}
+
+/* Where the entry of this address is linked in, or would be. */
+static struct http_peer **peer_place(struct http_peers *peers, struct in6_addr *key)
+{
+    struct http_peer **at = &peers->buckets[http_peers_hash(peers, key) >> (64 - BUCKET_BITS)];
+
     while (*at != NULL && memcmp(&(*at)->key, key, sizeof(*key)) != 0)
         at = &(*at)->next;
     return at;

@@ -398,20 +398,31 @@ void http_field_at(const struct http_request *req, unsigned i, struct bytes *nam
     *value = http_field_value(req, &req->fields[i]);
 }
 
-const char *http_client_address(const struct http_request *req, char text[HTTP_ADDRESS_SIZE])
+static struct in6_addr client_of(const struct http_request *req)
 {
     const struct http_conn *conn = req->conn;
     const union MHD_ConnectionInfo *info;
-    struct in6_addr own = in6addr_any;
-    const struct in6_addr *address = &own;
 
-    if (conn != NULL && conn->client != NULL && !IN6_IS_ADDR_UNSPECIFIED(conn->client)) {
-        address = conn->client;
-    } else if (conn != NULL) {
-        info = MHD_get_connection_info(conn->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-        own = info != NULL ? http_peer_address(info->client_addr) : own;
-    }
-    return http_peer_text(address, text);
+    if (conn == NULL)
+        return in6addr_any;
+    if (conn->client != NULL && !IN6_IS_ADDR_UNSPECIFIED(conn->client))
+        return *conn->client;
+    info = MHD_get_connection_info(conn->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    return info != NULL ? http_peer_address(info->client_addr) : in6addr_any;
+}
+
+const char *http_client_address(const struct http_request *req, char text[HTTP_ADDRESS_SIZE])
+{
+    struct in6_addr address = client_of(req);
+
+    return http_peer_text(&address, text);
+}
+
+uint64_t http_client_hash(const struct http_request *req)
+{
+    struct in6_addr address = client_of(req);
+
+    return http_peers_hash(req->server->options.peers, &address);
 }
 
 struct bytes http_body(const struct http_request *req)

@@ -1,5 +1,6 @@
 /* daemon.c - what both daemons are to the store: the hooks of their service_plan. */
 #include "shared/member/member_internal.h"
+#include "shared/member/quota.h"
 
 #include "shared/text/memory.h"
 
@@ -16,6 +17,7 @@ struct member_daemon {
     struct state_file state_file;
     struct member member;
     struct sweep sweep;
+    struct quota quota;
     char who[WHO_SIZE];
 };
 
@@ -147,6 +149,7 @@ static void member_open(struct worker *worker, struct member_daemon *daemon, str
     daemon->sweep = (struct sweep){
         .line = line, .plan = plan, .swept = plan->counts_swept ? daemon_swept : NULL};
     sweep_start(&daemon->sweep, worker->loop, worker->service->settings.remember_ms);
+    quota_start(&daemon->quota, worker, plan);
 }
 
 void member_worker_begin(struct worker *worker, struct member_worker *own)
@@ -178,6 +181,8 @@ void member_worker_tick(struct worker *worker)
     if (worker->index == 0) {
         const char *trouble = state_file_trouble(&daemon->state_file);
         epoch_set_trouble(daemon->store_epoch, trouble != NULL ? trouble : "", daemon->state_file.is_lost);
+        if (worker->access != NULL)
+            quota_tick(&daemon->quota);
         return; /* the member reports this line when no call of its own is under way */
     }
     const char *run = member_line_run(&own->line);

@@ -95,8 +95,10 @@ struct member_plan {
     enum member_role role;
     const struct store_script *heartbeat, *leave, *admit; /* admit: NULL for one that never admits */
     const struct store_script *sweep_look, *sweep; /* due.lua; and what runs on a stripe that it names */
-    const char *index;                             /* of the sweep, "due" | "gone": second key */
-    unsigned swept; /* the plan's own metric row that counts what the sweep ended; ignored without one */
+    /* What identities use: use_look.lua; and what counts a stripe anew: use_again.lua, stored_again.lua. */
+    const struct store_script *use_look, *use_again;
+    const char *index; /* of the sweep, "due" | "gone": second key */
+    unsigned swept;    /* the plan's own metric row that counts what the sweep ended; ignored without one */
     bool counts_swept;
     bool sweep_may_grant;    /* the script hands on what it ends: it gets member_may_grant() */
     unsigned sweep_round_ms; /* in which all stripes are looked at; 0: 5,120 */

@@ -21,6 +21,7 @@
 struct credential {
     const char *identity, *by; /* NULL: nobody */
     enum access_why why;       /* ACCESS_GOOD, ACCESS_NONE: nothing was shown, or why it is refused */
+    bool is_put_off;           /* a JWT that is not looked at now: limits_is_failing() */
 };
 
 struct access *service_access_load(const struct service *service, char why[ACCESS_WHY_SIZE])
@@ -58,6 +59,8 @@ static enum problem access_unauthenticated(struct http_request *req, enum access
     };
     const char *name = access_why_name(why);
 
+    if (limits_fails(req))
+        return limits_failing(req);
     http_reply_header(req, "WWW-Authenticate",
                       why == ACCESS_NONE ? BYTES(CHALLENGE) : BYTES(CHALLENGE ", error=\"invalid_token\""));
     http_refusal_detail(req, details[why]);
@@ -127,10 +130,12 @@ static void jwt_read(const struct http_request *req, struct bytes text, struct c
     const struct http_route *route = http_route(req);
     struct access_moment moment = {.now_s = (int64_t)time(NULL),
                                    .steady_ms = loop_now_ms(),
-                                   .keeps = route != NULL && (route->methods & HTTP_KEEPS) != 0};
+                                   .keeps = route != NULL && (route->methods & HTTP_KEEPS) != 0,
+                                   .known_only = limits_is_failing(req)};
 
     shown->by = "jwt";
     shown->identity = access_of_jwt(worker_of(req)->access, text, &moment, &shown->why);
+    shown->is_put_off = shown->why == ACCESS_NONE;
 }
 
 static void bearer_read(const struct http_request *req, struct bytes value, struct credential *shown)
@@ -184,8 +189,12 @@ enum problem access_enter(struct http_request *req)
         http_refusal_detail(req, wrong);
         return PROBLEM_INVALID_REQUEST;
     }
+    if (shown.is_put_off)
+        return limits_failing(req);
     http_identify(req, shown.identity);
-    if (shown.why == ACCESS_GOOD || (route != NULL && route->needs == ACCESS_OPEN))
+    if (shown.why == ACCESS_GOOD)
+        return limits_rate(req);
+    if (route != NULL && route->needs == ACCESS_OPEN)
         return PROBLEM_NONE;
     if (shown.why == ACCESS_NONE && bytes_are(http_path(req), "/"))
         return PROBLEM_NONE; /* the index, unless a route of the table matches: then its handler asks */

@@ -173,6 +173,7 @@ static int settings_read_access(struct service *service)
         return SERVICE_CONFIG;
     }
     atomic_store(&service->access, access);
+    service->limits = limits_new();
     return -1;
 }
 
@@ -522,6 +523,7 @@ static void service_end(struct service *service)
     token_keys_free(service->keys_retired);
     access_free(atomic_load(&service->access));
     access_free(service->access_retired);
+    limits_free(service->limits);
     free(service->metric_table);
     free(service->metric_labels);
     free(service->routes);

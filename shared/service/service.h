@@ -164,6 +164,7 @@ struct service {
     struct token_keys *keys_retired;
     _Atomic(struct access *) access;
     struct access *access_retired;
+    struct limits *limits; /* limits.c's; NULL without --access */
     char access_wrong
         [ACCESS_WHY_SIZE]; /* of the file as it is now, the one of before is in force; "": nothing */
     atomic_uint keys_generation;
@@ -222,6 +223,22 @@ bool service_sends_away_token(const struct http_request *req);
 enum problem service_forbidden(struct http_request *req, enum access_verb verb, struct bytes lease);
 enum step service_forbid(struct http_request *req, enum access_verb verb, struct bytes lease);
 
+/* limits.c: quotas of who asks. Of nobody, and without --access, there are none. */
+/* How many more it may have; INT64_MAX: there is no limit; not above 0: none. */
+int64_t service_quota_room(const struct http_request *req, enum access_quota quota);
+/* The members of a problem quota-exceeded; that problem, which ends the request. */
+void service_quota_write(const struct http_request *req, struct json_out *json, enum access_quota quota);
+enum step service_quota_refuse(struct http_request *req, enum access_quota quota);
+/* One more of what this process counts, waiting or streams, if there is room; and back. */
+bool service_quota_take(const struct worker *worker, const char *identity, enum access_quota quota);
+void service_quota_give(const char *identity, enum access_quota quota);
+void service_quota_count(const char *identity, enum access_quota quota); /* whether there is room or not */
+/* The same of who waits, with --access: a place that is kept for so long after its client has left counts as long,
+ * and not again when the same lease_id takes it up. */
+bool service_waiting_take(const struct worker *worker, const char *identity, struct bytes lease_id);
+void service_waiting_give(const struct worker *worker, const char *identity, struct bytes lease_id,
+                          uint64_t kept_ms);
+
 /* -- between the files of this module */
 enum { SERVICE_OK = 0, SERVICE_USAGE = 64, SERVICE_UNREACHABLE = 69, SERVICE_BUG = 70, SERVICE_CONFIG = 78 };
 
@@ -248,6 +265,16 @@ struct access *service_access_load(const struct service *service, char why[ACCES
 enum problem access_enter(struct http_request *req);
 enum problem access_permits(struct http_request *req);
 enum step access_page(struct http_request *req);
+/* limits.c */
+struct limits *limits_new(void);
+void limits_free(struct limits *limits);
+/* Of who is known: PROBLEM_NONE, or RATE_LIMITED with its headers set; for access_enter(). */
+enum problem limits_rate(struct http_request *req);
+/* One more 401 from this address; whether it is to be 429 instead: limits_failing(). */
+bool limits_fails(const struct http_request *req);
+/* Whether the next would be. */
+bool limits_is_failing(const struct http_request *req);
+enum problem limits_failing(struct http_request *req);
 /* health.c: what /readyz says. */
 bool service_is_ready(struct worker *worker);
 struct http_route *service_routes(const struct service_plan *plan);

@@ -20,6 +20,7 @@
  *   pawl:{SS}:r:KEY            hash  a stored resource (gateway/scripts/lib/version.lua)
  *   pawl:{SS}:g                zset  keys of the resources that are stored, all with score 0
  *   pawl:{SS}:u                hash  NAME -> bytes, NAME/ -> number of the resources stored for a lease
+ *   pawl:{SS}:o                hash  what identities use (shared/member/scripts/lib/use.lua)
  *   pawl:{SS}:gone             zset  resource key -> store time (ms): its deletion is forgotten
  *   pawl:{SS}:i                zset  what is being sent to upstreams (gateway/scripts/lib/intent.lua)
  *   pawl:{SS}:marks            hash  marks of the check `mark` (gateway/scripts/lib/marks.lua)

@@ -61,8 +61,9 @@ TABLE = routes_file(FOLDER, [route(UPSTREAM, "/orders/{id}/**", "orders:{id}"),
                              route(UPSTREAM, "/theirs/{id}/**", "orders:{id}", credential="upstream"),
                              route(UPSTREAM, "/marked/{id}/**", "marked:{id}", check="mark", guarantee="admitted")])
 SOCKET = os.path.join(FOLDER, "lease.sock")
-WORLD = World("--access", str(FILE), lease_flags=["--listen-unix", SOCKET], gateway_flags=["--routes", TABLE])
+WORLD = World("--access", str(FILE), "--trusted-proxy", "127.0.0.1", lease_flags=["--listen-unix", SOCKET], gateway_flags=["--routes", TABLE])
 WORLD.contract.forwards = True
+WORLD.lease, WORLD.gateway = WORLD.lease.roaming(), WORLD.gateway.roaming()
 DAEMONS = (WORLD.lease_daemon, WORLD.gateway_daemon)
 
 

@@ -94,7 +94,8 @@ def document(subjects=("system:worker",)):
 write(FOLDER / "k8s.json", {"keys": [*(key.jwk() for key in KEYS.values()), WEAK.jwk(), {"kty": "oct", "k": "AAAA"}, {"kty": "EC", "crv": "P-384"}], "x": 1})
 write(FOLDER / "one.json", {"keys": [OTHER.jwk()]})
 write(FILE, document())
-WORLD = World("--access", str(FILE))
+WORLD = World("--access", str(FILE), "--trusted-proxy", "127.0.0.1")
+WORLD.lease, WORLD.gateway = WORLD.lease.roaming(), WORLD.gateway.roaming()
 
 
 def ask(token, client=None, method="GET", path="/v1/access", headers=()):

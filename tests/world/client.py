@@ -1,6 +1,7 @@
 """Two clients: libcurl, which does what clients do, and a raw socket, which does what no client should."""
 
 import io
+import itertools
 import json
 import re
 import socket
@@ -84,6 +85,10 @@ class Client:
         text = self("GET", "/metrics", held=False).body.decode()
         return sum(float(value) for value in re.findall(rf"^{re.escape(series)}(?:\{{.*\}})? (\S+)$", text, re.M))
 
+    def roaming(self):
+        """The same at a service with --trusted-proxy 127.0.0.1: each request is said to come from an address of its own."""
+        return Roaming(self.service, self.url, self.contract, self.deadline_s, self.fresh)
+
     def _perform(self, method, target, headers, body):
         curl, received, lines = self._handle(), io.BytesIO(), []
         curl.setopt(pycurl.URL, self.url + target)
@@ -105,6 +110,14 @@ class Client:
         curl.perform()
         status = curl.getinfo(pycurl.RESPONSE_CODE)
         return Answer(status, _last_headers(lines), received.getvalue(), time.monotonic() - begun)
+
+
+class Roaming(Client):
+    count = itertools.count()
+
+    def _perform(self, method, target, headers, body):
+        number = next(self.count)
+        return super()._perform(method, target, [*headers, ("X-Forwarded-For", f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}")], body)
 
 
 def _last_headers(lines):

@@ -21,7 +21,7 @@ local function must_be(key)
         or string.match(key, '^pawl:{%x%x}:[xq]:') or key == 'pawl:{store}:alarm' then
         return 'zset'
     end
-    if key == 'pawl:{store}' or string.match(key, '^pawl:{%x%x}$') or string.match(key, '^pawl:{%x%x}:u$')
+    if key == 'pawl:{store}' or string.match(key, '^pawl:{%x%x}$') or string.match(key, '^pawl:{%x%x}:[uo]$')
         or string.match(key, '^pawl:{store}:m:') or string.match(key, '^pawl:{%x%x}:[nwkdsyr]:') then
         return 'hash'
     end

@@ -5,14 +5,14 @@
 --     v  body
 --     z  the rest, one text, so that nothing of the version before is left when it is written. Its parts, a
 --        line feed between; no header that comes in has one:
---          state     "here", or "gone" after a deletion that is remembered
+--          state     "here", or "gone" after a deletion that is remembered; "here@IDENTITY" if its writer had one
 --          etag      without quotes   bytes  of the body
 --          encoding  Content-Encoding, "": none   type  Content-Type
 --        and behind them, only when the write came with an Idempotency-Key:
 --          key       that   digest  of the request   answer  status of its answer
 --          token, epoch, hold   of the writer
 
-local VERSION_TEXT = '^(%l+)\n([%w_-]*)\n(%d+)\n([^\n]*)\n([^\n]*)(.*)$'
+local VERSION_TEXT = '^(%l+)@?([^\n]*)\n([%w_-]*)\n(%d+)\n([^\n]*)\n([^\n]*)(.*)$'
 local VERSION_KEY = '^\n([^\n]+)\n([^\n]*)\n(%d+)\n(%d+)\n(%d+)\n([^\n]*)$'
 
 -- What is stored: pawl:{SS}:g has the key of each version that is here, in their order; pawl:{SS}:u has
@@ -50,11 +50,11 @@ end
 -- The parts of z, as read from this key; false: there is no version.
 local function version_unpack(key, text)
     if not text then
-        return { here = false, etag = '', bytes = 0 }
+        return { here = false, owner = '', etag = '', bytes = 0 }
     end
-    local state, etag, bytes, encoding, type_of, more = string.match(text, VERSION_TEXT)
-    local version = state and { here = state == 'here', gone = state == 'gone', etag = etag,
-        bytes = bytes + 0, encoding = encoding, type = type_of }
+    local state, owner, etag, bytes, encoding, type_of, more = string.match(text, VERSION_TEXT)
+    local version = state and { here = state == 'here', gone = state == 'gone', owner = owner,
+        etag = etag, bytes = bytes + 0, encoding = encoding, type = type_of }
     if not version or more ~= '' and not version_take_key(version, more) then
         hold_not_ours(KEYS[1], key)
     end

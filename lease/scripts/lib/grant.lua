@@ -61,6 +61,9 @@ local function hold_begin(record, terms, token, deadline, claim)
     record.claim, record.session, record.delay_ms = claim or false, more.session or false, more.delay or 0
     record.keys, record.grant_id = more.key and '1' or false, ''
     record.void, record.last_ended, record.last_hold, record.delayed_until = false, false, false, 0
+    if record.identity ~= '' then
+        use_count(record.stripe, 'h', record.identity, '1')
+    end
 end
 
 -- One more of many holds begins.

@@ -89,6 +89,9 @@ end
 -- The exclusive hold is over, or the last of many: the lease is remembered, and nobody is granted before
 -- delayed_until. It is not judged anew.
 local function hold_stop(record, how, forget_at, delayed_until)
+    if record.identity ~= '' and record.state == 'held' and not record.many then
+        use_count(record.stripe, 'h', record.identity, '-1')
+    end
     record.state, record.deadline = how, math.max(forget_at, delayed_until)
     record.delayed_until = delayed_until > NOW and delayed_until or 0
     record.holder, record.meta = '', '' -- whose it was stays, as its lease_id does

@@ -93,6 +93,9 @@ function multi.end_one(lease, hold, how, reason)
     local record = lease.record
     hold_unhook(lease, hold, how)
     history_add(lease.stripe, 'e', lease.name, how, hold.token, history_holder(hold), reason)
+    if hold.identity ~= '' and hold.held then
+        use_count(lease.stripe, 'h', hold.identity, '-1')
+    end
     hold_delete(hold)
     redis.call('ZREM', multi.index(lease), hold.lease_id)
     redis.call('HDEL', multi.names(lease), hold.hold, multi.token_name(hold.token))

@@ -1,0 +1,83 @@
+/* quota.c - how much identities hold, have open and have stored, in the whole store: what the quotas held,
+ * sessions and stored_bytes are judged by (shared/service/limits.c). Each service counts for itself.
+ *
+ *   quota_tick      every 100 ms, if any identity has such a quota
+ *   quota_looked    plan->use_look: note them; after the last stripe they are in force. What fails is asked again
+ *   quota_counted   then plan->use_again: one stripe was counted anew from its records
+ *
+ * A round takes about a second. */
+#include "shared/member/quota.h"
+
+#include <string.h>
+
+static store_done_fn quota_looked, quota_counted;
+
+void quota_start(struct quota *quota, struct worker *worker, const struct member_plan *plan)
+{
+    *quota = (struct quota){.worker = worker, .plan = plan};
+    quota->again = (unsigned)(loop_now_us() % STRIPES); /* several services begin elsewhere */
+}
+
+static void quota_run(struct quota *quota, unsigned stripe, const struct store_script *script,
+                      store_done_fn *done)
+{
+    quota->call.store.done = done;
+    quota->argv[0] = keys_stripe(quota->key, stripe);
+    quota->argv[1] = bytes_of_number(quota->number[0], stripe);
+    quota->argv[2] = bytes_of_number(quota->number[1], QUOTA_LOOK);
+    quota->is_running = member_run(member_line_of_worker(quota->worker), &quota->call, stripe, script, 1, 3,
+                                   quota->argv) == PROBLEM_NONE;
+}
+
+/* KIND IDENTITY: of one that the access file still has. */
+static void quota_note(struct quota *quota, struct bytes field, int64_t number)
+{
+    static const char kinds[] = "hsb";
+    static const enum access_quota quotas[] = {ACCESS_HELD, ACCESS_SESSIONS, ACCESS_STORED_BYTES};
+    const char *kind = field.len > 1 ? memchr(kinds, field.at[0], sizeof(kinds) - 1) : NULL;
+    const char *identity = NULL;
+
+    if (kind != NULL && number > 0)
+        identity = access_identity(quota->worker->access, (struct bytes){field.at + 1, field.len - 1});
+    if (identity != NULL)
+        access_use(identity)->counting[quotas[kind - kinds]] += number;
+}
+
+static enum step quota_looked(struct store_call *call, enum store_outcome outcome,
+                              const struct store_reply *reply)
+{
+    struct quota *quota = container_of(call, struct quota, call.store);
+    bool is_good = member_problem(&quota->call, outcome, reply) == PROBLEM_NONE;
+    const struct store_reply *found = is_good ? store_reply_list(reply, 2) : NULL;
+
+    quota->is_running = false;
+    for (size_t i = 0; found != NULL && i + 1 < store_reply_count(found); i += 2)
+        quota_note(quota, store_reply_text(found, i), store_reply_integer(found, i + 1));
+    quota->stripe += found != NULL ? QUOTA_LOOK : 0;
+    return ANSWERED;
+}
+
+/* What was not counted is counted the next time. */
+static enum step quota_counted(struct store_call *call, enum store_outcome outcome,
+                               const struct store_reply *reply)
+{
+    struct quota *quota = container_of(call, struct quota, call.store);
+
+    (void)member_problem(&quota->call, outcome, reply);
+    quota->is_running = false;
+    return ANSWERED;
+}
+
+void quota_tick(struct quota *quota)
+{
+    if (quota->is_running || !access_counts_store(quota->worker->access))
+        return;
+    if (quota->stripe < STRIPES) {
+        quota_run(quota, quota->stripe, quota->plan->use_look, quota_looked);
+        return;
+    }
+    access_count_ends();
+    quota->stripe = 0;
+    quota->again = (quota->again + 1) % STRIPES;
+    quota_run(quota, quota->again, quota->plan->use_again, quota_counted);
+}

@@ -1,0 +1,15 @@
+-- use_look.lua - what identities use in some stripes, as it is counted there (lib/use.lua). Changes nothing.
+--   KEYS[1]  the first of them
+--   ARGV[1]  its number, 0 to 255   ARGV[2]  how many
+--   returns  {"looked", seq, {KIND IDENTITY, number, ...}}
+local first, counts, list = tonumber(ARGV[1]), {}, {}
+for i = first, first + ARGV[2] - 1 do
+    local kept = redis.pcall('HGETALL', stripe_key(i) .. ':o') -- an error has no elements
+    for j = 1, #kept, 2 do
+        counts[kept[j]] = (counts[kept[j]] or 0) + (tonumber(kept[j + 1]) or 0)
+    end
+end
+for field, number in pairs(counts) do
+    list[#list + 1], list[#list + 2] = field, number
+end
+return { 'looked', SEQ, list }

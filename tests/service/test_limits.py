@@ -1,0 +1,410 @@
+#!/usr/bin/python3
+"""How much a caller may use, with --access: the limits of the access file, what is never held up, and the order of refusals."""
+
+import base64
+import hashlib
+import itertools
+import json
+import os
+import pathlib
+import secrets
+import subprocess
+import tempfile
+import time
+
+from world import World, check, check_equal, main, test, wait_until
+from world.asking import Later
+from world.client import Client
+
+FOLDER = tempfile.mkdtemp(dir=os.environ["TMPDIR"])
+FILE, KEY, JWKS = (pathlib.Path(FOLDER, name) for name in ("access.json", "key.pem", "jwks.json"))
+NAMES, ADDRESSES = itertools.count(1), itertools.count(1)
+VERBS = ["acquire", "look", "force-release", "read", "write-own", "write", "check", "resolve", "session", "observe", "operate"]
+PROXY = "127.0.0.1"
+
+
+def base64url(data):
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def new_token():
+    text = "pawl_" + base64url(secrets.token_bytes(32))
+    return f"{text}_{hashlib.sha256(text.encode()).hexdigest()[:6]}"
+
+
+def openssl(*words, given=None):
+    return subprocess.run(["openssl", *words], input=given, capture_output=True, check=True).stdout
+
+
+LIMITS = {"slow": {"requests_per_s": 10}, "holder": {"held": 3}, "sharer": {"held": 3}, "several": {"held": 3}, "liner": {"held": 2},
+          "waiter": {"waiting": 2}, "keeper": {"waiting": 1}, "opener": {"sessions": 2}, "streamer": {"streams": 2}, "writer": {"stored_bytes": 1000}}
+WHO = ["free", "other", *LIMITS]
+TOKENS = {name: new_token() for name in WHO}
+openssl("genpkey", "-algorithm", "ed25519", "-out", str(KEY))
+public = openssl("pkey", "-in", str(KEY), "-pubout", "-outform", "DER")[-32:]
+JWKS.write_text(json.dumps({"keys": [{"kty": "OKP", "crv": "Ed25519", "x": base64url(public), "kid": "1"}]}), encoding="utf-8")
+JWKS.chmod(0o600)
+FILE.write_text(json.dumps({
+    "identities": {**{name: {"access_tokens": ["sha256:" + hashlib.sha256(token.encode()).hexdigest()]} for name, token in TOKENS.items()},
+                   "pod": {"subjects": {"k8s": ["pod"]}}},
+    "issuers": {"k8s": {"iss": "https://k8s", "aud": "pawl", "jwks": str(JWKS), "algs": ["EdDSA"]}},
+    "rules": [{"who": ["known"], "may": VERBS, "on": ["*"]}], "limits": LIMITS}), encoding="utf-8")
+FILE.chmod(0o600)
+WORLD = World("--access", str(FILE), "--trusted-proxy", PROXY, "--threads", "2")
+FRESH = Client("lease", WORLD.lease_daemon.url, World.contract, fresh=True)
+
+
+def jwt(**more):
+    now = int(time.time())
+    parts = ({"alg": "EdDSA", "kid": "1"}, {"iss": "https://k8s", "aud": "pawl", "sub": "pod", "iat": now, "exp": now + 600, **more})
+    signed = ".".join(base64url(json.dumps(part).encode()) for part in parts)
+    file = pathlib.Path(FOLDER, "signed")
+    file.write_text(signed, encoding="ascii")
+    return f"{signed}.{base64url(openssl('pkeyutl', '-sign', '-inkey', str(KEY), '-rawin', '-in', str(file)))}"
+
+
+def bearer(token):
+    return {"Authorization": f"Bearer {TOKENS.get(token, token)}"}
+
+
+def name(stem="job"):
+    return f"{stem}:{next(NAMES)}"
+
+
+def lease_path(lease):
+    return f"/v1/leases/{lease}"
+
+
+def rate_limited(answer, policy):
+    check_equal((answer.status, answer.code, answer.json["retryable"]), (429, "rate-limited", True), f"{answer}")
+    check_equal([answer.header(field) for field in ("Retry-After", "RateLimit-Policy", "RateLimit")],
+                ["1", f'"{policy[0]}";q={policy[1]};w=1', f'"{policy[0]}";r=0;t=1'])
+
+
+def until_limited(ask, policy):
+    """What was answered until it was 429, and how many seconds that took."""
+    begun, answers = time.monotonic(), []
+    while not answers or answers[-1].status != 429:
+        answers.append(ask())
+        check(time.monotonic() - begun < 20, "it is never limited")
+    rate_limited(answers[-1], policy)
+    return answers[:-1], time.monotonic() - begun
+
+
+def taken(ask):
+    """Its answer, when it is not limited any more."""
+    begun = time.monotonic()
+    while (answer := ask()).status == 429:
+        check(time.monotonic() - begun < 20, f"{answer}")
+    return answer
+
+
+# -- requests_per_s
+
+SLOW = ("requests", 10)
+
+
+def slow_is_limited():
+    return until_limited(lambda: FRESH("GET", lease_path("job:x"), bearer("slow")), SLOW)
+
+
+@test
+def so_many_requests_a_second_are_taken_by_all_threads_together():
+    answers, took = slow_is_limited()
+    check(10 <= len(answers) <= 10 + 10 * took + 1, f"{len(answers)} in {took} s")
+    check_equal({answer.status for answer in answers}, {200})
+    check_equal(FRESH("GET", lease_path("job:x"), bearer("free")).status, 200, "each identity by itself")
+    check_equal(taken(lambda: FRESH("GET", lease_path("job:x"), bearer("slow"))).status, 200)
+
+
+@test
+def each_instance_counts_by_itself():
+    client = WORLD.client(WORLD.daemon("pawl-lease"))
+    wait_until(client.is_ready, "it is ready")
+    slow_is_limited()
+    check_equal([client("GET", lease_path("job:x"), bearer("slow")).status for _ in range(10)], [200] * 10)
+
+
+@test
+def what_keeps_and_gives_back_is_never_held_up():
+    held, gone = (taken(lambda: WORLD.lease("POST", lease_path(name()), bearer("slow"), body={})).json for _ in range(2))
+    session = taken(lambda: WORLD.lease("POST", "/v1/sessions", bearer("slow"), body={})).json
+    secret = {**bearer("slow"), "Session-Secret": session["session_secret"]}
+    slow_is_limited()
+    for _ in range(20):
+        check_equal(FRESH("PUT", lease_path(held["lease"]), {**bearer("slow"), "Lease-Id": held["lease_id"]}).status, 200)
+        check_equal(FRESH("PUT", f"/v1/sessions/{session['session']}", secret).status, 200)
+    slow_is_limited()
+    check_equal(FRESH("DELETE", lease_path(gone["lease"]), {**bearer("slow"), "Lease-Id": gone["lease_id"]}).status, 204)
+    check_equal(FRESH("DELETE", f"/v1/sessions/{session['session']}", secret).status, 204)
+    check_equal(FRESH("GET", "/readyz", bearer("slow")).status, 200)
+    until_limited(lambda: WORLD.gateway("GET", "/v1/intents/job:1", bearer("slow")), SLOW)
+    for _ in range(20):
+        answer = WORLD.gateway("POST", "/v1/intents/job:1/resolve?as=applied", bearer("slow"))
+        check(answer.status != 429, f"{answer}")
+
+
+@test
+def it_comes_after_401_and_before_everything_else():
+    slow_is_limited()
+    asked = [FRESH(*one) for one in (("GET", "/v1/nothing", bearer("slow")), ("PATCH", lease_path("x"), bearer("slow")),
+                                     ("GET", lease_path("%00"), bearer("slow")), ("POST", lease_path("a"), bearer("slow"), b"{"))]
+    check([answer.status for answer in asked].count(429) >= 3, f"{asked}")
+    check_equal(FRESH("GET", lease_path("job:x"), bearer(new_token())).status, 401)
+
+
+# -- failures
+
+FAILURES = ("failures", 20)
+
+
+def behind(address):
+    return {"X-Forwarded-For": address}
+
+
+def failing_at(address):
+    return until_limited(lambda: WORLD.lease("GET", lease_path("job:x"), {**bearer(new_token()), **behind(address)}), FAILURES)
+
+
+def still_limited(ask, address):
+    """The answer while what fails from this address is 429: asked again if its second was over."""
+    while True:
+        failing_at(address)
+        answer = ask()
+        if WORLD.lease("GET", lease_path("job:x"), behind(address)).status == 429:
+            return answer
+
+
+@test
+def what_fails_too_often_from_one_address_is_429_and_nobody_else_is_held_up():
+    answers, took = failing_at("192.0.2.1")
+    check(20 <= len(answers) <= 20 * (took + 2), f"{len(answers)} in {took} s")
+    check_equal({answer.code for answer in answers}, {"unauthenticated"})
+    answer = still_limited(lambda: WORLD.lease("GET", lease_path("job:x"), {**bearer("free"), **behind("192.0.2.1")}), "192.0.2.1")
+    check_equal(answer.status, 200, "who is known goes on")
+    check_equal(WORLD.lease("GET", lease_path("job:x"), behind("192.0.2.2")).status, 401, "another address")
+    wait_until(lambda: WORLD.lease("GET", lease_path("job:x"), behind("192.0.2.1")).status == 401, "it is over")
+
+
+@test
+def a_client_of_ipv6_has_a_whole_64():
+    failing_at("2001:db8:1:2::1")
+    answer = still_limited(lambda: WORLD.lease("GET", lease_path("job:x"), behind("2001:db8:1:2:ffff::9")), "2001:db8:1:2::1")
+    rate_limited(answer, FAILURES)
+    check_equal(WORLD.lease("GET", lease_path("job:x"), behind("2001:db8:1:3::1")).status, 401)
+
+
+@test
+def a_jwt_that_was_not_seen_before_is_not_verified_then():
+    known, address = jwt(), behind("192.0.2.3")
+    check_equal(WORLD.lease("GET", lease_path("job:x"), {**bearer(known), **address}).status, 200)
+    fresh = jwt(jti="fresh")
+    rate_limited(still_limited(lambda: WORLD.lease("GET", lease_path("job:x"), {**bearer(fresh), **address}), "192.0.2.3"), FAILURES)
+    answer = still_limited(lambda: WORLD.lease("GET", lease_path("job:x"), {**bearer(known), **address}), "192.0.2.3")
+    check_equal(answer.status, 200)
+    check_equal(WORLD.lease("GET", lease_path("job:x"), {**bearer(fresh), **behind("192.0.2.4")}).status, 200, "it was good all the time")
+
+
+# -- quotas
+
+
+def over(answer, quota, limit, used=None):
+    check_equal((answer.status, answer.code, answer.json["retryable"]), (429, "quota-exceeded", True), f"{answer}")
+    check_equal((answer.json["quota"], answer.json["limit"]), (quota, limit), f"{answer}")
+    check(answer.json["used"] >= limit if used is None else answer.json["used"] == used, f"{answer}")
+    check_equal(answer.header("RateLimit"), None)
+
+
+def until_over(ask, most_s=5):
+    """The first answer that is quota-exceeded: what is granted before is counted within 3 s."""
+    begun = time.monotonic()
+    while (answer := ask()).status != 429:
+        check(time.monotonic() - begun < most_s, f"{answer}")
+    return answer
+
+
+def acquire(who, lease=None, status=201, client=None, **asked):
+    answer = (client or WORLD.lease)("POST", lease_path(lease or name()), bearer(who), body=asked)
+    check_equal(answer.status, status, f"{answer}")
+    return answer.json
+
+
+def release(who, grant):
+    check_equal(WORLD.lease("DELETE", lease_path(grant["lease"]), {**bearer(who), "Lease-Id": grant["lease_id"]}).status, 204)
+
+
+def until_full(who, limit, client=None, lease=None, **asked):
+    """Nothing is left: what is granted meanwhile is given back."""
+    def ask():
+        answer = (client or WORLD.lease)("POST", lease_path(lease or name()), bearer(who), body=asked)
+        if answer.status == 201:
+            release(who, answer.json)
+        return answer
+    over(until_over(ask), "held", limit)
+
+
+def lease_id():
+    return base64url(secrets.token_bytes(18))
+
+
+@test
+def so_much_may_be_held_in_the_whole_store_and_what_is_held_is_kept():
+    other = WORLD.client(WORLD.daemon("pawl-lease"))
+    wait_until(other.is_ready, "it is ready")
+    theirs, mine = acquire("free"), lease_id()
+    held, over_already = [acquire("holder", lease_id=mine), acquire("holder")], acquire("holder")
+    release("holder", over_already)
+    held.append(acquire("holder"))
+    for client in (WORLD.lease, other):
+        until_full("holder", 3, client)
+    first = held[0]
+    check_equal(acquire("holder", first["lease"], 200, lease_id=mine)["token"], first["token"], "a replay")
+    check_equal(acquire("holder", first["lease"], 200, lease_id=mine, reentrant=True)["holds"], 2, "it is entered again")
+    check_equal(WORLD.lease("PUT", lease_path(first["lease"]), {**bearer("holder"), "Lease-Id": mine}).status, 200)
+    refusals = (("lease-held", theirs["lease"], {}), ("hold-over", over_already["lease"], {"lease_id": over_already["lease_id"]}),
+                ("out-of-range", name(), {"ttl_ms": 1}), ("quota-exceeded", theirs["lease"], {"wait_ms": 1000}), ("quota-exceeded", name(), {"mode": "shared"}))
+    for code, lease, asked in refusals:
+        check_equal(WORLD.lease("POST", lease_path(lease), bearer("holder"), body=asked).code, code, f"{lease} {asked}")
+    acquire("free", name())
+    for one in held:
+        for _ in range(2 if one is first else 1):
+            WORLD.lease("DELETE", lease_path(one["lease"]), {**bearer("holder"), "Lease-Id": one["lease_id"]})
+    wait_until(lambda: WORLD.lease("POST", lease_path("again"), bearer("holder"), body={}).status == 201, "there is room again")
+
+
+@test
+def each_of_many_holds_and_each_of_several_leases_counts():
+    lease = name()
+    for _ in range(3):
+        acquire("sharer", lease, mode="shared")
+    until_full("sharer", 3, lease=lease, mode="shared")
+    names = [name() for _ in range(2)]
+    check_equal(WORLD.lease("POST", "/v1/leases", bearer("several"), body={"names": names}).status, 201)
+    wait_until(lambda: WORLD.lease("POST", "/v1/leases", bearer("several"), body={"names": [name() for _ in range(2)], "ttl_ms": 100}).status == 429, "two are one too many")
+    wait_until(lambda: WORLD.lease("POST", "/v1/leases", bearer("several"), body={"names": [name()], "ttl_ms": 100}).status == 201, "one is not")
+
+
+@test
+def who_stands_in_line_is_served_though_that_passes_held():
+    theirs = acquire("free")
+    waiting = Later(WORLD.client(WORLD.lease_daemon), "POST", lease_path(theirs["lease"]), bearer("liner"), body={"wait_ms": 60000})
+    wait_until(lambda: WORLD.lease("GET", lease_path(theirs["lease"]), bearer("free")).json["waiting"] == 1, "it waits")
+    acquire("liner")
+    acquire("liner")
+    until_full("liner", 2)
+    release("free", theirs)
+    check_equal(waiting.get().status, 201)
+
+
+def wait_for(who, lease, **asked):
+    client = WORLD.client(WORLD.lease_daemon)
+    return Later(client, "POST", lease_path(lease), bearer(who), body={"wait_ms": 60000, **asked})
+
+
+def is_waiting(lease, count):
+    wait_until(lambda: WORLD.lease("GET", lease_path(lease), bearer("free")).json["waiting"] == count, f"{count} wait")
+
+
+@test
+def so_many_wait_here_and_the_next_is_refused_unless_it_is_free_or_its_own_place():
+    leases, ids = [acquire("free") for _ in range(3)], [lease_id() for _ in range(3)]
+    calls = []
+    for i in range(2):
+        calls.append(wait_for("waiter", leases[i]["lease"], lease_id=ids[i]))
+        is_waiting(leases[i]["lease"], 1)
+    refused = WORLD.lease("POST", lease_path(leases[2]["lease"]), bearer("waiter"), body={"wait_ms": 60000, "lease_id": ids[2]})
+    over(refused, "waiting", 2, 2)
+    is_waiting(leases[2]["lease"], 0)
+    check_equal(WORLD.lease("POST", lease_path(name()), bearer("waiter"), body={"wait_ms": 60000}).status, 201, "what is free")
+    check_equal(WORLD.lease("POST", lease_path(leases[2]["lease"]), bearer("waiter"), body={}).code, "lease-held")
+    again = wait_for("waiter", leases[0]["lease"], lease_id=ids[0])
+    check_equal(calls[0].get().code, "superseded", "its own place")
+    over(WORLD.lease("POST", lease_path(leases[2]["lease"]), bearer("waiter"), body={"wait_ms": 60000}), "waiting", 2, 2)
+    release("free", leases[0])
+    check_equal(again.get().status, 201)
+    third = wait_for("waiter", leases[2]["lease"])
+    is_waiting(leases[2]["lease"], 1)
+    for i, call in ((1, calls[1]), (2, third)):
+        release("free", leases[i])
+        check_equal(call.get().status, 201)
+
+
+@test
+def a_place_that_outlives_its_connection_counts_and_not_twice():
+    theirs, other, mine = acquire("free"), acquire("free"), lease_id()
+    asked = {"lease_id": mine, "wait_ms": 50, "keep_place_ms": 3000}
+    for _ in range(3):
+        answer = WORLD.lease("POST", lease_path(theirs["lease"]), bearer("keeper"), body=asked)
+        check_equal((answer.code, answer.json["place_kept_ms"]), ("wait-timeout", 3000))
+    elsewhere = {"wait_ms": 50}
+    over(WORLD.lease("POST", lease_path(other["lease"]), bearer("keeper"), body=elsewhere), "waiting", 1, 1)
+    wait_until(lambda: WORLD.lease("POST", lease_path(other["lease"]), bearer("keeper"), body=elsewhere).code == "wait-timeout", "it is kept no more")
+
+
+@test
+def so_many_sessions_may_be_open():
+    sessions = [WORLD.lease("POST", "/v1/sessions", bearer("opener"), body={}) for _ in range(2)]
+    check_equal([answer.status for answer in sessions], [201, 201])
+    over(until_over(lambda: WORLD.lease("POST", "/v1/sessions", bearer("opener"), body={"ttl_ms": 2000})), "sessions", 2)
+    one = sessions[0].json
+    secret = {**bearer("opener"), "Session-Secret": one["session_secret"]}
+    check_equal(WORLD.lease("PUT", f"/v1/sessions/{one['session']}", secret).status, 200)
+    check_equal(WORLD.lease("POST", "/v1/sessions", bearer("opener"), body={"ttl_ms": 1}).code, "out-of-range")
+    check_equal(WORLD.lease("DELETE", f"/v1/sessions/{one['session']}", secret).status, 204)
+    wait_until(lambda: WORLD.lease("POST", "/v1/sessions", bearer("opener"), body={}).status == 201, "there is room again, also of what expired")
+
+
+def stream(who):
+    raw = WORLD.raw()
+    raw.send(f"GET /v1/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKENS[who]}\r\n\r\n")
+    return raw, raw.head()[0].split(" ")[1]
+
+
+@test
+def so_many_streams_are_open_here():
+    streams = [stream("streamer") for _ in range(2)]
+    check_equal([status for _, status in streams], ["200", "200"])
+    over(WORLD.lease("GET", "/v1/events", bearer("streamer")), "streams", 2, 2)
+    check_equal(WORLD.lease("GET", "/v1/events?lease=%00", bearer("streamer")).status, 400, "a quota comes last")
+    check_equal(stream("free")[1], "200")
+    streams[0][0].close()
+    wait_until(lambda: stream("streamer")[1] == "200", "there is room again")
+
+
+@test
+def so_many_bytes_are_stored_of_who_wrote_last():
+    lease = acquire("writer")
+    header = {**bearer("writer"), "Fencing-Token": lease["fencing_token"]}
+    path = f"/v1/resources/{lease['lease']}"
+
+    def put(key, size, headers=None, first=False):
+        if first:
+            WORLD.gateway("DELETE", f"{path}/{key}", header)
+        return WORLD.gateway("PUT", f"{path}/{key}", headers or header, body=b"x" * size)
+    check_equal(put("a", 600).status, 201)
+    check_equal(put("b", 300).status, 201)
+    full = until_over(lambda: put("c", 101, first=True))
+    over(full, "stored_bytes", 1000, full.json["used"])
+    check(900 <= full.json["used"] <= 1001, f"{full}")
+    check("verdict=refused; reason=quota-exceeded" in full.header("Fencing-Status"), f"{full}")
+    check_equal(WORLD.gateway("GET", f"{path}/c", header).status, 404)
+    wait_until(lambda: put("a", 700).status == 204, "as much as there is room")
+    check_equal([put("a", 599).status, put("b", 100).status], [204, 204], "or less")
+    check_equal(put("a", 600, {**header, "If-None-Match": "*"}).code, "etag-mismatch", "a quota comes last")
+    wait_until(lambda: put("c", 300).status == 201, "what was taken back is room again")
+    until_over(lambda: put("d", 400, first=True))
+    theirs = {**bearer("free"), "Fencing-Token": lease["fencing_token"]}
+    check_equal(put("a", 599, theirs).status, 204, "now it is another's")
+    wait_until(lambda: put("d", 400).status == 201, "and not its own any more")
+    until_over(lambda: put("e", 400, first=True))
+    check_equal(WORLD.gateway("DELETE", f"{path}/d", header).status, 204)
+    wait_until(lambda: put("e", 400).status == 201, "nor what was deleted")
+
+
+@test
+def everything_ends_well():
+    WORLD.close()
+
+
+if __name__ == "__main__":
+    main()
