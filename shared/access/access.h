@@ -106,6 +106,11 @@ struct access_memo *access_memo_new(void);
 void access_memo_free(struct access_memo *memo); /* wipes; NULL is fine */
 const char *access_of_token_again(struct access_memo *memo, const struct access *access, struct bytes token,
                                   enum access_why *why);
+/* How often each access token was used since this file was read, by the first digits of its hash; *at: 0 at first.
+ * false: no more. */
+enum { ACCESS_DIGITS_SIZE = 9 };
+bool access_token_use(const struct access *access, size_t *at, char digits[ACCESS_DIGITS_SIZE],
+                      uint64_t *count);
 /* NULL: that uid is nobody's. */
 const char *access_of_uid(const struct access *access, uid_t uid);
 /* The name as a certificate shows it: "uri:spiffe://...", "dns:...", "cn:...". NULL: nobody's. */

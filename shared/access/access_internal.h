@@ -2,6 +2,8 @@
 #ifndef PAWL_SHARED_ACCESS_INTERNAL_H
 #define PAWL_SHARED_ACCESS_INTERNAL_H
 
+#include <stdatomic.h>
+
 #include "shared/access/access.h"
 
 /* -- table.c: texts of several kinds, each with a number */
@@ -92,6 +94,7 @@ struct access {
     uint64_t serial; /* no other file that this process has read has it; not 0 */
     char *texts;     /* all that is not a name of an identity */
     struct access_table table;
+    atomic_uint_fast64_t *uses; /* of what stands in the same place of the table */
     struct access_who *who;
     unsigned who_count;
     struct access_rule *rules;

@@ -128,18 +128,45 @@ const char *access_identity(const struct access *access, struct bytes name)
     return identity_of(access, ACCESS_OF_NAME, name);
 }
 
-const char *access_of_token(const struct access *access, struct bytes token, enum access_why *why)
+static const char *token_find(const struct access *access, struct bytes token, enum access_why *why,
+                              atomic_uint_fast64_t **uses)
 {
     unsigned char digest[ACCESS_DIGEST];
-    const char *identity;
+    const struct access_entry *entry;
 
     *why = ACCESS_MALFORMED;
     if (!access_token_is_formed(token))
         return NULL;
     digest_make(token, digest);
-    identity = identity_of(access, ACCESS_OF_TOKEN, (struct bytes){(const char *)digest, sizeof(digest)});
-    *why = identity != NULL ? ACCESS_GOOD : ACCESS_UNKNOWN;
-    return identity;
+    entry = access_table_find(&access->table, ACCESS_OF_TOKEN,
+                              (struct bytes){(const char *)digest, sizeof(digest)});
+    *why = entry != NULL ? ACCESS_GOOD : ACCESS_UNKNOWN;
+    if (entry == NULL)
+        return NULL;
+    *uses = &access->uses[entry - access->table.entries];
+    atomic_fetch_add_explicit(*uses, 1, memory_order_relaxed);
+    return access->who[entry->value].identity;
+}
+
+const char *access_of_token(const struct access *access, struct bytes token, enum access_why *why)
+{
+    atomic_uint_fast64_t *uses;
+
+    return token_find(access, token, why, &uses);
+}
+
+bool access_token_use(const struct access *access, size_t *at, char digits[ACCESS_DIGITS_SIZE],
+                      uint64_t *count)
+{
+    while (*at < access->table.size &&
+           (access->table.entries[*at].key.at == NULL || access->table.entries[*at].kind != ACCESS_OF_TOKEN))
+        ++*at;
+    if (*at == access->table.size)
+        return false;
+    sodium_bin2hex(digits, ACCESS_DIGITS_SIZE, (const unsigned char *)access->table.entries[*at].key.at,
+                   ACCESS_DIGITS_SIZE / 2);
+    *count = atomic_load_explicit(&access->uses[(*at)++], memory_order_relaxed);
+    return true;
 }
 
 /* -- again */
@@ -151,6 +178,7 @@ struct access_memo {
     struct {
         uint64_t serial; /* of the file; 0: nothing is here */
         const char *identity;
+        atomic_uint_fast64_t *uses;
         char token[ACCESS_TOKEN_SIZE];
     } places[MEMO_PLACES];
 };
@@ -174,6 +202,7 @@ const char *access_of_token_again(struct access_memo *memo, const struct access 
                                   enum access_why *why)
 {
     uint64_t hash;
+    atomic_uint_fast64_t *uses;
     const char *identity;
 
     if (token.len != ACCESS_TOKEN_SIZE - 1)
@@ -183,12 +212,14 @@ const char *access_of_token_again(struct access_memo *memo, const struct access 
     if (memo->places[hash].serial == access->serial &&
         sodium_memcmp(memo->places[hash].token, token.at, token.len) == 0) {
         *why = ACCESS_GOOD;
+        atomic_fetch_add_explicit(memo->places[hash].uses, 1, memory_order_relaxed);
         return memo->places[hash].identity;
     }
-    identity = access_of_token(access, token, why);
+    identity = token_find(access, token, why, &uses);
     if (identity != NULL) {
         memo->places[hash].serial = access->serial;
         memo->places[hash].identity = identity;
+        memo->places[hash].uses = uses;
         memcpy(memo->places[hash].token, token.at, token.len);
     }
     return identity;

@@ -614,6 +614,9 @@ struct access *access_parse(struct bytes text, char *why, size_t why_size)
         access_free(reading.access);
         reading.access = NULL;
     }
+    if (reading.access != NULL)
+        reading.access->uses = must_have(
+            calloc(reading.access->table.size + 1, sizeof(*reading.access->uses)));
     json_free(json);
     return reading.access;
 }
@@ -627,6 +630,7 @@ void access_free(struct access *access)
     access_table_free(&access->table);
     free(access->texts);
     free(access->who);
+    free(access->uses);
     free(access->rules);
     for (unsigned i = 0; i < access->issuer_count; i++)
         access_issuer_free(&access->issuers[i]);

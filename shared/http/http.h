@@ -124,6 +124,8 @@ bool http_host_is_foreign(const struct http_request *req);
 const struct http_route *http_route(const struct http_request *req);
 /* Who asks, as http_options.enter has found; NULL: nobody. It outlives the request. */
 const char *http_identity(const struct http_request *req);
+/* Not after http_resume(). */
+const char *http_identified_by(const struct http_request *req);
 /* What http_server_new() was given. */
 const struct http_owner *http_owner(const struct http_request *req);
 

@@ -246,7 +246,7 @@ struct http_request {
     struct http_reply reply;
     struct bytes note_lease, note_reason; /* for the log */
     const char *note_why;
-    const char *identity; /* who asks; NULL: nobody */
+    const char *identity, *identified_by; /* who asks; NULL: nobody */
 
     /* not cleared for a new request */
     char reply_values[REPLY_VALUES_BYTES];

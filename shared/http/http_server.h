@@ -59,8 +59,9 @@ struct http_options {
 struct http_peers *http_peers_new(unsigned per_address, const char *trusted, const char **why);
 void http_peers_free(struct http_peers *peers);
 
-/* For enter() and permits(): who asks; nobody if it is not called. The text outlives the server. */
-void http_identify(struct http_request *req, const char *identity);
+/* For enter() and permits(): who asks, and by which kind of credential (a literal); nobody if it is not
+ * called. The text outlives the server. */
+void http_identify(struct http_request *req, const char *identity, const char *by);
 /* For enter() and permits(): the detail (static, or NULL), and a member of the problem, as often as
  * HTTP_REFUSAL_MEMBERS; of both texts name is static, value is kept by the caller until the request is ended;
  * {NULL, 0}: null. */

@@ -286,9 +286,10 @@ void http_route_parts(struct http_request *req)
     (void)matches;
 }
 
-void http_identify(struct http_request *req, const char *identity)
+void http_identify(struct http_request *req, const char *identity, const char *by)
 {
     req->identity = identity;
+    req->identified_by = by;
 }
 
 /* What speaks against the request before anybody asks whose it is. */
@@ -481,6 +482,11 @@ const struct http_route *http_route(const struct http_request *req)
 const char *http_identity(const struct http_request *req)
 {
     return req->identity;
+}
+
+const char *http_identified_by(const struct http_request *req)
+{
+    return req->identified_by;
 }
 
 const struct http_owner *http_owner(const struct http_request *req)

@@ -191,7 +191,7 @@ enum problem access_enter(struct http_request *req)
     }
     if (shown.is_put_off)
         return limits_failing(req);
-    http_identify(req, shown.identity);
+    http_identify(req, shown.identity, shown.by);
     if (shown.why == ACCESS_GOOD)
         return limits_rate(req);
     if (route != NULL && route->needs == ACCESS_OPEN)
@@ -294,7 +294,6 @@ enum step access_page(struct http_request *req)
     const struct access *access = worker_of(req)->access;
     char lease[NAME_MAX_BYTES + 1];
     int len = http_query_get(req, names, "lease", lease, sizeof(lease) - 1);
-    struct credential shown;
     struct json_out *json;
 
     if (access == NULL)
@@ -303,10 +302,9 @@ enum step access_page(struct http_request *req)
     if (len < -1 || (len >= 0 && !name_is_lease((struct bytes){lease, (size_t)len})))
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST,
                                   "The query is lease, a lease name, at most once.");
-    (void)credential_read(req, &shown);
     json = http_json_begin(req);
     json_text(json, "identity", bytes_of(http_identity(req)));
-    json_text(json, "by", bytes_of(shown.by));
+    json_text(json, "by", bytes_of(http_identified_by(req)));
     json_text(json, "hash", bytes_of(access_hash(access)));
     json_list(json, "may");
     for (enum access_verb verb = 0; verb < ACCESS_VERBS; verb++)

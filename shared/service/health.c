@@ -225,12 +225,36 @@ static enum step ready_page(struct http_request *req)
 
 /* -- the rest */
 
+static void access_metrics_write(const struct access *access, struct json_out *out)
+{
+    char line[160], digits[ACCESS_DIGITS_SIZE];
+    uint64_t count;
+    size_t at = 0;
+
+    if (access == NULL)
+        return;
+    json_out_append(out, BYTES("# HELP pawl_access_file_info The access file in force, by its SHA-256.\n"
+                               "# TYPE pawl_access_file_info gauge\n"));
+    snprintf(line, sizeof(line), "pawl_access_file_info{hash=\"%s\"} 1\n", access_hash(access));
+    json_out_append(out, bytes_of(line));
+    json_out_append(
+        out, BYTES("# HELP pawl_access_token_uses_total Requests with this access token, by 8 digits of "
+                   "its hash, since the file was read.\n"
+                   "# TYPE pawl_access_token_uses_total counter\n"));
+    while (access_token_use(access, &at, digits, &count)) {
+        snprintf(line, sizeof(line), "pawl_access_token_uses_total{token=\"%s\"} %llu\n", digits,
+                 (unsigned long long)count);
+        json_out_append(out, bytes_of(line));
+    }
+}
+
 static enum step metrics_page(struct http_request *req)
 {
     struct json_out *out = http_json(req);
 
     metrics_write(worker_of(req)->service->metrics, out);
     process_metrics_write(worker_of(req)->service, out);
+    access_metrics_write(worker_of(req)->access, out);
     http_reply_body(req, "text/plain; version=0.0.4", json_out_bytes(out));
     return http_answer(req, 200);
 }

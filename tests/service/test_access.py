@@ -277,6 +277,13 @@ def a_caller_learns_who_it_is_and_what_it_may():
     check_equal(WORLD.gateway("GET", "/v1/access?lease=other:1", bearer("app")).json["may"], ["session"])
     check_equal(WORLD.lease("GET", "/v1/access", bearer("none")).json["may"], [])
     check_equal(WORLD.lease("GET", "/v1/access?lease=%00", bearer("app")).status, 400)
+    uses = f'pawl_access_token_uses_total{{token="{sha256(TOKENS["right"])[7:15]}"}} '
+    before = WORLD.lease("GET", "/metrics", bearer("all")).body.decode()
+    check_in(f'pawl_access_file_info{{hash="{told["hash"]}"}} 1', before)
+    for _ in range(3):
+        WORLD.lease("GET", "/v1/access", bearer("right"))
+    after = WORLD.lease("GET", "/metrics", bearer("all")).body.decode()
+    check_equal(int(after.partition(uses)[2].split()[0]) - int(before.partition(uses)[2].split()[0]), 3)
 
 
 @test
