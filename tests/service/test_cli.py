@@ -653,6 +653,9 @@ def a_refusal_of_a_repeat_is_no_refusal_and_keeps_the_lease_id():
         check(error.startswith(UNKNOWN), error)
         check(os.path.exists(file), f"{answers}")
         os.unlink(file)
+    for refusal in (problem_of(422, "out-of-range"), problem_of(503, "store-unavailable")):  # each is run twice, for text and for JSON
+        server = Server(lambda request, left=[None, refusal] * 2: left.pop(0))
+        check_69(["renew", "a"], UNKNOWN, server.url)
 
 
 @test

@@ -116,7 +116,7 @@ class Services(World):
 
 @test
 def what_is_mistyped_is_told():
-    check_in("status, recover, forget, marks or history", pawl(status=64).stderr)
+    check_in("missing argument: COMMAND; see pawl store --help", pawl(status=64).stderr)
     check_in("did you mean pawl store status?", pawl("statsu", status=64).stderr)
     check_in("did you mean --floor", pawl("recover", "--flor", "5", status=64).stderr)
     check_in("missing argument: ID", pawl("forget", status=64).stderr)
