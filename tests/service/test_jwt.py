@@ -147,7 +147,7 @@ def whatever_is_wrong_with_one_is_401_and_says_what():
         refused(token, why)
     check_equal(ask(jwt(key, exp=int(time.time()) - 10, iat=now - 600)).status, 200, "60 s of leeway")
     head, _, signature = jwt(key).split(".")
-    body = b64(json.dumps({"iss": "https://k8s.example", "aud": "pawl", "sub": "system:worker", "iat": now, "exp": now + 600}).encode())
+    body = b64(json.dumps({"iss": "https://k8s.example", "aud": "pawl", "sub": "system:worker", "iat": now, "exp": now + 601}).encode())
     twice = b64(b'{"alg":"ES256","alg":"none","kid":"ec2"}')
     refused(f"{head}.{body}.{signature}", "signature")
     refused(f"{twice}.{body}.{signature}", "malformed")
