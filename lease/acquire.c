@@ -426,8 +426,8 @@ static struct bytes packed_names(struct bytes packed)
     return (struct bytes){at - 1, (size_t)(end - at) + 1};
 }
 
-/* Whether it has as much as it may have. The store refuses for that last, and only what is new. is_counted: it
- * counts among those who wait. */
+/* Whether it has as much as it may have. The store refuses for that last, and only what is new. is_counted:
+ * it counts among those who wait. */
 static void acquire_count(struct acquire *a, const struct lease_names *names, bool *is_counted)
 {
     struct http_request *req = a->lease.req;

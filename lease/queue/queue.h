@@ -50,8 +50,8 @@ struct wait_kind {
                          const struct store_reply *reply, int64_t waited_ms);
 };
 
-/* Takes a place at the worker's inbox, before acquire.lua is run; NULL while the inbox is not open: 503. It is
- * not counted any more then, either. */
+/* Takes a place at the worker's inbox, before acquire.lua is run; NULL while the inbox is not open: 503. It
+ * is not counted any more then, either. */
 struct waiter *wait_new(struct worker *worker, const struct wait_kind *kind,
                         const struct wait_request *request);
 /* Names it to the script, beside the inbox's key. */

@@ -18,8 +18,8 @@
 --            {"differs", seq, name}: it holds this one, but not all, or with another mode, permits or session
 --            {"mismatch", seq, permits, name}: this one is held with another number of permits
 --            {"not-ours"}, {"key-reused", seq}, {"session-lost", seq}, {"not-yours", seq}, {"session-full",
---             seq}, {"exhausted", seq}, {"ceiling", seq}, {"held-off", seq}, {"quota", seq}: as there, of any of
---             them
+--             seq}, {"exhausted", seq}, {"ceiling", seq}, {"held-off", seq}, {"quota", seq}: as there, of
+--             any of them
 local terms = { lease_id = ARGV[3], hold = ARGV[4], holder = ARGV[5], ttl = ARGV[6], meta = ARGV[7],
     identity = ARGV[10 + OWN_ARGS] and ARGV[10], more = cjson.decode(ARGV[9]) }
 local more = terms.more

@@ -175,7 +175,7 @@ enum access_quota {
     ACCESS_QUOTAS
 };
 const char *access_quota_name(enum access_quota quota); /* "held", ... */
-/* Whether any identity of this file has a limit on what is counted in the store: held, sessions, stored_bytes. */
+/* Whether any identity of this file has a limit on what is counted in the store. */
 bool access_counts_store(const struct access *access);
 
 /* What an identity uses: of the whole process, for as long as it lives; any thread. */

@@ -65,7 +65,7 @@ void access_count_ends(void)
     pthread_mutex_unlock(&kept.lock);
 }
 
-/* The generic cell rate algorithm (ITU-T I.371): one number says how full the bucket is, and needs no lock. */
+/* The generic cell rate algorithm (ITU-T I.371): one number says how full the bucket is, without a lock. */
 bool access_bucket_take(_Atomic uint64_t *bucket_ns, uint64_t now_us, int64_t per_s)
 {
     const uint64_t second_ns = 1000000000u, one_ns = second_ns / (uint64_t)per_s, now_ns = now_us * 1000u;

@@ -1,6 +1,5 @@
 /* daemon.c - what both daemons are to the store: the hooks of their service_plan. */
 #include "shared/member/member_internal.h"
-#include "shared/member/quota.h"
 
 #include "shared/text/memory.h"
 
@@ -17,7 +16,7 @@ struct member_daemon {
     struct state_file state_file;
     struct member member;
     struct sweep sweep;
-    struct quota quota;
+    struct quota *quota;
     char who[WHO_SIZE];
 };
 
@@ -78,6 +77,7 @@ void member_daemon_close(struct service *service)
     if (daemon != NULL) {
         state_file_close(&daemon->state_file);
         epoch_free(daemon->store_epoch);
+        free(daemon->quota);
         free(daemon);
     }
 }
@@ -149,7 +149,7 @@ static void member_open(struct worker *worker, struct member_daemon *daemon, str
     daemon->sweep = (struct sweep){
         .line = line, .plan = plan, .swept = plan->counts_swept ? daemon_swept : NULL};
     sweep_start(&daemon->sweep, worker->loop, worker->service->settings.remember_ms);
-    quota_start(&daemon->quota, worker, plan);
+    daemon->quota = quota_new(worker);
 }
 
 void member_worker_begin(struct worker *worker, struct member_worker *own)
@@ -182,7 +182,7 @@ void member_worker_tick(struct worker *worker)
         const char *trouble = state_file_trouble(&daemon->state_file);
         epoch_set_trouble(daemon->store_epoch, trouble != NULL ? trouble : "", daemon->state_file.is_lost);
         if (worker->access != NULL)
-            quota_tick(&daemon->quota);
+            quota_tick(daemon->quota);
         return; /* the member reports this line when no call of its own is under way */
     }
     const char *run = member_line_run(&own->line);

@@ -141,4 +141,8 @@ void sweep_start(struct sweep *sweep, struct loop *loop, uint64_t remember_ms);
 /* No new step begins; a step in flight ends with the store. */
 void sweep_stop(struct sweep *sweep);
 
+/* quota.c: of the first worker; to be freed when the store is closed. Every 100 ms, with --access. */
+struct quota *quota_new(struct worker *worker);
+void quota_tick(struct quota *quota);
+
 #endif

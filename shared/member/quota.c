@@ -2,20 +2,36 @@
  * sessions and stored_bytes are judged by (shared/service/limits.c). Each service counts for itself.
  *
  *   quota_tick      every 100 ms, if any identity has such a quota
- *   quota_looked    plan->use_look: note them; after the last stripe they are in force. What fails is asked again
+ *   quota_looked    plan->use_look: note them; after the last stripe they are in force; if it fails, again
  *   quota_counted   then plan->use_again: one stripe was counted anew from its records
  *
  * A round takes about a second. */
-#include "shared/member/quota.h"
-
+#include <stdlib.h>
 #include <string.h>
+
+#include "shared/member/member_internal.h"
+#include "shared/text/memory.h"
+
+enum { QUOTA_LOOK = 32 };
+
+struct quota {
+    struct worker *worker;
+    struct member_call call;
+    bool is_running;
+    unsigned stripe, again; /* the next to be looked at; the last that was counted anew */
+    char key[KEYS_STRIPE_SIZE], number[2][MEMBER_NUMBER_SIZE];
+    struct bytes argv[3 + MEMBER_ARGS];
+};
 
 static store_done_fn quota_looked, quota_counted;
 
-void quota_start(struct quota *quota, struct worker *worker, const struct member_plan *plan)
+struct quota *quota_new(struct worker *worker)
 {
-    *quota = (struct quota){.worker = worker, .plan = plan};
+    struct quota *quota = must_have(calloc(1, sizeof(*quota)));
+
+    quota->worker = worker;
     quota->again = (unsigned)(loop_now_us() % STRIPES); /* several services begin elsewhere */
+    return quota;
 }
 
 static void quota_run(struct quota *quota, unsigned stripe, const struct store_script *script,
@@ -70,14 +86,16 @@ static enum step quota_counted(struct store_call *call, enum store_outcome outco
 
 void quota_tick(struct quota *quota)
 {
+    const struct member_plan *plan = quota->worker->service->plan->own;
+
     if (quota->is_running || !access_counts_store(quota->worker->access))
         return;
     if (quota->stripe < STRIPES) {
-        quota_run(quota, quota->stripe, quota->plan->use_look, quota_looked);
+        quota_run(quota, quota->stripe, plan->use_look, quota_looked);
         return;
     }
     access_count_ends();
     quota->stripe = 0;
     quota->again = (quota->again + 1) % STRIPES;
-    quota_run(quota, quota->again, quota->plan->use_again, quota_counted);
+    quota_run(quota, quota->again, plan->use_again, quota_counted);
 }

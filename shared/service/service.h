@@ -233,8 +233,8 @@ enum step service_quota_refuse(struct http_request *req, enum access_quota quota
 bool service_quota_take(const struct worker *worker, const char *identity, enum access_quota quota);
 void service_quota_give(const char *identity, enum access_quota quota);
 void service_quota_count(const char *identity, enum access_quota quota); /* whether there is room or not */
-/* The same of who waits, with --access: a place that is kept for so long after its client has left counts as long,
- * and not again when the same lease_id takes it up. */
+/* The same of who waits, with --access: a place that is kept for so long after its client has left counts as
+ * long, and not again when the same lease_id takes it up. */
 bool service_waiting_take(const struct worker *worker, const char *identity, struct bytes lease_id);
 void service_waiting_give(const struct worker *worker, const char *identity, struct bytes lease_id,
                           uint64_t kept_ms);

@@ -9,6 +9,7 @@
 #include "lease/operation.h"
 #include "lease/worker.h"
 #include "scripts.h"
+#include "shared/access/access_internal.h"
 #include "tests/component/store_relay.h"
 #include "tests/unit/waited.h"
 
@@ -117,7 +118,7 @@ static inline enum problem instance_enter(struct http_request *req)
 
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
         if (bytes_are(who, known[i]))
-            http_identify(req, known[i]);
+            http_identify(req, access_identity_keep(who));
     return PROBLEM_NONE;
 }
 

@@ -146,10 +146,10 @@ def what_keeps_and_gives_back_is_never_held_up():
 
 @test
 def it_comes_after_401_and_before_everything_else():
-    slow_is_limited()
-    asked = [FRESH(*one) for one in (("GET", "/v1/nothing", bearer("slow")), ("PATCH", lease_path("x"), bearer("slow")),
-                                     ("GET", lease_path("%00"), bearer("slow")), ("POST", lease_path("a"), bearer("slow"), b"{"))]
-    check([answer.status for answer in asked].count(429) >= 3, f"{asked}")
+    for status, *asked in ((404, "GET", "/v1/nothing", bearer("slow")), (405, "PATCH", lease_path("x"), bearer("slow")),
+                           (400, "GET", lease_path("%00"), bearer("slow")), (400, "POST", lease_path("a"), bearer("slow"), b"{")):
+        answers, _ = until_limited(lambda: FRESH(*asked), SLOW)  # pylint: disable=cell-var-from-loop
+        check({answer.status for answer in answers} <= {status}, f"{answers}")
     check_equal(FRESH("GET", lease_path("job:x"), bearer(new_token())).status, 401)
 
 
