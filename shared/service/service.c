@@ -9,6 +9,7 @@
 
 #include "shared/service/service.h"
 #include "shared/text/memory.h"
+#include "shared/tls/tls_server.h"
 
 static const struct service_flag common_flags[] = {
     SERVICE_FLAG("listen", listen, OPTION_TEXT, "ADDR:PORT", "where to listen; port 0: the kernel picks one",
@@ -16,6 +17,13 @@ static const struct service_flag common_flags[] = {
     SERVICE_FLAG("redis", redis, OPTION_TEXT, "URL", "redis://[user@]host:port[/db] or unix:///path", 0, 0),
     SERVICE_FLAG("redis-password-file", redis_password_file, OPTION_TEXT, "FILE", "the password of the store",
                  0, 0),
+    SERVICE_FLAG(
+        "tls-cert", tls_cert, OPTION_TEXT, "FILE",
+        "speak TLS: the service's certificate and its chain (PEM); on SIGHUP all four are read again", 0, 0),
+    SERVICE_FLAG("tls-key", tls_key, OPTION_TEXT, "FILE", "its key (PEM)", 0, 0),
+    SERVICE_FLAG("tls-client-ca", tls_client_ca, OPTION_TEXT, "FILE",
+                 "ask clients for a certificate: those of these authorities are good", 0, 0),
+    SERVICE_FLAG("tls-crl", tls_crl, OPTION_TEXT, "FILE", "which of their certificates are revoked", 0, 0),
     SERVICE_FLAG("keys", keys, OPTION_TEXT, "FILE",
                  "keys that sign and verify tokens (pawl keygen); read again on SIGHUP", 0, 0),
     SERVICE_FLAG("state-dir", state_dir, OPTION_TEXT, "DIR",
@@ -176,7 +184,9 @@ static int settings_check(struct service *service)
                                     s->trusted_proxies, &bad);
     if (service->peers == NULL)
         return fail(service, SERVICE_CONFIG, bad);
-    int status = settings_read_password(service);
+    int status = s->init_store ? -1 : service_tls_open(service);
+    if (status < 0)
+        status = settings_read_password(service);
     if (status < 0 && !s->init_store)
         status = settings_read_keys(service);
     if (status < 0 && service->plan->check != NULL)
@@ -360,7 +370,8 @@ static void service_say_ready(struct service *service)
     const char *listen = given[0] != '\0' ? given : service->settings.listen;
     int host = (int)(strrchr(listen, ':') - listen);
 
-    fprintf(stderr, "listening on http://%.*s:%u\n", host, listen, service->listen_port);
+    fprintf(stderr, "listening on http%s://%.*s:%u\n", service->tls != NULL ? "s" : "", host, listen,
+            service->listen_port);
     service->watchdog = notify_watchdog_read();
     notify_send("READY=1");
 }
@@ -398,6 +409,7 @@ static void hangup_caught(struct loop_signal *signal)
 
     notify_reloading();
     service_reload_keys(start->service);
+    service_tls_reload(start->service);
     if (start->service->plan->reload != NULL)
         start->service->plan->reload(start->service);
     notify_send("READY=1");
@@ -476,6 +488,7 @@ static void service_end(struct service *service)
     options_texts_free(service->texts);
     free(service->password);
     http_peers_free(service->peers);
+    tls_server_free(service->tls);
     free(service->workers);
     free(service);
 }

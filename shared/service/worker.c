@@ -73,6 +73,7 @@ void worker_serve(struct worker *worker)
     const char *given = worker->service->listen_given;
     struct http_options options = {
         .listen_fd = worker->listen_fd,
+        .tls = worker->service->tls,
         .routes = worker->service->routes,
         .owner = &worker->owner,
         .refuses = worker->service->plan->refuses,

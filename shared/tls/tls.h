@@ -34,6 +34,9 @@ struct tls_trust;
 /* The certificates of a file (PEM), or with NULL those of the system. NULL: *why says what is wrong, a static
  * text, or NULL: no memory. */
 struct tls_trust *tls_trust_new(const char *ca_file, const char **why);
+/* What connections show to who asks for a certificate: a file of it and its chain (PEM), and that of its key.
+ * false: *why says what is wrong, as above. */
+bool tls_trust_show(struct tls_trust *trust, const char *cert_file, const char *key_file, const char **why);
 /* NULL, or what is wrong with a text of certificates (PEM), as a predicate of its file. */
 const char *tls_trust_wrong(struct bytes pem);
 /* Connections that it was given to keep what they need of it. NULL is fine. */

@@ -153,8 +153,8 @@ def analyzer(tree):
     yield from made(tree, "analyzer", f"ANALYZED={' '.join(files)}")
 
 
-# A library calls recv() without an argument that leads to anything of ours.
-THREADS_OWN = {("shared/http/receive.c", "reading")}
+# A library calls recv() and its like without an argument that leads to anything of ours.
+THREADS_OWN = {("shared/http/socket.c", "running"), ("shared/http/socket.c", "in_tls")}
 
 
 def globals_(tree):
