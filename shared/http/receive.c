@@ -590,8 +590,15 @@ static ssize_t head_receive(struct http_conn *conn, char *block, size_t size)
 
 ssize_t http_receive(struct http_conn *conn, char *block, size_t len)
 {
-    if (conn->over)
-        return http_socket_read(conn, block, len);
+    if (conn->over) { /* libmicrohttpd would close at once where it is no chunk */
+        ssize_t got = http_socket_read(conn, block, len);
+
+        if (got <= 0)
+            return got;
+        (void)http_early_over(conn);
+        errno = ECONNRESET;
+        return -1;
+    }
     if (conn->req == NULL && conn->kept == NULL)
         return head_receive(conn, block, len);
     if (conn->req != NULL && conn->req->state == STATE_ABORTED)
