@@ -14,9 +14,16 @@
 static const struct service_flag common_flags[] = {
     SERVICE_FLAG("listen", listen, OPTION_TEXT, "ADDR:PORT", "where to listen; port 0: the kernel picks one",
                  0, 0),
-    SERVICE_FLAG("redis", redis, OPTION_TEXT, "URL", "redis://[user@]host:port[/db] or unix:///path", 0, 0),
-    SERVICE_FLAG("redis-password-file", redis_password_file, OPTION_TEXT, "FILE", "the password of the store",
+    SERVICE_FLAG("redis", redis, OPTION_TEXT, "URL", "redis[s]://[user@]host:port[/db] or unix:///path", 0,
+                 0),
+    SERVICE_FLAG("redis-password-file", redis_password_file, OPTION_TEXT, "FILE",
+                 "the password of the store; read again for each connection", 0, 0),
+    SERVICE_FLAG("redis-ca", redis_ca, OPTION_TEXT, "FILE",
+                 "of rediss://: whom its certificate must come from (PEM; default: whom the system trusts)",
                  0, 0),
+    SERVICE_FLAG("redis-cert", redis_cert, OPTION_TEXT, "FILE", "of rediss://: a certificate to show (PEM)",
+                 0, 0),
+    SERVICE_FLAG("redis-key", redis_key, OPTION_TEXT, "FILE", "its key (PEM)", 0, 0),
     SERVICE_FLAG(
         "tls-cert", tls_cert, OPTION_TEXT, "FILE",
         "speak TLS: the service's certificate and its chain (PEM); on SIGHUP all four are read again", 0, 0),
@@ -176,6 +183,10 @@ static int settings_check(struct service *service)
                     "--listen is not a loopback address, and callers cannot authenticate yet: "
                     "listen on 127.0.0.1 or [::1], or say --allow-anonymous");
     }
+    struct store_options options = service_store_options(service);
+    bad = store_files_check(s->redis, &options.files);
+    if (bad != NULL)
+        return fail(service, SERVICE_CONFIG, bad);
     bad = http_browser_lists_check(s->allow_hosts, s->allow_origins);
     if (bad != NULL)
         return fail(service, SERVICE_CONFIG, bad);

@@ -14,7 +14,7 @@ SHARED = {
     "tls": ("text",),
     "access": ("text", "token"),
     "http": ("text", "loop", "tls"),
-    "store": ("text", "loop"),
+    "store": ("text", "loop", "tls"),
     "service": ("text", "loop", "token", "access", "tls", "http", "store", "api lists", "openapi"),
     "member": ("text", "loop", "token", "store", "service", "scripts"),
 }

@@ -11,7 +11,9 @@ import subprocess
 import threading
 import time
 
-from world import World, check, check_equal, check_in, main, run_daemon, test, wait_until
+from world import BUILD, DURABLE, Daemon, World, check, check_equal, check_in, main, run_daemon, test, wait_until
+from world.asking import Later
+from world.ports import own_port
 
 PLAIN = World()
 FOLDER = PLAIN.folder
@@ -273,6 +275,73 @@ def five_hundred_handshakes_that_do_not_go_on_cost_others_nothing_and_end_in_tim
         one.close()
     check(3 < time.monotonic() - began < 15, f"closed after {time.monotonic() - began} s, not some 4")
     check_equal(get(connection, "/livez")[0], 200)
+
+
+# -- the store over TLS
+
+certified("redis", "ca", "subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+SAFE_PORT = own_port()
+SAFE = World(redis_settings=[*DURABLE, "--tls-port", str(SAFE_PORT), "--tls-cert-file", path("redis.pem"), "--tls-key-file", path("redis.key"),
+                             "--tls-ca-cert-file", path("ca.pem"), "--tls-auth-clients", "yes", "--user", "pawl", "on", ">first", "~*", "&*", "+@all"])
+URL = f"rediss://pawl@localhost:{SAFE_PORT}"
+SHOWS = ("--redis-ca", path("ca.pem"), "--redis-cert", path("client.pem"), "--redis-key", path("client.key"))
+
+
+def password(text):
+    with open(path("password"), "w", encoding="ascii") as file:
+        file.write(text + "\n")
+
+
+@test
+def both_services_reach_a_redis_over_tls_that_asks_for_a_certificate():
+    password("first")
+    flags = ("--redis", URL, *SHOWS, "--redis-password-file", path("password"))
+    for name in ("pawl-lease", "pawl-gateway"):
+        daemon = Daemon(name, *flags, "--keys", SAFE.keys_file, "--listen", "127.0.0.1:0", "--store-timeout", "1s")
+        client = SAFE.client(daemon)
+        SAFE.wait_ready(client)
+        if name == "pawl-lease":
+            grant = client("POST", "/v1/leases/safe:1", body={})
+            check_equal(grant.status, 201, repr(grant))
+            waiter = Later(client, "POST", "/v1/leases/safe:1", body={"wait_ms": 10000})  # a hand-off comes by the subscriber's link
+            wait_until(lambda: SAFE.waiting("safe:1") == 1, "one waits")
+            SAFE.release("safe:1", grant.json)
+            check_equal(waiter.get().status, 201)
+            large = client("POST", "/v1/leases/safe:2", body={"meta": {"text": "x" * 1900}})
+            check_equal(large.status, 201, repr(large))
+        # the password changes, and the connection is cut: the next one has the new one
+        SAFE.redis("ACL", "SETUSER", "pawl", "resetpass", ">second")
+        password("second")
+        SAFE.redis("CLIENT", "KILL", "USER", "pawl")
+        SAFE.wait_ready(client)
+        SAFE.redis("ACL", "SETUSER", "pawl", "resetpass", ">first")
+        password("first")
+        check_equal(daemon.end(), 0)
+
+
+@test
+def a_redis_that_cannot_show_who_it_is_is_told_nothing():
+    password("first")
+    for flags, why in ((("--redis-ca", path("other.pem"), *SHOWS[2:]), "no authority that is trusted"), (SHOWS[:2], "")):
+        done = subprocess.run([str(BUILD / "pawl"), "store", "status", "--redis", URL, *flags, "--redis-password-file", path("password"),
+                               "--store-timeout", "500ms"], capture_output=True, text=True, timeout=30, check=False)
+        check_equal(done.returncode, 69, done.stderr)
+        check_in(why, done.stderr)
+    check_equal([line for line in SAFE.redis("ACL", "LOG") if b"pawl" in line], [])
+
+
+@test
+def operators_ask_over_tls_too_and_wrong_files_are_78():
+    for words in (("store", "status"), ("doctor",)):
+        done = subprocess.run([str(BUILD / "pawl"), *words, "--redis", URL, *SHOWS, "--redis-password-file", path("password")],
+                              capture_output=True, text=True, timeout=60, check=False)
+        check("cannot be reached" not in done.stderr and done.returncode in (0, 1), f"{words}: {done.returncode} {done.stderr}")
+    for flags, why in ((("--redis", URL, "--redis-cert", path("client.pem")), "go together"),
+                       (("--redis", URL, "--redis-ca", "/nowhere"), "has no certificate"),
+                       (("--redis", "redis://localhost", *SHOWS[:2]), "are of use with rediss:// only")):
+        done = run_daemon("pawl-lease", "--check-config", "--keys", PLAIN.keys_file, *flags)
+        check_equal(done.returncode, 78, done.stderr)
+        check_in(why, done.stderr)
 
 
 if __name__ == "__main__":
