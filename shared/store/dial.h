@@ -26,10 +26,11 @@ enum { DIAL_WHY_MAX = 128 };
 char *dial_password(struct store_url *url, const char *password);
 /* Wiped and freed; NULL is none. */
 void dial_forget_password(char *password);
-/* A socket that is being connected: dial_go_on() when it is writable. NULL: it could not be begun, and why. */
+/* A socket that is being connected: dial_go_on() when it is writable. NULL: it could not be begun, and why.
+ */
 struct redisContext *dial_begin(const struct store_url *url, char why[DIAL_WHY_MAX]);
-/* The next step, when the socket is ready: wire->tls is set on the way. DIAL_WAITS: for these events; DIAL_FAILED:
- * *why, good until the next call. */
+/* The next step, when the socket is ready: wire->tls is set on the way. DIAL_WAITS: for these events;
+ * DIAL_FAILED: *why, good until the next call. */
 enum dial_step { DIAL_STANDS, DIAL_WAITS, DIAL_FAILED };
 enum dial_step dial_go_on(const struct redisContext *context, struct store_wire *wire,
                           const struct store_url *url, const struct store_files *files, int *events,

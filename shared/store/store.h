@@ -111,9 +111,9 @@ struct store_owner {
     void (*answered)(const struct store_owner *owner, uint64_t took_us);
 };
 
-/* Paths of the caller's, read anew for each connection. Of rediss://: whom its certificate must come from (NULL:
- * whom the system trusts), and a certificate to show with its key; and the password (what was read before counts
- * while it cannot be read). Each may be NULL. */
+/* Paths of the caller's, read anew for each connection. Of rediss://: whom its certificate must come from
+ * (NULL: whom the system trusts), and a certificate to show with its key; and the password (what was read
+ * before counts while it cannot be read). Each may be NULL. */
 struct store_files {
     const char *ca, *cert, *key, *password;
 };
