@@ -222,7 +222,7 @@ struct bytes http_method_text(const struct http_request *req)
 /* RFC 9112, 3.2.2: a target with scheme and authority is the path behind them; host_check() compares. */
 static void absolute_form_split(struct http_request *req)
 {
-    static const struct bytes scheme = {"http://", 7};
+    struct bytes scheme = req->conn->tls != NULL ? BYTES("https://") : BYTES("http://");
     struct bytes target = req->head.path;
     size_t at = scheme.len;
 
@@ -259,9 +259,8 @@ static const char *line_read(struct http_request *req, struct bytes line)
     absolute_form_split(req);
     if (req->head.path.len == 0 || req->head.path.at[0] != '/' || !is_visible(req->head.path) ||
         !is_visible(req->head.query)) {
-        return "The target must be a path that begins with '/', or http://, the Host and a path, in visible "
-               "ASCII, "
-               "without '#', with whole percent escapes.";
+        return "The target must be a path that begins with '/', or http:// (in TLS https://), the "
+               "Host and a path, in visible ASCII, without '#', with whole percent escapes.";
     }
     if (req->method == HTTP_OTHER) {
         memcpy(req->method_text, method.at, method.len);

@@ -169,7 +169,7 @@ static bool pair_read(struct tls_set *set, const struct tls_files *files, struct
     bool good = chain != NULL && text_read(reading, "tls-key", files->key, S_IRWXO | S_IWGRP) &&
                 key_take(set, reading, chain, count);
 
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; chain != NULL && i < count; i++)
         gnutls_x509_crt_deinit(chain[i]);
     gnutls_free(chain);
     return good;

@@ -371,6 +371,8 @@ TEST(a_connection_that_ends_in_order_says_so_in_tls)
     } rows[] = {
         {"GET /hello HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n", 200},
         {"GET /hello HTTP/1.0\r\n\r\n", 200},
+        {"GET https://x/hello HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n", 200},
+        {"GET http://x/hello HTTP/1.1\r\n" HOST "\r\n", 400}, /* another scheme is another origin */
         {"GET /hello HTTP/1.1\r\nbroken\r\n\r\n", 400},
     };
 
