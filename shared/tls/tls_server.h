@@ -61,7 +61,8 @@ void tls_peer_bye(struct tls_peer *peer);
 /* NULL is fine. */
 void tls_peer_close(struct tls_peer *peer);
 
-/* -- the certificate of its client */
+/* -- the certificate of its client. One that does not verify breaks no handshake; one that may not sign at
+ * all (key usage) cannot make one. */
 
 enum tls_certified {
     TLS_CERTIFIED_NONE,     /* it has shown none, or was not asked */

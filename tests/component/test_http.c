@@ -12,8 +12,8 @@ static struct sample_child server;
 #define HOST "Host: x\r\n"
 #define GET(path) "GET " path " HTTP/1.1\r\n" HOST "\r\n"
 
-/* How many clients there are at once; for how many ms a request waits while others are made: a handshake takes longer
- * than a request. */
+/* How many clients there are at once; for how many ms a request waits while others are made: handshakes take
+ * long. */
 #ifdef OVER_TLS
 enum { CROWD = 200 };
 #define WHILE "1000"
