@@ -137,6 +137,11 @@ struct access_moment {
 const char *access_of_jwt(const struct access *access, struct bytes text, const struct access_moment *moment,
                           enum access_why *why);
 
+/* The same of another credential with dates, by its SHA-256; dates: ACCESS_GOOD, or what is wrong with them. */
+enum { ACCESS_DIGEST = 32 };
+bool access_dates_pass(const unsigned char digest[ACCESS_DIGEST], enum access_why dates,
+                       const struct access_moment *moment);
+
 /* A fresh access token. The caller wipes it. */
 void access_token_new(char token[ACCESS_TOKEN_SIZE]);
 bool access_token_is_formed(struct bytes token);

@@ -34,7 +34,6 @@ const char *access_identity_keep(struct bytes name);
 /* -- credential.c */
 
 enum {
-    ACCESS_DIGEST = 32,
     ACCESS_CREDENTIAL_MAX = 1024 /* bytes of a certificate's name, and of a subject */
 };
 

@@ -308,21 +308,47 @@ static struct known_jwt *known_place(const unsigned char digest[ACCESS_DIGEST], 
     return oldest;
 }
 
+/* dates: ACCESS_GOOD, or what is wrong with them. */
+static bool dates_pass(struct known_jwt *one, enum access_why dates, const struct access_moment *moment)
+{
+    if (dates == ACCESS_GOOD) {
+        one->was_good = true;
+        one->wrong_ms = 0;
+        return true;
+    }
+    if (!one->was_good)
+        return false;
+    one->wrong_ms = one->wrong_ms != 0 ? one->wrong_ms : moment->steady_ms;
+    return moment->keeps && moment->steady_ms - one->wrong_ms <= GRACE_MS;
+}
+
 static enum access_why dates_judge(struct known_jwt *jwt, const struct access_moment *moment)
 {
     enum access_why wrong = moment->now_s > jwt->exp + LEEWAY_S   ? ACCESS_EXPIRED
                             : moment->now_s < jwt->nbf - LEEWAY_S ? ACCESS_NOT_YET
                                                                   : ACCESS_GOOD;
 
-    if (wrong == ACCESS_GOOD) {
-        jwt->was_good = true;
-        jwt->wrong_ms = 0;
-        return ACCESS_GOOD;
+    return dates_pass(jwt, wrong, moment) ? ACCESS_GOOD : wrong;
+}
+
+bool access_dates_pass(const unsigned char digest[ACCESS_DIGEST], enum access_why dates,
+                       const struct access_moment *moment)
+{
+    struct known_jwt *entry;
+    bool is_there, passes;
+
+    pthread_mutex_lock(&known.lock);
+    entry = known_place(digest, &is_there);
+    if (!is_there && dates == ACCESS_GOOD) {
+        *entry = (struct known_jwt){.serial = UINT64_MAX};
+        memcpy(entry->digest, digest, ACCESS_DIGEST);
+        is_there = true;
     }
-    if (!jwt->was_good)
-        return wrong;
-    jwt->wrong_ms = jwt->wrong_ms != 0 ? jwt->wrong_ms : moment->steady_ms;
-    return moment->keeps && moment->steady_ms - jwt->wrong_ms <= GRACE_MS ? ACCESS_GOOD : wrong;
+    if (is_there)
+        entry->used_ms = moment->steady_ms;
+    passes = is_there && dates_pass(entry, dates, moment);
+    pthread_mutex_unlock(&known.lock);
+    return passes;
 }
 
 /* -- the whole */

@@ -18,7 +18,6 @@
  * (try_grow_read_buffer). */
 #include <assert.h>
 #include <poll.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "shared/http/http_internal.h"
@@ -218,12 +217,10 @@ enum MHD_Result http_body_reader_enter(struct http_request *req, struct bytes pi
 /* What the kernel has still counts. Whether that is all of a chunked body is known only by reading it. */
 static bool body_reader_is_lost(const struct http_request *req)
 {
-    int waiting = 0;
+    uint64_t wanted = req->head.announced - req->rest.received, unread = req->conn->unread.len;
 
-    if (body_reader_is_cut(req))
-        return true;
-    return req->head.length == LENGTH_ANNOUNCED && ioctl(req->conn->fd, FIONREAD, &waiting) == 0 &&
-           (uint64_t)waiting + req->conn->unread.len < req->head.announced - req->rest.received;
+    return body_reader_is_cut(req) || (req->head.length == LENGTH_ANNOUNCED && wanted > unread &&
+                                       http_socket_lacks(req->conn, wanted - unread));
 }
 
 void http_body_reader_disconnected(struct http_request *req)

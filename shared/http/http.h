@@ -28,6 +28,7 @@
 
 struct http_request;
 struct http_owner; /* http_server.h */
+struct tls_certificate;
 
 enum http_method {
     HTTP_GET = 1,
@@ -122,6 +123,9 @@ enum problem http_problem(const struct http_request *req);
 bool http_host_is_foreign(const struct http_request *req);
 /* The row of the routes; NULL: none, or it is not known yet. */
 const struct http_route *http_route(const struct http_request *req);
+/* What the client has shown in TLS (shared/tls/tls_server.h), judged as of now; NULL: a plain connection, or
+ * it has gone. Good until the next call of this for a request of the same connection. */
+const struct tls_certificate *http_client_certificate(const struct http_request *req);
 /* Who asks, as http_options.enter has found; NULL: nobody. It outlives the request. */
 const char *http_identity(const struct http_request *req);
 /* Not after http_resume(). */

@@ -3,6 +3,7 @@
  *   server.c           connections; deadlines; clients that disconnect
  *   listen.c           listening sockets; how many connections each address has; trusted proxies
  *   unix_socket.c      clients over a socket in the file system
+ *   socket.c           what goes through a connection's socket, plain or in TLS
  *   receive.c          what libmicrohttpd receives: the head of a request, the framing of its body
  *   route.c            which route, what body it takes; what a web page made a browser send; what is read
  *   request.c          libmicrohttpd runs, and takes a request from its head to its answer
@@ -102,6 +103,8 @@ struct http_conn {
     struct http_request *req;  /* the one that is being read or answered; NULL between requests */
     struct http_kept *kept;    /* the one that is suspended, or answered in pieces */
     int fd;                    /* libmicrohttpd's */
+    struct tls_peer *tls;      /* NULL: plain */
+    struct http_flush *flush;  /* of a handshake; NULL: nothing waits for the socket */
     struct http_peer *peer;    /* the address that it counts for; NULL: none */
     struct json_out unread;    /* a plain buffer: what came and libmicrohttpd has not got */
     struct http_scan scan;     /* of the head at its begin */
@@ -384,7 +387,22 @@ void http_peer_over(struct http_conn *conn);
 void http_unix_watch(struct http_server *server);
 void http_unix_done(struct http_server *server);
 
-/* receive.c: runs libmicrohttpd. */
+/* socket.c */
+/* Runs libmicrohttpd, whose calls for its sockets are taken here meanwhile. */
+void http_socket_run(struct http_server *server);
+void http_socket_open(struct http_conn *conn);
+void http_socket_close(struct http_conn *conn);
+/* As recv(2), send(2) and shutdown(2) of the bytes of HTTP, without waiting. A read sets conn->more. What is
+ * written goes past libmicrohttpd, which must have nothing half sent. */
+ssize_t http_socket_read(struct http_conn *conn, char *block, size_t size);
+ssize_t http_socket_write(struct http_conn *conn, const struct iovec *parts, int count);
+void http_socket_shut(struct http_conn *conn, int how);
+/* Whether it has certainly less than so many bytes to be read. */
+bool http_socket_lacks(const struct http_conn *conn, uint64_t wanted);
+
+/* receive.c: what libmicrohttpd gets for a recv(2). */
+ssize_t http_receive(struct http_conn *conn, char *block, size_t len);
+/* Runs libmicrohttpd, and sees to what the next requests have sent already. */
 void http_recv_run(struct http_server *server);
 void http_recv_watch(struct http_conn *conn);
 /* What is unread is dropped. */

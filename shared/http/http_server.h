@@ -5,6 +5,7 @@
 #include "shared/http/http.h"
 
 struct http_server;
+struct tls_server; /* shared/tls/tls_server.h */
 
 enum http_limit { HTTP_LIMIT_ALL, HTTP_LIMIT_ADDRESS };
 struct http_owner { /* the service embeds this and finds itself with container_of */
@@ -19,6 +20,7 @@ enum { HTTP_HEAD_MAX = 8192 };
 struct http_options {
     int listen_fd;                   /* bound and listening; the server takes it over */
     int unix_fd;                     /* one of http_listen_unix(), taken over too; 0: none */
+    struct tls_server *tls;          /* outlives the server; NULL: plain connections */
     const struct http_route *routes; /* ends with path NULL; the first that matches is taken */
     struct http_owner *owner;
     /* Asked of a request to a route with HTTP_BODY_STREAMED whose client waits for "100 Continue", before it

@@ -120,16 +120,15 @@ void http_raw_head(const struct http_request *req, unsigned status, int64_t leng
 
 /* -- the refusal */
 
-static void raw_send(const struct http_request *req, unsigned status, int fd)
+static void raw_send(const struct http_request *req, unsigned status, struct http_conn *conn)
 {
     struct json_out head = {.at = NULL};
 
     http_raw_head(req, status, (int64_t)req->reply.body.len, &head);
     struct iovec parts[2] = {{head.at, head.len},
                              {(char *)(uintptr_t)req->reply.body.at, req->reply.body.len}};
-    struct msghdr message = {.msg_iov = parts, .msg_iovlen = req->method == HTTP_HEAD ? 1 : 2};
     /* A client whose socket is full gets no answer; the connection ends in any case. */
-    (void)!sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)!http_socket_write(conn, parts, req->method == HTTP_HEAD ? 1 : 2);
     json_out_done(&head);
 }
 
@@ -139,7 +138,7 @@ static void raw_write(struct http_request *req, enum problem problem, const char
 
     req->reply.status = problem_info(problem)->status;
     http_problem_write(req, problem, detail);
-    raw_send(req, req->reply.status, req->conn->fd);
+    raw_send(req, req->reply.status, req->conn);
     http_state_set(req, STATE_ABORTED);
     if (owner != NULL && owner->ended != NULL)
         owner->ended(owner, req, req->reply.status, 0);
@@ -152,7 +151,7 @@ void http_raw_say(const struct http_request *req, enum problem problem)
     words->method = req->method;
     words->id = req->id;
     http_problem_write(words, problem, NULL);
-    raw_send(words, problem_info(problem)->status, req->conn->fd);
+    raw_send(words, problem_info(problem)->status, req->conn);
     http_request_free(words);
 }
 
@@ -166,7 +165,7 @@ enum MHD_Result http_raw_refuse(struct http_request *req, enum problem problem, 
 
 enum MHD_Result http_raw_answer(struct http_request *req)
 {
-    raw_send(req, req->reply.status, req->conn->fd);
+    raw_send(req, req->reply.status, req->conn);
     req->conn->over = true;
     http_linger_begin(req->conn);
     http_clock_set(req->server, &req->conn->deadline, PHASE_NONE);
@@ -181,7 +180,7 @@ void http_raw_timeout(struct http_conn *conn)
 
     if (req != NULL && req->state <= STATE_BODY)
         raw_write(req, PROBLEM_REQUEST_TIMEOUT, NULL);
-    shutdown(conn->fd, SHUT_RDWR);
+    http_socket_shut(conn, SHUT_RDWR);
 }
 
 /* Linux, net/ipv4/tcp.c, tcp_disconnect(); a close would send what is still in the socket, and then an end.

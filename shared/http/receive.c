@@ -1,10 +1,9 @@
 /* receive.c - what libmicrohttpd receives: for each request a short head, and exactly its body.
  *
- * Its recv() is ours: a shared library's call of a function that the program has goes to the program's
- * (ld.so(8), symbol interposition). A head is gathered here until it is whole, read once, and
- * libmicrohttpd gets one in its place with nothing in it but what it must know (head_short()): of the
- * fields of a long one it would keep a record each in the memory that it clears for every connection behind
- * each request (0.9.75, MHD_pool_reset()), and it is lax about all of it.
+ * Its recv() is ours (socket.c). A head is gathered here until it is whole, read once, and libmicrohttpd gets
+ * one in its place with nothing in it but what it must know (head_short()): of the fields of a long one it
+ * would keep a record each in the memory that it clears for every connection behind each request (0.9.75,
+ * MHD_pool_reset()), and it is lax about all of it.
  *
  * What comes behind a request waits in conn->unread. libmicrohttpd takes a read that is shorter than it asked
  * for as the last until its socket becomes readable again (daemon.c, recv_param_adapter; it watches
@@ -19,9 +18,6 @@
 #include "shared/http/http_internal.h"
 #include "shared/text/ascii.h"
 #include "shared/text/memory.h"
-
-/* recv() has no argument that leads to it. */
-static _Thread_local struct http_server *reading;
 
 static const char chunks_detail[] = "The request is not framed as HTTP/1.1 has it: the sizes of chunks in "
                                     "hexadecimal, and each line ends with CR LF.";
@@ -226,7 +222,7 @@ struct bytes http_method_text(const struct http_request *req)
 /* RFC 9112, 3.2.2: a target with scheme and authority is the path behind them; host_check() compares. */
 static void absolute_form_split(struct http_request *req)
 {
-    static const struct bytes scheme = {"http://", 7};
+    struct bytes scheme = req->conn->tls != NULL ? BYTES("https://") : BYTES("http://");
     struct bytes target = req->head.path;
     size_t at = scheme.len;
 
@@ -263,9 +259,8 @@ static const char *line_read(struct http_request *req, struct bytes line)
     absolute_form_split(req);
     if (req->head.path.len == 0 || req->head.path.at[0] != '/' || !is_visible(req->head.path) ||
         !is_visible(req->head.query)) {
-        return "The target must be a path that begins with '/', or http://, the Host and a path, in visible "
-               "ASCII, "
-               "without '#', with whole percent escapes.";
+        return "The target must be a path that begins with '/', or http:// (in TLS https://), the "
+               "Host and a path, in visible ASCII, without '#', with whole percent escapes.";
     }
     if (req->method == HTTP_OTHER) {
         memcpy(req->method_text, method.at, method.len);
@@ -480,14 +475,6 @@ static size_t chunks_feed(struct http_chunks *chunks, struct bytes block)
 
 /* -- reading */
 
-static ssize_t source_read(struct http_conn *conn, char *block, size_t size)
-{
-    ssize_t got = recvfrom(conn->fd, block, size, 0, NULL, NULL);
-
-    conn->more = got == (ssize_t)size;
-    return got;
-}
-
 /* What its owner has begun ends as if the client had gone, and if something may have been done, the client is
  * gets no answer: it does not know either. */
 static ssize_t refuse(struct http_request *req, enum problem problem, const char *detail)
@@ -520,7 +507,7 @@ static ssize_t body_read(struct http_conn *conn, char *block, size_t size)
     if (is_kept)
         memcpy(block, conn->unread.at, (size_t)got);
     else
-        got = source_read(conn, block, size);
+        got = http_socket_read(conn, block, size);
     if (got <= 0)
         return got;
     if (req->head.length == LENGTH_CHUNKED) {
@@ -579,7 +566,7 @@ static ssize_t head_receive(struct http_conn *conn, char *block, size_t size)
     size_t len = unread->len > 0 ? head_end(&conn->scan, (struct bytes){unread->at, unread->len}) : 0;
 
     while (len == 0) {
-        ssize_t got = source_read(conn, block, size);
+        ssize_t got = http_socket_read(conn, block, size);
         struct bytes came = {block, (size_t)got};
 
         if (got <= 0)
@@ -600,13 +587,17 @@ static ssize_t head_receive(struct http_conn *conn, char *block, size_t size)
     return head_take(conn, (struct bytes){unread->at, unread->len}, len, block, size);
 }
 
-ssize_t http_recv(int fd, void *block, size_t len, int flags) __asm__("recv");
-ssize_t http_recv(int fd, void *block, size_t len, int flags)
+ssize_t http_receive(struct http_conn *conn, char *block, size_t len)
 {
-    struct http_conn *conn = reading != NULL && fd < reading->fd_count ? reading->by_fd[fd] : NULL;
+    if (conn->over) { /* libmicrohttpd would close at once where it is no chunk */
+        ssize_t got = http_socket_read(conn, block, len);
 
-    if (conn == NULL || conn->over)
-        return recvfrom(fd, block, len, flags, NULL, NULL);
+        if (got <= 0)
+            return got;
+        (void)http_early_over(conn);
+        errno = ECONNRESET;
+        return -1;
+    }
     if (conn->req == NULL && conn->kept == NULL)
         return head_receive(conn, block, len);
     if (conn->req != NULL && conn->req->state == STATE_ABORTED)
@@ -622,9 +613,7 @@ ssize_t http_recv(int fd, void *block, size_t len, int flags)
 /* Those whose requests are over stand at the end of the list. */
 void http_recv_run(struct http_server *server)
 {
-    reading = server;
-    MHD_run(server->daemon);
-    reading = NULL;
+    http_socket_run(server);
     for (struct http_deadline *last = server->clock.last[PHASE_HEAD];
          last != NULL && last->since_ms == server->clock.now_ms; last = last->prev) {
         struct http_conn *conn = container_of(last, struct http_conn, deadline);

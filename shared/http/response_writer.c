@@ -461,12 +461,14 @@ void http_early_drop(struct http_response *response)
 
 static void early_done(struct http_response *response)
 {
-    int fd = response->kept->conn->fd;
+    struct http_conn *conn = response->kept->conn;
 
     if (response->end == RESPONSE_CUT && response->until_close)
-        http_raw_reset(fd);
+        http_raw_reset(conn->fd);
+    else if (response->end == RESPONSE_CUT)
+        shutdown(conn->fd, SHUT_RDWR);
     else
-        shutdown(fd, response->end == RESPONSE_CUT ? SHUT_RDWR : SHUT_WR);
+        http_socket_shut(conn, SHUT_WR);
     early_leave(response);
 }
 
@@ -491,8 +493,8 @@ static void early_send(struct http_response *response)
     size_t left;
 
     while ((left = response_left(response)) > 0) {
-        ssize_t now = send(response->kept->conn->fd, response->unsent.at + response->sent, left,
-                           MSG_NOSIGNAL | MSG_DONTWAIT);
+        const struct iovec rest = {response->unsent.at + response->sent, left};
+        ssize_t now = http_socket_write(response->kept->conn, &rest, 1);
 
         if (now < 0 && errno != EAGAIN && errno != EINTR) {
             http_early_drop(response);

@@ -358,6 +358,7 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
         server->connections++;
         conn_know(conn);
         disconnect_watch(conn);
+        http_socket_open(conn);
         http_recv_watch(conn);
         http_clock_set(server, &conn->deadline, PHASE_HEAD);
         return;
@@ -370,6 +371,7 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
     http_peer_over(conn);
     disconnect_forget(conn);
     server->by_fd[conn->fd] = NULL;
+    http_socket_close(conn);
     free(conn->client);
     free(conn);
 }
@@ -488,7 +490,7 @@ void http_server_drain(struct http_server *server)
         struct http_conn *conn = container_of(idle, struct http_conn, deadline);
 
         if (conn->req == NULL && conn->unread.len <= 2) /* which may be an empty line */
-            shutdown(conn->fd, SHUT_RDWR);
+            http_socket_shut(conn, SHUT_RDWR);
     }
     http_run_soon(server);
 }

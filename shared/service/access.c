@@ -4,8 +4,8 @@
  *   access_enter    the credential that was shown             401, 400, or the identity
  *   access_permits  the name in the path, then the rules      400, 403, 401, or go on
  *
- * The first credential that is there decides alone: Pawl-Authorization, Authorization, the uid at the other
- * end of a unix socket. A bad one is 401, and never falls back to another, or to nobody. A caller who shows
+ * The first credential that is there decides alone: Pawl-Authorization, Authorization, the certificate, the
+ * uid at the other end of a unix socket. A bad one is 401, and never falls back to another, or to nobody. A caller who shows
  * none is nobody: judged by the rules for nobody, and what nobody may not do is 401, for a credential might
  * help. */
 #include <stdlib.h>
@@ -14,12 +14,14 @@
 #include <time.h>
 
 #include "shared/service/service.h"
+#include "shared/tls/tls_server.h"
 #include "shared/token/name.h"
 
 #define CHALLENGE "Bearer realm=\"pawl\""
 
 struct credential {
     const char *identity, *by; /* NULL: nobody */
+    const char *detail;        /* of why; NULL: the usual one */
     enum access_why why;       /* ACCESS_GOOD, ACCESS_NONE: nothing was shown, or why it is refused */
     bool is_put_off;           /* a JWT that is not looked at now: limits_is_failing() */
 };
@@ -36,7 +38,8 @@ struct access *service_access_load(const struct service *service, char why[ACCES
 
 /* -- 401, 403 */
 
-static enum problem access_unauthenticated(struct http_request *req, enum access_why why)
+static enum problem access_unauthenticated_detail(struct http_request *req, enum access_why why,
+                                                  const char *detail)
 {
     static const char *const details[ACCESS_WHYS] = {
         [ACCESS_NONE] =
@@ -63,10 +66,15 @@ static enum problem access_unauthenticated(struct http_request *req, enum access
         return limits_failing(req);
     http_reply_header(req, "WWW-Authenticate",
                       why == ACCESS_NONE ? BYTES(CHALLENGE) : BYTES(CHALLENGE ", error=\"invalid_token\""));
-    http_refusal_detail(req, details[why]);
+    http_refusal_detail(req, detail != NULL ? detail : details[why]);
     http_refusal_member(req, "why", bytes_of(name));
     http_note_why(req, name);
     return PROBLEM_UNAUTHENTICATED;
+}
+
+static enum problem access_unauthenticated(struct http_request *req, enum access_why why)
+{
+    return access_unauthenticated_detail(req, why, NULL);
 }
 
 enum problem service_forbidden(struct http_request *req, enum access_verb verb, struct bytes lease)
@@ -125,13 +133,23 @@ static struct bytes authorization_of(struct http_request *req, unsigned *count)
     return own;
 }
 
-static void jwt_read(const struct http_request *req, struct bytes text, struct credential *shown)
+/* certificate: the one that was shown, or NULL. */
+static struct access_moment moment_of(const struct http_request *req,
+                                      const struct tls_certificate *certificate)
 {
     const struct http_route *route = http_route(req);
-    struct access_moment moment = {.now_s = (int64_t)time(NULL),
-                                   .steady_ms = loop_now_ms(),
-                                   .keeps = route != NULL && (route->methods & HTTP_KEEPS) != 0,
-                                   .known_only = limits_is_failing(req)};
+    bool is_good = certificate != NULL && certificate->certified == TLS_CERTIFIED_GOOD;
+
+    return (struct access_moment){.now_s = (int64_t)time(NULL),
+                                  .steady_ms = loop_now_ms(),
+                                  .keeps = route != NULL && (route->methods & HTTP_KEEPS) != 0,
+                                  .known_only = limits_is_failing(req),
+                                  .certificate = is_good ? certificate->sha256 : NULL};
+}
+
+static void jwt_read(const struct http_request *req, struct bytes text, struct credential *shown)
+{
+    struct access_moment moment = moment_of(req, http_client_certificate(req));
 
     shown->by = "jwt";
     shown->identity = access_of_jwt(worker_of(req)->access, text, &moment, &shown->why);
@@ -153,12 +171,44 @@ static void bearer_read(const struct http_request *req, struct bytes value, stru
                                                 &shown->why);
 }
 
+/* The identity of all its names that have one; NULL: none has, or they are of several. */
+static const char *identity_of_names(const struct access *access, const char *names)
+{
+    const char *found = NULL;
+
+    for (; *names != '\0'; names += strlen(names) + 1) {
+        const char *identity = access_of_certificate(access, bytes_of(names));
+
+        if (identity != NULL && found != NULL && identity != found)
+            return NULL;
+        found = identity != NULL ? identity : found;
+    }
+    return found;
+}
+
+static void certificate_read(const struct http_request *req, const struct tls_certificate *certificate,
+                             struct credential *shown)
+{
+    struct access_moment moment = moment_of(req, certificate);
+    bool is_good = certificate->certified == TLS_CERTIFIED_GOOD;
+
+    shown->by = "certificate";
+    shown->why = ACCESS_CERTIFICATE;
+    shown->detail = certificate->why;
+    if (certificate->certified == TLS_CERTIFIED_BAD ||
+        !access_dates_pass(certificate->sha256, is_good ? ACCESS_GOOD : ACCESS_CERTIFICATE, &moment))
+        return;
+    shown->identity = identity_of_names(worker_of(req)->access, certificate->names);
+    shown->why = ACCESS_UNKNOWN;
+}
+
 /* NULL, or why the request is 400. */
 static const char *credential_read(struct http_request *req, struct credential *shown)
 {
     const struct access *access = worker_of(req)->access;
     unsigned count = 0;
     struct bytes value = authorization_of(req, &count);
+    const struct tls_certificate *certificate;
     uid_t uid;
 
     *shown = (struct credential){.why = ACCESS_NONE};
@@ -168,8 +218,11 @@ static const char *credential_read(struct http_request *req, struct credential *
         return "An access token stands in the query, where logs keep it. Send it as Authorization: Bearer, "
                "and "
                "have this one replaced.";
+    certificate = http_client_certificate(req);
     if (count == 1) {
         bearer_read(req, value, shown);
+    } else if (certificate != NULL && certificate->certified != TLS_CERTIFIED_NONE) {
+        certificate_read(req, certificate, shown);
     } else if (http_client_uid(req, &uid)) {
         shown->by = "socket";
         shown->identity = access_of_uid(access, uid);
@@ -199,7 +252,7 @@ enum problem access_enter(struct http_request *req)
     if (shown.why == ACCESS_NONE && bytes_are(http_path(req), "/"))
         return PROBLEM_NONE; /* the index, unless a route of the table matches: then its handler asks */
     if (shown.why != ACCESS_NONE || route == NULL || !access_has_nobody(worker_of(req)->access))
-        return access_unauthenticated(req, shown.why);
+        return access_unauthenticated_detail(req, shown.why, shown.detail);
     return PROBLEM_NONE;
 }
 

@@ -153,6 +153,13 @@ static enum step ready_tell(struct http_request *req, struct worker *worker)
     }
     const char *unloaded = store_not_loaded(worker->store);
 
+    if (lacking == NULL && atomic_load(&worker->service->tls_lacking)) {
+        member = "tls";
+        lacking = "not-reloaded";
+        snprintf(own, sizeof(own),
+                 "Certificate, key, authorities or the list of revoked certificates could "
+                 "not be read on the last SIGHUP; those of before count. The log says why.");
+    }
     if (plan->memory != NULL)
         plan->memory(worker, &memory);
     if (memory.is_full)
@@ -255,6 +262,7 @@ static enum step metrics_page(struct http_request *req)
     metrics_write(worker_of(req)->service->metrics, out);
     process_metrics_write(worker_of(req)->service, out);
     access_metrics_write(worker_of(req)->access, out);
+    service_tls_metrics(worker_of(req)->service, out);
     http_reply_body(req, "text/plain; version=0.0.4", json_out_bytes(out));
     return http_answer(req, 200);
 }

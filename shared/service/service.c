@@ -10,15 +10,30 @@
 
 #include "shared/service/service.h"
 #include "shared/text/memory.h"
+#include "shared/tls/tls_server.h"
 
 static const struct service_flag common_flags[] = {
     SERVICE_FLAG("listen", listen, OPTION_TEXT, "ADDR:PORT", "where to listen; port 0: the kernel picks one",
                  0, 0),
     SERVICE_FLAG("listen-unix", listen_unix, OPTION_TEXT, "PATH", "a unix socket beside that, mode 0660", 0,
                  0),
-    SERVICE_FLAG("redis", redis, OPTION_TEXT, "URL", "redis://[user@]host:port[/db] or unix:///path", 0, 0),
-    SERVICE_FLAG("redis-password-file", redis_password_file, OPTION_TEXT, "FILE", "the password of the store",
+    SERVICE_FLAG("redis", redis, OPTION_TEXT, "URL", "redis[s]://[user@]host:port[/db] or unix:///path", 0,
+                 0),
+    SERVICE_FLAG("redis-password-file", redis_password_file, OPTION_TEXT, "FILE",
+                 "the password of the store; read again for each connection", 0, 0),
+    SERVICE_FLAG("redis-ca", redis_ca, OPTION_TEXT, "FILE",
+                 "of rediss://: whom its certificate must come from (PEM; default: whom the system trusts)",
                  0, 0),
+    SERVICE_FLAG("redis-cert", redis_cert, OPTION_TEXT, "FILE", "of rediss://: a certificate to show (PEM)",
+                 0, 0),
+    SERVICE_FLAG("redis-key", redis_key, OPTION_TEXT, "FILE", "its key (PEM)", 0, 0),
+    SERVICE_FLAG(
+        "tls-cert", tls_cert, OPTION_TEXT, "FILE",
+        "speak TLS: the service's certificate and its chain (PEM); on SIGHUP all four are read again", 0, 0),
+    SERVICE_FLAG("tls-key", tls_key, OPTION_TEXT, "FILE", "its key (PEM)", 0, 0),
+    SERVICE_FLAG("tls-client-ca", tls_client_ca, OPTION_TEXT, "FILE",
+                 "ask clients for a certificate: those of these authorities are good", 0, 0),
+    SERVICE_FLAG("tls-crl", tls_crl, OPTION_TEXT, "FILE", "which of their certificates are revoked", 0, 0),
     SERVICE_FLAG("keys", keys, OPTION_TEXT, "FILE",
                  "keys that sign and verify tokens (pawl keygen); read again on SIGHUP", 0, 0),
     SERVICE_FLAG("access", access, OPTION_TEXT, "FILE",
@@ -52,6 +67,8 @@ static const struct service_flag common_flags[] = {
                  0),
     SERVICE_FLAG("allow-anonymous", allow_anonymous, OPTION_FLAG, NULL,
                  "listen beyond loopback though everybody may do everything", 0, 0),
+    SERVICE_FLAG("allow-plaintext", allow_plaintext, OPTION_FLAG, NULL,
+                 "listen beyond loopback without TLS, with --access", 0, 0),
     SERVICE_FLAG(
         "allow-host", allow_hosts, OPTION_LIST, "NAME",
         "a Host that clients or a proxy send, beside loopback's (docs/proxies.md); as often as needed", 0, 0),
@@ -189,12 +206,22 @@ static int settings_check(struct service *service)
     if (port == NULL || port == s->listen || strspn(port + 1, "0123456789") != strlen(port + 1) ||
         port[1] == '\0' || strlen(port) > 6 || strtoul(port + 1, NULL, 10) > 65535)
         return fail(service, SERVICE_CONFIG, "--listen takes ADDR:PORT, like 127.0.0.1:8700 or [::1]:8700");
+    if (!s->init_store && s->access != NULL && s->tls_cert == NULL && !s->allow_plaintext &&
+        !http_address_is_loopback(s->listen)) {
+        return fail(service, SERVICE_CONFIG,
+                    "--listen is not a loopback address, and access tokens would be sent in plain text: give "
+                    "--tls-cert and --tls-key, or say --allow-plaintext");
+    }
     if (!s->init_store && !s->allow_anonymous && s->access == NULL && !http_address_is_loopback(s->listen)) {
         return fail(
             service, SERVICE_CONFIG,
             "--listen is not a loopback address, and everybody may do everything: say who may do what "
             "with --access FILE, listen on 127.0.0.1 or [::1], or say --allow-anonymous");
     }
+    struct store_options options = service_store_options(service);
+    bad = store_files_check(s->redis, &options.files);
+    if (bad != NULL)
+        return fail(service, SERVICE_CONFIG, bad);
     bad = http_browser_lists_check(s->allow_hosts, s->allow_origins);
     if (bad != NULL)
         return fail(service, SERVICE_CONFIG, bad);
@@ -203,7 +230,9 @@ static int settings_check(struct service *service)
                                     s->trusted_proxies, &bad);
     if (service->peers == NULL)
         return fail(service, SERVICE_CONFIG, bad);
-    int status = settings_read_password(service);
+    int status = s->init_store ? -1 : service_tls_open(service);
+    if (status < 0)
+        status = settings_read_password(service);
     if (status < 0 && !s->init_store)
         status = settings_read_keys(service);
     if (status < 0 && !s->init_store)
@@ -409,7 +438,8 @@ static void service_say_ready(struct service *service)
     const char *listen = given[0] != '\0' ? given : service->settings.listen;
     int host = (int)(strrchr(listen, ':') - listen);
 
-    fprintf(stderr, "listening on http://%.*s:%u\n", host, listen, service->listen_port);
+    fprintf(stderr, "listening on http%s://%.*s:%u\n", service->tls != NULL ? "s" : "", host, listen,
+            service->listen_port);
     if (service->settings.listen_unix != NULL)
         fprintf(stderr, "listening on unix:%s\n", service->settings.listen_unix);
     service->watchdog = notify_watchdog_read();
@@ -449,6 +479,7 @@ static void hangup_caught(struct loop_signal *signal)
 
     notify_reloading();
     service_reload(start->service);
+    service_tls_reload(start->service);
     if (start->service->plan->reload != NULL)
         start->service->plan->reload(start->service);
     notify_send("READY=1");
@@ -530,6 +561,7 @@ static void service_end(struct service *service)
     options_texts_free(service->texts);
     free(service->password);
     http_peers_free(service->peers);
+    tls_server_free(service->tls);
     free(service->workers);
     free(service);
 }

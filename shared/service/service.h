@@ -25,11 +25,12 @@ struct service_settings {
     const char *listen, *listen_unix, *redis, *redis_password_file, *keys, *access, *config, *state_dir,
         *routes;
     const char *allow_hosts, *allow_origins, *trusted_proxies;
+    const char *tls_cert, *tls_key, *tls_client_ca, *tls_crl, *redis_ca, *redis_cert, *redis_key;
     unsigned threads, connections_max, connections_per_address, token_block;
     uint64_t store_timeout_ms, remember_ms, header_timeout_ms, body_timeout_ms;
     size_t head_max, body_memory_max, body_disk_max, body_max, store_memory_max, remember_max;
     int log_format, log_level;
-    bool allow_anonymous, allow_unsafe_redis, check_config, init_store, suspend_always;
+    bool allow_anonymous, allow_plaintext, allow_unsafe_redis, check_config, init_store, suspend_always;
 };
 
 /* A flag: its row, and which field of the settings it fills. */
@@ -153,6 +154,8 @@ struct service {
     struct options_text *texts;
     char *password;
     struct http_peers *peers;
+    struct tls_server *tls;  /* NULL: plain connections */
+    atomic_bool tls_lacking; /* the last SIGHUP found other files, and they could not be read */
     struct log log;
     struct http_route *routes;              /* of every worker */
     unsigned operations;                    /* routes, and one for requests to none of them */
@@ -250,6 +253,11 @@ void worker_close(struct worker *worker);
 void service_reload(struct service *service);
 struct store_options service_store_options(const struct service *service);
 struct store *service_store_open(const struct service *service, struct loop *loop);
+/* tls.c: -1 to go on, or an exit status, with the reason on stderr. */
+int service_tls_open(struct service *service);
+/* Whole or not at all; says which, in the log. */
+void service_tls_reload(struct service *service);
+void service_tls_metrics(const struct service *service, struct json_out *out);
 /* health.c: the health pages, behind the plan's own routes; the caller frees. */
 /* process.c: what the process is and uses, by the names that every Prometheus client has for it. */
 void process_metrics_write(const struct service *service, struct json_out *out);

@@ -35,6 +35,8 @@ struct store_options service_store_options(const struct service *service)
 {
     return (struct store_options){
         .url = service->settings.redis,
+        .files = {service->settings.redis_ca, service->settings.redis_cert, service->settings.redis_key,
+                  service->settings.redis_password_file},
         .password = service->password,
         .timeout_ms = (unsigned)service->settings.store_timeout_ms,
         .allow_unsafe = service->settings.allow_unsafe_redis,
@@ -77,6 +79,7 @@ void worker_serve(struct worker *worker)
     struct http_options options = {
         .listen_fd = worker->listen_fd,
         .unix_fd = worker->unix_fd,
+        .tls = worker->service->tls,
         .routes = worker->service->routes,
         .owner = &worker->owner,
         .refuses = worker->service->plan->refuses,

@@ -5,18 +5,23 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <hiredis/hiredis.h>
 
 #include "shared/store/dial.h"
 #include "shared/text/ascii.h"
 #include "shared/text/memory.h"
+#include "shared/text/read_all.h"
+#include "shared/tls/tls.h"
 
-/* -- redis://[user[:password]@]host[:port][/db] and unix:///path[?db=N] */
+/* -- redis[s]://[user[:password]@]host[:port][/db] and unix:///path[?db=N] */
 
+enum { STORE_PASSWORD_FILE_MAX = 4096 };
 enum { PORT_DEFAULT = 6379, PORT_MAX = 65535, DB_MAX = 65535 };
 
 #define TCP_SCHEME BYTES("redis://")
+#define TLS_SCHEME BYTES("rediss://")
 #define UNIX_SCHEME BYTES("unix://")
 
 static struct bytes from(struct bytes text, size_t at)
@@ -164,9 +169,10 @@ const char *store_url_read(const char *text, struct store_url *url)
         return read_tcp(rest, url);
     if (bytes_take(&rest, UNIX_SCHEME))
         return read_unix(rest, url);
-    if (bytes_take(&rest, BYTES("rediss://")))
-        return "rediss:// (TLS) is not supported: use redis:// or unix://";
-    return "the store's url must begin with redis:// or unix://";
+    url->is_tls = bytes_take(&rest, TLS_SCHEME);
+    if (url->is_tls)
+        return read_tcp(rest, url);
+    return "the store's url must begin with redis://, rediss:// or unix://";
 }
 
 /* Asked of malformed urls too, and then rather once too often: a password must not be shown because of a
@@ -178,6 +184,7 @@ static bool may_have_password(struct bytes text)
     if (bytes_take(&text, UNIX_SCHEME))
         return false;
     bytes_take(&text, TCP_SCHEME);
+    bytes_take(&text, TLS_SCHEME);
     at = find_last(text, '@');
     return at < text.len && find((struct bytes){text.at, at}, ':') < at;
 }
@@ -242,7 +249,7 @@ struct redisContext *dial_begin(const struct store_url *url, char why[DIAL_WHY_M
 }
 
 /* A socket that is writable has been connected, or has failed to (connect(2), EINPROGRESS). */
-const char *dial_end(const struct redisContext *context)
+static const char *socket_wrong(const struct redisContext *context)
 {
     int error = 0;
     socklen_t len = sizeof(error);
@@ -250,6 +257,97 @@ const char *dial_end(const struct redisContext *context)
     if (getsockopt(context->fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0)
         error = errno;
     return error != 0 ? strerror(error) : NULL;
+}
+
+static struct tls_trust *trust_new(const struct store_files *files, const char **why)
+{
+    struct tls_trust *trust = tls_trust_new(files->ca, why);
+
+    if (trust == NULL || files->cert == NULL || tls_trust_show(trust, files->cert, files->key, why))
+        return trust;
+    tls_trust_free(trust);
+    return NULL;
+}
+
+const char *store_files_check(const char *text, const struct store_files *files)
+{
+    const char *why = NULL;
+    struct tls_trust *trust;
+
+    if (strncmp(text, "rediss://", TLS_SCHEME.len) != 0)
+        return files->ca != NULL || files->cert != NULL || files->key != NULL
+                   ? "--redis-ca, --redis-cert and --redis-key are of use with rediss:// only"
+                   : NULL;
+    if ((files->cert == NULL) != (files->key == NULL))
+        return "--redis-cert and --redis-key go together: a certificate and its key";
+    trust = trust_new(files, &why);
+    tls_trust_free(trust);
+    return trust != NULL ? NULL : why != NULL ? why : "out of memory";
+}
+
+enum dial_step dial_go_on(const redisContext *context, struct store_wire *wire, const struct store_url *url,
+                          const struct store_files *files, int *events, const char **why)
+{
+    enum tls_step step = TLS_FAILED;
+
+    *why = wire->tls == NULL ? socket_wrong(context) : NULL;
+    if (*why == NULL && !url->is_tls)
+        return DIAL_STANDS;
+    if (*why == NULL && wire->tls == NULL) {
+        struct tls_trust *trust = trust_new(files, why);
+
+        wire->tls = trust != NULL ? tls_open(trust, context->fd, url->host) : NULL;
+        tls_trust_free(trust);
+    }
+    if (wire->tls != NULL) {
+        step = tls_handshake(wire->tls);
+        *events = LOOP_READ | (tls_has_unsent(wire->tls) ? LOOP_WRITE : 0);
+        *why = step == TLS_FAILED ? tls_why(wire->tls) : NULL;
+    }
+    if (step == TLS_FAILED && *why == NULL)
+        *why = "out of memory";
+    return step == TLS_DONE ? DIAL_STANDS : step == TLS_WAITS ? DIAL_WAITS : DIAL_FAILED;
+}
+
+int dial_read(redisContext *context, const struct store_wire *wire)
+{
+    char text[2 * DIAL_READ_SIZE]; /* behind the first half there is room for a whole record */
+    size_t len = 0;
+    ssize_t n = 1;
+
+    if (wire->tls == NULL)
+        return redisBufferRead(context);
+    while (n > 0 && len < DIAL_READ_SIZE) {
+        n = tls_read(wire->tls, text + len, sizeof(text) - len);
+        len += n > 0 ? (size_t)n : 0;
+    }
+    if (len > 0)
+        return redisReaderFeed(context->reader, text, len);
+    if (n < 0 && errno == EAGAIN)
+        return REDIS_OK;
+    context->err = REDIS_ERR_IO;
+    snprintf(context->errstr, sizeof(context->errstr), "%s",
+             n == 0                       ? "Server closed the connection"
+             : tls_why(wire->tls) != NULL ? tls_why(wire->tls)
+                                          : "");
+    return REDIS_ERR;
+}
+
+void dial_password_again(char **password, const char *path)
+{
+    char text[STORE_PASSWORD_FILE_MAX + 1];
+    int fd = path != NULL ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    ssize_t n = fd >= 0 ? read_all(fd, text, sizeof(text) - 1) : -1;
+
+    text[n > 0 ? n : 0] = '\0';
+    text[strcspn(text, "\r\n")] = '\0';
+    if (text[0] != '\0') {
+        dial_forget_password(*password);
+        *password = must_have(strdup(text));
+    }
+    explicit_bzero(text, sizeof(text));
+    if (fd >= 0)
+        close(fd);
 }
 
 bool dial_names_itself(const struct store_url *url, const char *password)

@@ -15,6 +15,7 @@ struct store_url {
     char user[STORE_USER_MAX + 1];
     char password[STORE_PASSWORD_MAX + 1];
     unsigned port, db;
+    bool is_tls;
 };
 
 /* NULL, or what is wrong with it (a static sentence): then url is unusable. */
@@ -25,10 +26,20 @@ enum { DIAL_WHY_MAX = 128 };
 char *dial_password(struct store_url *url, const char *password);
 /* Wiped and freed; NULL is none. */
 void dial_forget_password(char *password);
-/* A socket that is being connected: dial_end() when it is writable. NULL: it could not be begun, and why. */
+/* A socket that is being connected: dial_go_on() when it is writable. NULL: it could not be begun, and why.
+ */
 struct redisContext *dial_begin(const struct store_url *url, char why[DIAL_WHY_MAX]);
-/* NULL: it stands; else why not, good until the next call. */
-const char *dial_end(const struct redisContext *context);
+/* The next step, when the socket is ready: wire->tls is set on the way. DIAL_WAITS: for these events;
+ * DIAL_FAILED: *why, good until the next call. */
+enum dial_step { DIAL_STANDS, DIAL_WAITS, DIAL_FAILED };
+enum dial_step dial_go_on(const struct redisContext *context, struct store_wire *wire,
+                          const struct store_url *url, const struct store_files *files, int *events,
+                          const char **why);
+/* As redisBufferRead(): at least DIAL_READ_SIZE bytes mean that there may be more. */
+enum { DIAL_READ_SIZE = 16 * 1024 /* of redisBufferRead() (hiredis.c of 0.14.1 and 1.2.0) */ };
+int dial_read(struct redisContext *context, const struct store_wire *wire);
+/* Reads the file of the password again; NULL: there is none. */
+void dial_password_again(char **password, const char *path);
 /* Whether AUTH is to be said, and AUTH. */
 bool dial_names_itself(const struct store_url *url, const char *password);
 void dial_put_auth(struct store_wire *wire, const struct store_url *url, const char *password);

@@ -1,7 +1,7 @@
 /* link.c - the one connection to Redis: a state machine.
  *
  *   IDLE        --store_open-->                                      CONNECTING
- *   CONNECTING  --the socket stands-->                               GREETING
+ *   CONNECTING  --the socket stands, and TLS on it, if asked for-->  GREETING
  *   CONNECTING  --refused, or over the deadline-->                   WAITING
  *   GREETING    --every command of the greeting answered-->          READY
  *   GREETING    --an error, the link broken, over the deadline-->    WAITING
@@ -90,8 +90,10 @@ static void connect_begin(struct store *store)
 {
     struct store_link *link = &store->link;
     char why[DIAL_WHY_MAX];
-    redisContext *context = dial_begin(&store->url, why);
+    redisContext *context;
 
+    dial_password_again(&store->password, store->files.password);
+    context = dial_begin(&store->url, why);
     if (context == NULL) {
         link_drop(store, "store-connecting", "%s", why);
         return;
@@ -104,14 +106,17 @@ static void connect_begin(struct store *store)
 void link_connected(struct store *store)
 {
     struct store_link *link = &store->link;
-    const char *why = dial_end(link->context);
+    const char *why;
+    int events = LOOP_READ;
+    enum dial_step step = dial_go_on(link->context, &link->wire, &store->url, &store->files, &events, &why);
 
-    if (why != NULL) {
+    if (step == DIAL_FAILED) {
         link_drop(store, "store-connecting", "%s", why);
         return;
     }
-    loop_watch_set(&link->watch, LOOP_READ);
-    link_enter(store, LINK_GREETING);
+    loop_watch_set(&link->watch, step == DIAL_WAITS ? events : LOOP_READ);
+    if (step == DIAL_STANDS)
+        link_enter(store, LINK_GREETING);
 }
 
 void link_ready(struct store *store)
@@ -255,6 +260,7 @@ struct store *store_open(struct loop *loop, const struct store_options *options)
     store->library = options->library;
     store->sends_whole = options->sends_whole;
     store->owner = options->owner;
+    store->files = options->files;
     store->password = dial_password(&store->url, options->password);
     call_list_init(&store->ended);
     loop_hook_add(loop, &store->turn_end, store_turn_end);

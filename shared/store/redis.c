@@ -21,8 +21,7 @@ enum {
      * (shared/member/scripts/lib/batch.lua). */
     BATCH_MAX = 32,
     FLUSH_BYTES = 256 * 1024,
-    READS_MAX = 16,       /* of one event: others want their turn too */
-    READ_SIZE = 16 * 1024 /* of redisBufferRead() (hiredis.c of 0.14.1 and 1.2.0) */
+    READS_MAX = 16 /* of one event: others want their turn too */
 };
 
 /* -- lists */
@@ -423,12 +422,12 @@ void link_read(struct store *store)
 {
     struct store_link *link = &store->link;
     redisContext *context = link->context;
-    size_t got = READ_SIZE;
+    size_t got = DIAL_READ_SIZE;
 
-    for (unsigned i = 0; got == READ_SIZE && (i < READS_MAX || link->state == LINK_LEAVING); i++) {
+    for (unsigned i = 0; got >= DIAL_READ_SIZE && (i < READS_MAX || link->state == LINK_LEAVING); i++) {
         size_t before = context->reader->len;
 
-        if (redisBufferRead(context) != REDIS_OK) {
+        if (dial_read(context, &link->wire) != REDIS_OK) {
             link_drop(store, "store-connecting", "%s", context->errstr);
             return;
         }

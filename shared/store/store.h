@@ -111,8 +111,16 @@ struct store_owner {
     void (*answered)(const struct store_owner *owner, uint64_t took_us);
 };
 
+/* Paths of the caller's, read anew for each connection. Of rediss://: whom its certificate must come from
+ * (NULL: whom the system trusts), and a certificate to show with its key; and the password (what was read
+ * before counts while it cannot be read). Each may be NULL. */
+struct store_files {
+    const char *ca, *cert, *key, *password;
+};
+
 struct store_options {
-    const char *url;                     /* redis://[user[:password]@]host[:port][/db], unix:///path[?db=N] */
+    const char *url; /* redis[s]://[user[:password]@]host[:port][/db], unix:///path[?db=N] */
+    struct store_files files;
     const char *password;                /* overrides the one in the url; NULL: none */
     unsigned timeout_ms;                 /* for each call, and for each step of connecting */
     bool allow_unsafe;                   /* do not look at the settings that can lose locks */
@@ -128,6 +136,9 @@ struct store *store_open(struct loop *loop, const struct store_options *options)
  * Calls that their continuations make meanwhile end NOT_SENT too. Not from inside a continuation. */
 void store_close(struct store *store);
 
+/* NULL, or what is wrong with the files for TLS, or that they are given and the url is none of TLS (a static
+ * sentence). */
+const char *store_files_check(const char *url, const struct store_files *files);
 /* NULL, or what is wrong with the url (a static sentence). has_password: whether it has, or may have, one. */
 const char *store_url_check(const char *url, bool *has_password);
 

@@ -101,6 +101,7 @@ struct store {
     bool allow_unsafe, sends_whole, in_turn_end;
     const struct store_library *library;
     struct store_url url;
+    struct store_files files;
     char *password; /* NULL: none */
     struct store_safety safety;
     struct store_link link;

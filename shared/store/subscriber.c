@@ -1,7 +1,7 @@
 /* subscriber.c - the connection that hears messages: a state machine.
  *
  *   IDLE        --store_subscriber_open-->                            CONNECTING
- *   CONNECTING  --the socket stands-->                                GREETING
+ *   CONNECTING  --the socket stands, and TLS on it, if asked for-->   GREETING
  *   CONNECTING  --refused, or over the deadline-->                    WAITING
  *   GREETING    --every command of the greeting answered-->           STANDING
  *   GREETING    --an error, the link broken, over the deadline-->     WAITING
@@ -33,8 +33,7 @@ enum {
     SIGNS_IN_TIMEOUT = 3,    /* and at least so often */
     CHANNELS_MAX = 64,       /* in one SUBSCRIBE */
     MESSAGE_MAX = 16 * 1024, /* one that is larger ends the link: ours are some hundred bytes */
-    READS_MAX = 16,          /* of one event: others want their turn too */
-    READ_SIZE = 16 * 1024    /* of redisBufferRead() (hiredis.c of 0.14.1 and 1.2.0) */
+    READS_MAX = 16           /* of one event: others want their turn too */
 };
 
 /* -- the channels that it listens to, or is to listen to */
@@ -227,6 +226,7 @@ struct store_subscriber *store_subscriber_open(struct loop *loop, const struct s
     subscriber->loop = loop;
     subscriber->owner = owner;
     subscriber->timeout_ms = options->timeout_ms;
+    subscriber->files = options->files;
     subscriber->password = dial_password(&subscriber->url, options->password);
     loop_hook_add(loop, &subscriber->turn_end, subscriber_turn_end);
     loop_timer_init(loop, &subscriber->timer, subscriber_timer_fired);
@@ -280,6 +280,7 @@ static void subscriber_connect(struct store_subscriber *subscriber)
 {
     char why[DIAL_WHY_MAX];
 
+    dial_password_again(&subscriber->password, subscriber->files.password);
     subscriber->context = dial_begin(&subscriber->url, why);
     if (subscriber->context == NULL) {
         subscriber_drop(subscriber);
@@ -290,12 +291,18 @@ static void subscriber_connect(struct store_subscriber *subscriber)
 
 static void subscriber_connected(struct store_subscriber *subscriber)
 {
-    if (dial_end(subscriber->context) != NULL) {
+    const char *why;
+    int events = LOOP_READ;
+    enum dial_step step = dial_go_on(subscriber->context, &subscriber->wire, &subscriber->url,
+                                     &subscriber->files, &events, &why);
+
+    if (step == DIAL_FAILED) {
         subscriber_drop(subscriber);
         return;
     }
-    loop_watch_set(&subscriber->watch, LOOP_READ);
-    subscriber_enter(subscriber, SUBSCRIBER_GREETING);
+    loop_watch_set(&subscriber->watch, step == DIAL_WAITS ? events : LOOP_READ);
+    if (step == DIAL_STANDS)
+        subscriber_enter(subscriber, SUBSCRIBER_GREETING);
 }
 
 static void subscriber_greet(struct store_subscriber *subscriber)
@@ -498,12 +505,12 @@ static bool subscriber_take_all(struct store_subscriber *subscriber)
 
 static void subscriber_read(struct store_subscriber *subscriber)
 {
-    size_t got = READ_SIZE;
+    size_t got = DIAL_READ_SIZE;
 
-    for (unsigned i = 0; got == READ_SIZE && i < READS_MAX; i++) {
+    for (unsigned i = 0; got >= DIAL_READ_SIZE && i < READS_MAX; i++) {
         size_t before = subscriber->context->reader->len;
 
-        if (redisBufferRead(subscriber->context) != REDIS_OK) {
+        if (dial_read(subscriber->context, &subscriber->wire) != REDIS_OK) {
             subscriber_drop(subscriber);
             return;
         }

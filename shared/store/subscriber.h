@@ -36,6 +36,7 @@ struct store_subscriber {
     struct redisContext *context;
     struct store_wire wire;
     struct store_url url;
+    struct store_files files;
     char *password; /* NULL: none */
     struct subscriber_channels channels;
     enum subscriber_state state;

@@ -9,6 +9,7 @@
 
 #include "shared/store/wire.h"
 #include "shared/text/memory.h"
+#include "shared/tls/tls.h"
 
 enum {
     WIRE_SIZE_FIRST = 64 * 1024,
@@ -258,7 +259,9 @@ size_t wire_waiting(const struct store_wire *wire)
 enum wire_end wire_flush(struct store_wire *wire, int fd)
 {
     while (wire_waiting(wire) > 0) {
-        ssize_t n = send(fd, wire->at + wire->from, wire_waiting(wire), MSG_NOSIGNAL | MSG_DONTWAIT);
+        struct bytes waiting = {wire->at + wire->from, wire_waiting(wire)};
+        ssize_t n = wire->tls != NULL ? tls_write(wire->tls, waiting)
+                                      : send(fd, waiting.at, waiting.len, MSG_NOSIGNAL | MSG_DONTWAIT);
 
         if (n < 0 && errno == EINTR)
             continue;
@@ -270,7 +273,7 @@ enum wire_end wire_flush(struct store_wire *wire, int fd)
     wire->from = wire->to = 0;
     if (wire->size > WIRE_SIZE_KEPT) {
         free(wire->at);
-        *wire = (struct store_wire){.taken = wire->taken};
+        *wire = (struct store_wire){.taken = wire->taken, .tls = wire->tls};
     }
     return WIRE_EMPTY;
 }
@@ -278,5 +281,6 @@ enum wire_end wire_flush(struct store_wire *wire, int fd)
 void wire_reset(struct store_wire *wire)
 {
     free(wire->at);
+    tls_close(wire->tls);
     *wire = (struct store_wire){0};
 }

@@ -20,7 +20,8 @@ enum call_state {
 struct store_wire {
     char *at;
     size_t from, to, size; /* what waits lies in [from, to) */
-    uint64_t taken;        /* by the kernel */
+    uint64_t taken;        /* by the kernel; in TLS, of whole records */
+    struct tls *tls;       /* NULL: plain */
 };
 
 enum wire_end { WIRE_EMPTY, WIRE_BLOCKED, WIRE_BROKEN };
@@ -37,7 +38,7 @@ uint64_t wire_position(const struct store_wire *wire);
 size_t wire_waiting(const struct store_wire *wire);
 /* One write (more only when the kernel takes a part). WIRE_BROKEN: errno says why. */
 enum wire_end wire_flush(struct store_wire *wire, int fd);
-/* Forgets what waits and begins to count anew. */
+/* Forgets what waits, ends TLS, and begins to count anew. */
 void wire_reset(struct store_wire *wire);
 
 #endif

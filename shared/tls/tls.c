@@ -4,41 +4,25 @@
  * So gnutls_record_send() never stops half-way: repeating it is not safe while the peer asks for new keys
  * (3.7: gnutls_record_send2() in RECORD_SEND_KEY_UPDATE_1 forgets what was to be flushed, or sends it twice).
  * At most one record waits there; then the caller waits. */
-#include "shared/tls/tls.h"
-
 #include <arpa/inet.h>
 #include <errno.h>
-#include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
-enum {
-    OUT_FIRST = 2048,
-    OUT_KEPT = 8192,
-    RECORD_MAX = 16384,
-    SILENT_MAX =
-        64 /* records without bytes for the caller, of one tls_read(): GnuTLS says AGAIN behind each */
-};
+#include "shared/tls/tls.h"
+#include "shared/tls/tls_internal.h"
+
+enum { OUT_FIRST = 2048, OUT_KEPT = 8192 };
 
 struct tls_trust {
     gnutls_certificate_credentials_t credentials;
     unsigned users; /* its owner, and connections */
 };
 
-struct tls {
+struct tls_client {
+    struct tls tls;
     struct tls_trust *trust;
-    gnutls_session_t session;
-    int fd;
-    char *out; /* encrypted, for the kernel: [from, to) */
-    size_t from, to, size;
-    size_t owed; /* plain bytes of the caller's that are in it, and not yet reported */
-    uint64_t sent;
-    int error;      /* of the socket, as errno says it; 0: none */
-    bool is_dry;    /* the socket had nothing when it was last read */
-    bool is_midway; /* a part of a record has come, and not yet the rest */
-    bool is_secure, is_broken;
-    const char *why;
     gnutls_typed_vdata_st wanted[2]; /* of the certificate; GnuTLS keeps no copy */
     char host[];                     /* nor of that */
 };
@@ -141,11 +125,12 @@ static ssize_t out_put(gnutls_transport_ptr_t tls_at, const void *bytes, size_t 
     return (ssize_t)len;
 }
 
-/* 0; or -1 and errno. */
-static int out_flush(struct tls *tls)
+/* Not by send(2), which shared/http has taken for itself. */
+int tls_flush(struct tls *tls)
 {
     while (tls->from < tls->to) {
-        ssize_t n = send(tls->fd, tls->out + tls->from, tls->to - tls->from, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t n = sendto(tls->fd, tls->out + tls->from, tls->to - tls->from, MSG_NOSIGNAL | MSG_DONTWAIT,
+                           NULL, 0);
 
         if (n >= 0) {
             tls->from += (size_t)n;
@@ -181,42 +166,54 @@ static bool is_address(const char *host)
     return inet_pton(AF_INET, host, &any) == 1 || inet_pton(AF_INET6, host, &any) == 1;
 }
 
-static bool session_set(struct tls *tls)
+void tls_attach(struct tls *tls, int fd, gnutls_pull_func pull)
+{
+    tls->fd = fd;
+    gnutls_transport_set_ptr(tls->session, tls);
+    gnutls_transport_set_push_function(tls->session, out_put);
+    gnutls_transport_set_pull_function(tls->session, pull);
+}
+
+void tls_release(struct tls *tls)
+{
+    gnutls_deinit(tls->session);
+    free(tls->out);
+}
+
+static bool session_set(struct tls_client *client)
 {
     static const gnutls_datum_t http = {(unsigned char *)(uintptr_t) "http/1.1", 8};
-    gnutls_session_t session = tls->session;
+    gnutls_session_t session = client->tls.session;
 
-    if (!is_address(tls->host) &&
-        gnutls_server_name_set(session, GNUTLS_NAME_DNS, tls->host, strlen(tls->host)) < 0)
+    if (!is_address(client->host) &&
+        gnutls_server_name_set(session, GNUTLS_NAME_DNS, client->host, strlen(client->host)) < 0)
         return false;
-    tls->wanted[0] = (gnutls_typed_vdata_st){GNUTLS_DT_DNS_HOSTNAME, (unsigned char *)tls->host, 0};
-    tls->wanted[1] = (gnutls_typed_vdata_st){GNUTLS_DT_KEY_PURPOSE_OID,
-                                             (unsigned char *)(uintptr_t)GNUTLS_KP_TLS_WWW_SERVER, 0};
-    gnutls_session_set_verify_cert2(session, tls->wanted, 2, 0);
-    gnutls_transport_set_ptr(session, tls);
-    gnutls_transport_set_push_function(session, out_put);
-    gnutls_transport_set_pull_function(session, in_take);
+    client->wanted[0] = (gnutls_typed_vdata_st){GNUTLS_DT_DNS_HOSTNAME, (unsigned char *)client->host, 0};
+    client->wanted[1] = (gnutls_typed_vdata_st){GNUTLS_DT_KEY_PURPOSE_OID,
+                                                (unsigned char *)(uintptr_t)GNUTLS_KP_TLS_WWW_SERVER, 0};
+    gnutls_session_set_verify_cert2(session, client->wanted, 2, 0);
     return gnutls_set_default_priority(session) >= 0 &&
            gnutls_alpn_set_protocols(session, &http, 1, 0) >= 0 &&
-           gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, tls->trust->credentials) >= 0;
+           gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, client->trust->credentials) >= 0;
 }
 
 struct tls *tls_open(struct tls_trust *trust, int fd, const char *host)
 {
     size_t len = strlen(host);
-    struct tls *tls = calloc(1, sizeof(*tls) + len + 1);
+    struct tls_client *client = calloc(1, sizeof(*client) + len + 1);
+    struct tls *tls = client != NULL ? &client->tls : NULL;
 
     if (tls == NULL || gnutls_init(&tls->session, GNUTLS_CLIENT | GNUTLS_NONBLOCK | GNUTLS_NO_TICKETS |
                                                       GNUTLS_FORCE_CLIENT_CERT) < 0) {
-        free(tls);
+        free(client);
         return NULL;
     }
-    tls->fd = fd;
-    tls->trust = trust;
+    tls_attach(tls, fd, in_take);
+    client->trust = trust;
     trust->users++;
     /* The dot of an absolute name is in no certificate (RFC 6066, 3). */
-    memcpy(tls->host, host, len > 1 && host[len - 1] == '.' ? len - 1 : len);
-    if (!session_set(tls)) {
+    memcpy(client->host, host, len > 1 && host[len - 1] == '.' ? len - 1 : len);
+    if (!session_set(client)) {
         tls_close(tls);
         return NULL;
     }
@@ -226,10 +223,11 @@ struct tls *tls_open(struct tls_trust *trust, int fd, const char *host)
 void tls_close(struct tls *tls)
 {
     if (tls != NULL) {
-        gnutls_deinit(tls->session);
-        tls_trust_free(tls->trust);
-        free(tls->out);
-        free(tls);
+        struct tls_client *client = container_of(tls, struct tls_client, tls);
+
+        tls_release(tls);
+        tls_trust_free(client->trust);
+        free(client);
     }
 }
 
@@ -254,8 +252,7 @@ static const char *why_untrusted(gnutls_session_t session)
     return "its certificate cannot be trusted";
 }
 
-/* Sets errno, and why; -1. */
-static int tls_fail(struct tls *tls, int code)
+int tls_fail(struct tls *tls, int code)
 {
     int error = tls->error != 0 ? tls->error : code == GNUTLS_E_MEMORY_ERROR ? ENOMEM : EPROTO;
 
@@ -276,7 +273,7 @@ static int tls_fail(struct tls *tls, int code)
 
 /* The wish for another handshake is ignored (RFC 5246, 7.4.1.1): the peer may go on with its answer, and that
  * in the middle of one GnuTLS takes for an error. */
-static bool is_to_be_repeated(int code)
+bool tls_is_to_be_repeated(int code)
 {
     return code == GNUTLS_E_INTERRUPTED || code == GNUTLS_E_WARNING_ALERT_RECEIVED ||
            code == GNUTLS_E_REHANDSHAKE;
@@ -287,9 +284,9 @@ enum tls_step tls_handshake(struct tls *tls)
     int code = 0;
 
     while (!tls->is_secure && (code = gnutls_handshake(tls->session)) < 0) {
-        if (code != GNUTLS_E_AGAIN && !is_to_be_repeated(code)) {
+        if (code != GNUTLS_E_AGAIN && !tls_is_to_be_repeated(code)) {
             gnutls_alert_send_appropriate(tls->session, code);
-            out_flush(tls);
+            tls_flush(tls);
             tls_fail(tls, code);
             return TLS_FAILED;
         }
@@ -298,7 +295,7 @@ enum tls_step tls_handshake(struct tls *tls)
     }
     tls->is_midway = tls->is_midway && tls->is_secure;
     tls->is_secure = tls->is_secure || code == 0;
-    if (out_flush(tls) != 0 && errno != EAGAIN) {
+    if (tls_flush(tls) != 0 && errno != EAGAIN) {
         tls->error = errno;
         tls_fail(tls, GNUTLS_E_PUSH_ERROR);
         return TLS_FAILED;
@@ -314,13 +311,13 @@ ssize_t tls_write(struct tls *tls, struct bytes bytes)
 
     if (tls->owed == 0) {
         ssize_t n = gnutls_record_send(tls->session, bytes.at,
-                                       bytes.len < RECORD_MAX ? bytes.len : RECORD_MAX);
+                                       bytes.len < TLS_RECORD_MAX ? bytes.len : TLS_RECORD_MAX);
 
         if (n < 0)
             return tls_fail(tls, (int)n);
         tls->owed = (size_t)n;
     }
-    if (out_flush(tls) != 0) {
+    if (tls_flush(tls) != 0) {
         if (errno != EAGAIN) {
             tls->error = errno;
             return tls_fail(tls, GNUTLS_E_PUSH_ERROR);
@@ -337,11 +334,11 @@ ssize_t tls_read(struct tls *tls, char *to, size_t size)
     ssize_t n = GNUTLS_E_AGAIN;
 
     tls->error = 0;
-    for (unsigned i = 0; i < SILENT_MAX; i++) {
+    for (unsigned i = 0; i < TLS_SILENT_MAX; i++) {
         tls->is_dry = false;
         n = gnutls_record_recv(tls->session, to, size);
         tls->is_midway = tls->is_midway && n == GNUTLS_E_AGAIN && tls->is_dry;
-        if (!is_to_be_repeated((int)n) && (n != GNUTLS_E_AGAIN || tls->is_dry))
+        if (!tls_is_to_be_repeated((int)n) && (n != GNUTLS_E_AGAIN || tls->is_dry))
             break;
     }
     while (n > 0 && (size_t)n < size && gnutls_record_check_pending(tls->session) > 0) {
@@ -353,10 +350,10 @@ ssize_t tls_read(struct tls *tls, char *to, size_t size)
     }
     /* New keys have something to say; if the kernel takes it not, the next write brings it along. */
     if (tls_has_unsent(tls) && tls->owed == 0)
-        out_flush(tls);
+        tls_flush(tls);
     if (n >= 0)
         return n;
-    if (n == GNUTLS_E_AGAIN || is_to_be_repeated((int)n)) {
+    if (n == GNUTLS_E_AGAIN || tls_is_to_be_repeated((int)n)) {
         errno = EAGAIN;
         return -1;
     }
@@ -387,6 +384,6 @@ void tls_bye(struct tls *tls)
 {
     if (tls->is_secure && !tls->is_broken && tls->owed == 0 && !tls_has_unsent(tls)) {
         gnutls_bye(tls->session, GNUTLS_SHUT_WR);
-        out_flush(tls);
+        tls_flush(tls);
     }
 }

@@ -5,18 +5,23 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 #include "tests/unit/check.h"
+#ifdef OVER_TLS
+#include "tests/component/http_over_tls.h"
+#endif
 
 enum { CLIENT_BYTES = 3 << 20, CLIENT_WAIT_S = 10 };
 
 struct client {
     int fd;
-    char *buf; /* what has come and was not yet taken */
+    struct tls *tls; /* NULL: plain */
+    char *buf;       /* what has come and was not yet taken */
     size_t len;
     bool ended; /* the server has closed */
     bool reset; /* and has thrown away what was sent */
@@ -38,6 +43,9 @@ static inline void client_open_small(struct client *c, unsigned port, int bytes)
     if (bytes > 0)
         setsockopt(c->fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
     CHECK(connect(c->fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+#ifdef OVER_TLS
+    c->tls = over_tls_open(c->fd, CLIENT_WAIT_S * 1000);
+#endif
 }
 
 static inline void client_open(struct client *c, unsigned port)
@@ -50,16 +58,39 @@ static inline void client_close(struct client *c)
     if (c->fd >= 0) {
         close(c->fd);
         free(c->buf);
+#ifdef OVER_TLS
+        tls_close(c->tls);
+        c->tls = NULL;
+#endif
     }
     c->fd = -1;
     c->buf = NULL;
+}
+
+/* As send(2) and recv(2). */
+static inline ssize_t client_write(struct client *c, struct bytes bytes)
+{
+#ifdef OVER_TLS
+    if (c->tls != NULL)
+        return over_tls_write(c->tls, c->fd, bytes, CLIENT_WAIT_S * 1000);
+#endif
+    return send(c->fd, bytes.at, bytes.len, MSG_NOSIGNAL);
+}
+
+static inline ssize_t client_take(struct client *c, char *to, size_t size)
+{
+#ifdef OVER_TLS
+    if (c->tls != NULL)
+        return over_tls_read(c->tls, c->fd, to, size, CLIENT_WAIT_S * 1000);
+#endif
+    return recv(c->fd, to, size, 0);
 }
 
 /* A server that has closed is noticed when reading. */
 static inline void client_send(struct client *c, struct bytes bytes)
 {
     for (size_t sent = 0; sent < bytes.len;) {
-        ssize_t now = send(c->fd, bytes.at + sent, bytes.len - sent, MSG_NOSIGNAL);
+        ssize_t now = client_write(c, (struct bytes){bytes.at + sent, bytes.len - sent});
 
         if (now <= 0) {
             c->reset = true;
@@ -77,7 +108,7 @@ static inline void client_text(struct client *c, const char *text)
 /* Reads once more; false at the end. */
 static inline bool client_more(struct client *c)
 {
-    ssize_t got = recv(c->fd, c->buf + c->len, CLIENT_BYTES - c->len, 0);
+    ssize_t got = client_take(c, c->buf + c->len, CLIENT_BYTES - c->len);
 
     if (got <= 0) {
         c->reset = c->reset || (got < 0 && errno == ECONNRESET);

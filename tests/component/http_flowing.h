@@ -269,7 +269,11 @@ static inline struct flow_seat *flow_prepare(unsigned at, enum plan plan)
 /* Sends as much as the kernel takes now. */
 static inline size_t client_push(struct client *c, const char *from, size_t len)
 {
+#ifdef OVER_TLS
+    ssize_t now = tls_write(c->tls, (struct bytes){from, len});
+#else
     ssize_t now = send(c->fd, from, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+#endif
 
     return now > 0 ? (size_t)now : 0;
 }

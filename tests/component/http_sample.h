@@ -11,6 +11,9 @@
 #include <unistd.h>
 
 #include "shared/http/http_server.h"
+#ifdef OVER_TLS
+#include "tests/component/http_over_tls.h"
+#endif
 
 enum { SAMPLE_JSON_MAX = 16384, SAMPLE_BYTES_MAX = 1 << 20, SAMPLE_QUEUE = 16384, SAMPLE_WAITER_BYTES = 250 };
 
@@ -362,6 +365,9 @@ static inline struct sample_child sample_start(struct http_options options)
     const char *why = NULL;
     pid_t parent = getpid();
 
+#ifdef OVER_TLS
+    options.tls = over_tls_server();
+#endif
     options.listen_fd = http_listen("127.0.0.1:0", &child.port, &why);
     fflush(stdout);
     child.pid = fork();

@@ -16,7 +16,7 @@
 enum { SEATS = 400, SEAT_WAIT_MS = 15000, SEND_BUFFER = 200000 };
 
 /* In this time client and server, one process here, must get something done, also beside much else. */
-#ifdef __SANITIZE_THREAD__
+#if defined(__SANITIZE_THREAD__) || defined(OVER_TLS)
 enum { SEND_MS = 900 };
 #else
 enum { SEND_MS = 300 };
@@ -279,16 +279,33 @@ static inline struct http_options waiting_options(void)
                                  .send_timeout_ms = SEND_MS};
 }
 
-static inline void waiting_start_with(struct http_options options)
+#ifdef OVER_TLS
+static inline void waiting_turn(void)
+{
+    waited_turn(waiting.loop, 1);
+}
+#endif
+
+/* room: of a socket, for what its client has not taken. */
+static inline void waiting_start_small(struct http_options options, int room)
 {
     const char *why = NULL;
 
     memset(&waiting, 0, sizeof(waiting));
     waiting.owner.ended = waiting_ended;
     waiting.loop = loop_new();
+#ifdef OVER_TLS
+    over_tls.turn = waiting_turn;
+    options.tls = over_tls_server();
+#endif
     options.listen_fd = http_listen("127.0.0.1:0", &waiting.port, &why);
-    setsockopt(options.listen_fd, SOL_SOCKET, SO_SNDBUF, &(int){SEND_BUFFER}, sizeof(int)); /* inherited */
+    setsockopt(options.listen_fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room)); /* inherited */
     waiting.http = http_server_new(waiting.loop, &options);
+}
+
+static inline void waiting_start_with(struct http_options options)
+{
+    waiting_start_small(options, SEND_BUFFER);
 }
 
 static inline void waiting_start(bool suspend_always)

@@ -12,6 +12,16 @@ static struct sample_child server;
 #define HOST "Host: x\r\n"
 #define GET(path) "GET " path " HTTP/1.1\r\n" HOST "\r\n"
 
+/* How many clients there are at once; for how many ms a request waits while others are made: handshakes take
+ * long. */
+#ifdef OVER_TLS
+enum { CROWD = 200 };
+#define WHILE "1000"
+#else
+enum { CROWD = 1000 };
+#define WHILE "400"
+#endif
+
 TEST_CLIENT(a_handler_may_answer_at_once)
 {
     CHECK_INT(client_ask(c, server.port, GET("/hello")), 200);
@@ -324,7 +334,7 @@ TEST(a_client_that_leaves_harms_nobody)
     before = client_number(&c[0], "ended");
     client_close(&c[0]);
     for (unsigned i = 0; i < 20; i++)
-        client_say(&c[i], server.port, i % 2 ? GET("/later/250") GET("/later/1") : GET("/later/250"));
+        client_say(&c[i], server.port, i % 2 ? GET("/later/" WHILE) GET("/later/1") : GET("/later/" WHILE));
     CHECK(stats_become("open", 21)); /* and the one that asks */
     for (unsigned i = 0; i < 20; i++) {
         if (i < 10)
@@ -338,9 +348,9 @@ TEST(a_client_that_leaves_harms_nobody)
     client_close(&c[0]);
 }
 
-TEST(a_thousand_connections_are_served_at_once)
+TEST(many_connections_are_served_at_once)
 {
-    enum { MANY = 1000 };
+    enum { MANY = CROWD };
     struct client *c = calloc(MANY, sizeof(*c));
     struct rlimit files;
 
@@ -393,7 +403,7 @@ TEST(draining_answers_what_is_open_and_refuses_the_rest)
     client_text(&idle, GET("/hello"));
     CHECK_INT(client_read(&idle, true), 200);
     client_text(&half, "GET /hello HTTP/1.1\r\n");
-    client_text(&waiting, GET("/later/400") GET("/hello"));
+    client_text(&waiting, GET("/later/" WHILE) GET("/hello"));
     CHECK(stats_become("open", 2));
     client_stop(server.port);
     CHECK(client_ends(&idle));
@@ -525,7 +535,11 @@ int main(void)
     server = sample_start(options);
     check_all_as("when_suspended");
     RUN(listening_addresses_are_read_strictly);
+#ifndef OVER_TLS /* whose server it is not */
     RUN(accepted_sockets_notice_a_dead_peer_within_15_s);
+#else
+    (void)accepted_sockets_notice_a_dead_peer_within_15_s;
+#endif
     RUN(the_drawing_of_the_states_and_the_code_agree);
     return check_done();
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "tests/unit/check.h"
@@ -46,21 +47,35 @@ static inline gnutls_x509_crt_t certificate_begin(gnutls_x509_privkey_t key, con
     return certificate;
 }
 
-static inline void authority_make(struct authority *authority, const char *dir, const char *name)
+/* Nobody else may read what is written: it may be a key. The text is freed. */
+static inline void pem_write(gnutls_datum_t pem, const char *path)
 {
-    gnutls_datum_t pem = {NULL, 0};
     FILE *file;
 
+    unlink(path);
+    file = fopen(path, "we");
+    CHECK(file != NULL && fchmod(fileno(file), 0600) == 0 &&
+          fwrite(pem.data, 1, pem.size, file) == pem.size && fclose(file) == 0);
+    gnutls_free(pem.data);
+}
+
+static inline void certificate_write(gnutls_x509_crt_t certificate, const char *path)
+{
+    gnutls_datum_t pem = {NULL, 0};
+
+    CHECK(gnutls_x509_crt_export2(certificate, GNUTLS_X509_FMT_PEM, &pem) == 0);
+    pem_write(pem, path);
+}
+
+static inline void authority_make(struct authority *authority, const char *dir, const char *name)
+{
     authority->key = key_make();
     authority->certificate = certificate_begin(authority->key, name);
     gnutls_x509_crt_set_ca_status(authority->certificate, 1);
     CHECK(gnutls_x509_crt_sign2(authority->certificate, authority->certificate, authority->key,
                                 GNUTLS_DIG_SHA256, 0) == 0);
-    CHECK(gnutls_x509_crt_export2(authority->certificate, GNUTLS_X509_FMT_PEM, &pem) == 0);
     snprintf(authority->file, sizeof(authority->file), "%s/%s.pem", dir, name);
-    file = fopen(authority->file, "we");
-    CHECK(file != NULL && fwrite(pem.data, 1, pem.size, file) == pem.size && fclose(file) == 0);
-    gnutls_free(pem.data);
+    certificate_write(authority->certificate, authority->file);
 }
 
 static inline void authority_done(struct authority *authority)
@@ -78,13 +93,11 @@ struct certified {
     const char *purpose; /* an extended key usage; NULL: for all */
 };
 
-/* A key, and a certificate of the authority's for it. */
-static inline gnutls_certificate_credentials_t identity_make(const struct authority *authority,
-                                                             struct certified certified)
+/* A certificate of the authority's for this key. */
+static inline gnutls_x509_crt_t certificate_make(const struct authority *authority,
+                                                 struct certified certified, gnutls_x509_privkey_t key)
 {
     static const unsigned char loopback[] = {127, 0, 0, 1};
-    gnutls_certificate_credentials_t credentials;
-    gnutls_x509_privkey_t key = key_make();
     gnutls_x509_crt_t certificate = certificate_begin(key, "pawl test");
 
     gnutls_x509_crt_set_activation_time(certificate, time(NULL) + certified.from_s);
@@ -99,11 +112,37 @@ static inline gnutls_certificate_credentials_t identity_make(const struct author
         CHECK(gnutls_x509_crt_set_key_purpose_oid(certificate, certified.purpose, 0) == 0);
     CHECK(gnutls_x509_crt_sign2(certificate, authority->certificate, authority->key, GNUTLS_DIG_SHA256, 0) ==
           0);
+    return certificate;
+}
+
+/* A key, and a certificate of the authority's for it. */
+static inline gnutls_certificate_credentials_t identity_make(const struct authority *authority,
+                                                             struct certified certified)
+{
+    gnutls_certificate_credentials_t credentials;
+    gnutls_x509_privkey_t key = key_make();
+    gnutls_x509_crt_t certificate = certificate_make(authority, certified, key);
+
     CHECK(gnutls_certificate_allocate_credentials(&credentials) == 0);
     CHECK(gnutls_certificate_set_x509_key(credentials, &certificate, 1, key) == 0);
     gnutls_x509_crt_deinit(certificate);
     gnutls_x509_privkey_deinit(key);
     return credentials;
+}
+
+/* The same as two files. */
+static inline void pair_write(const struct authority *authority, struct certified certified, const char *cert,
+                              const char *key_file)
+{
+    gnutls_x509_privkey_t key = key_make();
+    gnutls_x509_crt_t certificate = certificate_make(authority, certified, key);
+    gnutls_datum_t pem = {NULL, 0};
+
+    certificate_write(certificate, cert);
+    CHECK(gnutls_x509_privkey_export2(key, GNUTLS_X509_FMT_PEM, &pem) == 0);
+    pem_write(pem, key_file);
+    gnutls_x509_crt_deinit(certificate);
+    gnutls_x509_privkey_deinit(key);
 }
 
 /* One authority, and what a peer shows that it certified, for localhost and 127.0.0.1. */

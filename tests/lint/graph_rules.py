@@ -13,9 +13,9 @@ SHARED = {
     "token": ("text",),
     "tls": ("text",),
     "access": ("text", "token", "tls"),
-    "http": ("text", "loop"),
-    "store": ("text", "loop"),
-    "service": ("text", "loop", "token", "access", "http", "store", "api lists", "openapi"),
+    "http": ("text", "loop", "tls"),
+    "store": ("text", "loop", "tls"),
+    "service": ("text", "loop", "token", "access", "tls", "http", "store", "api lists", "openapi"),
     "member": ("text", "loop", "token", "store", "service", "scripts"),
 }
 ALL_SHARED = tuple(f"shared/{name}" for name in SHARED)
@@ -42,7 +42,7 @@ LIBRARIES = (
     (r"cjson/|cJSON", ("shared/text/json.c",)),
     (r"uv\.h|uv/", ("shared/loop/loop.c",)),
     (r"sodium", ("shared/token/*.c", "shared/access/*.c")),
-    (r"gnutls/", ("shared/tls/*.c",)),
+    (r"gnutls/", ("shared/tls/*.c", "shared/tls/tls_internal.h")),
     (r"curl/", ()),
 )
 

@@ -9,6 +9,7 @@ struct good {
 
 static const struct good good[] = {
     {"redis://localhost:6379", {.host = "localhost", .port = 6379}},
+    {"rediss://u:p@h:7/1", {.host = "h", .port = 7, .db = 1, .user = "u", .password = "p", .is_tls = true}},
     {"redis://localhost", {.host = "localhost", .port = 6379}},
     {"redis://127.0.0.1:1/", {.host = "127.0.0.1", .port = 1}},
     {"redis://h:65535/15", {.host = "h", .port = 65535, .db = 15}},
@@ -87,7 +88,7 @@ static const char *const bad[] = {
     "redis://u:%0a@h",
     "redis://u%7f:p@h",
     "REDIS://h",
-    "rediss://h",
+    "rediss://",
     "http://h",
     "unix://",
     "unix://a",

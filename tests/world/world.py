@@ -25,7 +25,7 @@ from .wait import DEADLINE_S, wait_until
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("PAWL_BUILD") or ROOT / "build")
 
-LISTENING = re.compile(r"^listening on http://(.*):(\d+)$")
+LISTENING = re.compile(r"^listening on (https?)://(.*):(\d+)$")
 SANITIZER = re.compile(r"AddressSanitizer|LeakSanitizer|ThreadSanitizer|runtime error:")
 
 
@@ -85,8 +85,8 @@ class Daemon:
         _daemons.append(self)
         atexit.register(self.kill)
         match = LISTENING.match(self.line(LISTENING.match, "that it listens"))
-        self.host, self.port = match.group(1), int(match.group(2))
-        self.url = f"http://{self.host}:{self.port}"
+        self.host, self.port = match.group(2), int(match.group(3))
+        self.url = f"{match.group(1)}://{self.host}:{self.port}"
 
     def start(self, settings):
         return subprocess.Popen([*self.before, str(BUILD / self.name), *self.flags], env=settings, stdin=subprocess.DEVNULL,

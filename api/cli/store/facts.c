@@ -21,9 +21,13 @@ enum { TURN_MS = 10, TIMEOUT_MS = 2000, TIMEOUT_MIN_MS = 10, TIMEOUT_MAX_MS = 60
 void store_inbox_flags(struct store_inbox *inbox, struct option rows[STORE_INBOX_FLAGS])
 {
     const struct option own[STORE_INBOX_FLAGS] = {
-        FLAG_ENV("redis", "URL", "redis://[user@]host:port[/db] or unix:///path (default " REDIS_DEFAULT ")",
+        FLAG_ENV("redis", "URL",
+                 "redis[s]://[user@]host:port[/db] or unix:///path (default " REDIS_DEFAULT ")",
                  &inbox->redis),
-        FLAG_ENV("redis-password-file", "FILE", "the password of the store", &inbox->password_file),
+        FLAG_ENV("redis-password-file", "FILE", "the password of the store", &inbox->files.password),
+        FLAG_ENV("redis-ca", "FILE", "of rediss://: whom its certificate must come from", &inbox->files.ca),
+        FLAG_ENV("redis-cert", "FILE", "of rediss://: a certificate to show", &inbox->files.cert),
+        FLAG_ENV("redis-key", "FILE", "its key", &inbox->files.key),
         FLAG_ENV("state-dir", "DIR", "of the service on this machine (default as for the services)",
                  &inbox->state_dir),
         {.name = "store-timeout",
@@ -51,12 +55,15 @@ static int inbox_check(struct store_inbox *inbox)
                         "file and name it with --redis-password-file, or set PAWL_REDIS");
     if (bad != NULL)
         return cli_fail(CLI_CONFIG, "%s: %s", is_flag ? "--redis" : "PAWL_REDIS", bad);
+    bad = store_files_check(inbox->redis, &inbox->files);
+    if (bad != NULL)
+        return cli_fail(CLI_CONFIG, "%s: %s", is_flag ? "--redis" : "PAWL_REDIS", bad);
     inbox->timeout_ms = inbox->timeout_ms > 0 ? inbox->timeout_ms : TIMEOUT_MS;
     if (inbox->timeout_ms < TIMEOUT_MIN_MS || inbox->timeout_ms > TIMEOUT_MAX_MS)
         return cli_fail(CLI_USAGE, "--store-timeout is 10ms to 60s");
-    if (inbox->password_file == NULL)
+    if (inbox->files.password == NULL)
         return CLI_GO_ON;
-    inbox->password = options_read_file(inbox->password_file, PASSWORD_MAX, &len, why, sizeof(why));
+    inbox->password = options_read_file(inbox->files.password, PASSWORD_MAX, &len, why, sizeof(why));
     if (inbox->password == NULL)
         return cli_fail(CLI_CONFIG, "%s", why);
     inbox->password[strcspn(inbox->password, "\r\n")] = '\0';
@@ -95,6 +102,7 @@ int store_inbox_open(struct store_inbox *inbox)
                               &(struct store_options){.library = &pawl_library,
                                                       .sends_whole = true,
                                                       .url = inbox->redis,
+                                                      .files = inbox->files,
                                                       .password = inbox->password,
                                                       .timeout_ms = (unsigned)inbox->timeout_ms});
     return inbox_wait_ready(inbox);

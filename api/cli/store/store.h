@@ -15,7 +15,8 @@
 
 struct store_inbox {
     /* flags */
-    const char *redis, *password_file, *state_dir;
+    const char *redis, *state_dir;
+    struct store_files files;
     uint64_t timeout_ms;
     enum output output; /* json: also reports that something was not done, or may have been */
     /* the inbox's own */
@@ -26,7 +27,7 @@ struct store_inbox {
 };
 
 /* Rows that every command has; the last row of a table stays {0}. */
-enum { STORE_INBOX_FLAGS = 4 };
+enum { STORE_INBOX_FLAGS = 7 };
 void store_inbox_flags(struct store_inbox *inbox, struct option rows[STORE_INBOX_FLAGS]);
 
 /* CLI_GO_ON when the store takes calls and its settings have been read, or the exit status: 69 it cannot be

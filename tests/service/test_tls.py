@@ -1,0 +1,348 @@
+#!/usr/bin/python3
+"""test_tls.py - the daemons over TLS, asked by OpenSSL, curl, Python and sslscan; certificates made here by openssl."""
+
+import http.client
+import os
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import threading
+import time
+
+from world import BUILD, DURABLE, Daemon, World, check, check_equal, check_in, main, run_daemon, test, wait_until
+from world.asking import Later
+from world.ports import own_port
+
+PLAIN = World()
+FOLDER = PLAIN.folder
+
+
+def path(name):
+    return os.path.join(FOLDER, name)
+
+
+def openssl(*words):
+    done = subprocess.run(["openssl", *words], cwd=FOLDER, capture_output=True, text=True, timeout=60, check=False)
+    check_equal(done.returncode, 0, f"{words}: {done.stderr}")
+    return done.stdout
+
+
+def authority(name):
+    openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", f"{name}.key", "-out",
+            f"{name}.pem", "-days", "2", "-subj", f"/CN={name}")
+
+
+def certified(name, by, extensions, days=2):
+    """NAME.pem and NAME.key."""
+    with open(path(f"{name}.ext"), "w", encoding="ascii") as file:
+        file.write(extensions)
+    openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", f"{name}.key.new", "-out",
+            f"{name}.csr", "-subj", f"/CN={name}")
+    openssl("x509", "-req", "-in", f"{name}.csr", "-CA", f"{by}.pem", "-CAkey", f"{by}.key", "-CAcreateserial", "-days", str(days),
+            "-extfile", f"{name}.ext", "-out", f"{name}.pem.new")
+    for kind in ("key", "pem"):
+        os.rename(path(f"{name}.{kind}.new"), path(f"{name}.{kind}"))
+    os.chmod(path(f"{name}.key"), 0o600)
+
+
+SERVER = "subjectAltName=DNS:localhost,IP:127.0.0.1\nextendedKeyUsage=serverAuth\n"
+authority("ca")
+authority("other")
+certified("server", "ca", SERVER)
+certified("client", "ca", "subjectAltName=DNS:ops.example.org\nextendedKeyUsage=clientAuth\n")
+PAIR = ("--tls-cert", path("server.pem"), "--tls-key", path("server.key"))
+ASKS = ("--tls-client-ca", path("ca.pem"))
+LEASE = PLAIN.daemon("pawl-lease", *PAIR, *ASKS, "--threads", "2", "--header-timeout", "4s")
+GATEWAY = PLAIN.daemon("pawl-gateway", *PAIR)
+
+
+def context(ca="ca", **more):
+    made = ssl.create_default_context(cafile=path(f"{ca}.pem"))
+    for name, value in more.items():
+        setattr(made, name, value)
+    return made
+
+
+def connect(daemon=LEASE, trusts=None):
+    return http.client.HTTPSConnection(daemon.host, daemon.port, timeout=15, context=trusts or context())
+
+
+def get(connection, target):
+    connection.request("GET", target)
+    answer = connection.getresponse()
+    return answer.status, answer.read().decode()
+
+
+def ask(daemon, target, trusts=None):
+    connection = connect(daemon, trusts)
+    found = get(connection, target)
+    connection.close()
+    return found
+
+
+@test
+def both_services_speak_https_and_do_what_they_do_over_http():
+    for daemon, target in ((LEASE, "/readyz"), (GATEWAY, "/readyz")):
+        check_equal(daemon.url[:8], "https://")
+        wait_until(lambda daemon=daemon, target=target: ask(daemon, target)[0] == 200, "it is ready")
+    connection = connect()
+    connection.request("POST", "/v1/leases/tls:1", "{}", {"Content-Type": "application/json"})
+    grant = connection.getresponse()
+    check_equal(grant.status, 201, grant.read())
+    check_equal(get(connection, "/v1/leases/tls:1")[0], 200)  # on the same connection
+    check_equal(PLAIN.lease("GET", "/v1/leases/tls:1").json["holders"][0]["mode"], "exclusive")
+
+
+@test
+def curl_verifies_it_and_shows_a_certificate():
+    for words, status in (((), 60), (("--cacert", path("ca.pem")), 0), (("--cacert", path("other.pem")), 60),
+                          (("--cacert", path("ca.pem"), "--cert", path("client.pem"), "--key", path("client.key")), 0),
+                          (("--cacert", path("ca.pem"), "--tls-max", "1.2", "--http1.1"), 0), (("--cacert", path("ca.pem"), "--tls-max", "1.1"), 35)):
+        done = subprocess.run(["curl", "-sS", *words, f"https://localhost:{LEASE.port}/livez", "-4"], capture_output=True, text=True,
+                              timeout=30, check=False)
+        check_equal(done.returncode, status, f"{words}: {done.stderr}")
+        check_equal(done.stdout, "" if status else '{"status":"alive"}')
+
+
+@test
+def sslscan_finds_only_what_is_meant_to_be_there():
+    done = subprocess.run(["sslscan", "--no-colour", f"127.0.0.1:{LEASE.port}"], capture_output=True, text=True, timeout=120, check=False)
+    check_equal(sorted(re.findall(r"^(\S+v\S+) +enabled", done.stdout, re.M)), ["TLSv1.2", "TLSv1.3"])
+    ciphers = re.findall(r"^(?:Preferred|Accepted) +\S+ +\d+ bits +(\S+)", done.stdout, re.M)
+    check(len(ciphers) >= 6, done.stdout)
+    for cipher in ciphers:
+        check(re.fullmatch(r"(TLS_|ECDHE-ECDSA-)(AES[_-]?(128|256)[_-]GCM[_-]\w+|CHACHA20[_-]POLY1305\w*)", cipher), cipher)
+    check_in("Session renegotiation not supported", done.stdout)
+    check(not re.search(r"^TLSv\S+ +vulnerable", done.stdout, re.M), done.stdout)
+
+
+@test
+def no_session_is_resumed_and_no_ticket_given():
+    for version in ("-tls1_2", "-tls1_3"):
+        done = subprocess.run(["openssl", "s_client", "-connect", f"127.0.0.1:{LEASE.port}", "-CAfile", path("ca.pem"), version, "-reconnect"],
+                              input="", capture_output=True, text=True, timeout=60, check=False)
+        check_in("Verify return code: 0 (ok)", done.stdout)
+        check("TLS session ticket" not in done.stdout and "Reused," not in done.stdout, done.stdout)
+
+
+@test
+def alpn_is_http_1_1_and_another_protocol_is_refused():
+    for names, agreed in ((["http/1.1"], "http/1.1"), (["h2", "http/1.1"], "http/1.1"), ([], None)):
+        trusts = context()
+        if names:
+            trusts.set_alpn_protocols(names)
+        with trusts.wrap_socket(socket.create_connection((LEASE.host, LEASE.port), 15), server_hostname="localhost") as spoken:
+            check_equal(spoken.selected_alpn_protocol(), agreed)
+    trusts.set_alpn_protocols(["h2"])
+    try:
+        trusts.wrap_socket(socket.create_connection((LEASE.host, LEASE.port), 15), server_hostname="localhost")
+        check(False, "h2 was agreed upon")
+    except ssl.SSLError as error:
+        check_in("NO APPLICATION PROTOCOL", str(error).upper().replace("_", " "))
+
+
+def readyz():
+    return ask(LEASE, "/readyz")[1]
+
+
+def hang_up(word):
+    begin = len(LEASE.lines)
+    LEASE.send(signal.SIGHUP)
+    return LEASE.line(lambda line: word in line and "server.pem" in line, word, begin)
+
+
+def serial(trusts=None):
+    with (trusts or context()).wrap_socket(socket.create_connection((LEASE.host, LEASE.port), 15), server_hostname="localhost") as spoken:
+        return spoken.getpeercert()["serialNumber"]
+
+
+@test
+def sighup_changes_the_certificate_under_load_and_no_request_fails():
+    stop, done, failed = threading.Event(), [0] * 6, []
+
+    def load(number):
+        try:
+            while not stop.is_set():
+                connection = connect()
+                for _ in range(20):
+                    status, _ = get(connection, "/livez")
+                    done[number] += 1
+                    if status != 200:
+                        failed.append(status)
+                connection.close()
+        except Exception as error:  # pylint: disable=broad-except # told below
+            failed.append(error)
+
+    threads = [threading.Thread(target=load, args=(number,)) for number in range(len(done))]
+    for thread in threads:
+        thread.start()
+    seen = {serial()}
+    for _ in range(5):
+        certified("server", "ca", SERVER)
+        hang_up("access-loaded")
+        seen.add(serial())
+        before = list(done)
+        wait_until(lambda before=before: all(now > then for now, then in zip(done, before)) or failed, "each goes on")
+    stop.set()
+    for thread in threads:
+        thread.join(30)
+    check_equal((failed, len(seen)), ([], 6))
+
+
+@test
+def what_is_wrong_at_a_sighup_is_told_and_all_stays_as_before():
+    before = serial()
+    os.rename(path("server.key"), path("kept.key"))
+    certified("stranger", "other", SERVER)
+    for wrong, why in ((path("stranger.key"), "is not the key of the certificate"), (None, "cannot be read")):
+        if wrong:
+            os.rename(wrong, path("server.key"))
+        else:
+            os.unlink(path("server.key"))
+        check_in(why, hang_up("access-refused"))
+        check_in('"tls":"not-reloaded"', readyz())
+        check_equal(serial(), before)
+    os.rename(path("kept.key"), path("server.key"))
+    hang_up("access-loaded")
+    check("not-reloaded" not in readyz(), readyz())
+
+
+@test
+def the_metrics_say_how_long_the_certificates_last():
+    found = dict(re.findall(r'^pawl_tls_ends_seconds\{file="(.*)"\} (\S+)$', ask(LEASE, "/metrics")[1], re.M))
+    check_equal(sorted(found), ["tls-cert", "tls-client-ca"])
+    for file, seconds in found.items():
+        check(86400 < int(seconds) <= 2 * 86400, f"{file}: {seconds}")
+    check("pawl_tls" not in PLAIN.lease("GET", "/metrics").body.decode(), "a plain service has none")
+
+
+@test
+def a_wrong_set_of_files_is_78():
+    os.chmod(path("other.key"), 0o644)
+    rows = ((("--tls-cert", path("server.pem")), "--tls-cert and --tls-key go together"),
+            (("--tls-key", path("server.key")), "--tls-cert and --tls-key go together"), (ASKS, "--tls-client-ca is of use with"),
+            ((*PAIR, "--tls-crl", path("ca.pem")), "--tls-crl is of use with"),
+            (("--tls-cert", path("server.pem"), "--tls-key", path("client.key")), "is not the key"),
+            (("--tls-cert", path("other.pem"), "--tls-key", path("other.key")), "others can change it, or read it"),
+            ((*PAIR, *ASKS, "--tls-crl", path("ca.pem")), "has no list of revoked certificates"))
+    for name in ("pawl-lease", "pawl-gateway"):
+        for flags, why in rows:
+            done = run_daemon(name, "--check-config", "--keys", PLAIN.keys_file, *flags)
+            check_equal(done.returncode, 78, f"{flags}: {done.stderr}")
+            check_in(why, done.stderr)
+        done = run_daemon(name, "--check-config", "--keys", PLAIN.keys_file, *PAIR, *ASKS)
+        check_equal((done.returncode, done.stderr), (0, ""))
+
+
+def used_s(daemon):
+    with open(f"/proc/{daemon.process.pid}/stat", encoding="ascii") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def hello():
+    """What a client says first."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    made = context().wrap_bio(incoming, outgoing, server_hostname="localhost")
+    try:
+        made.do_handshake()
+    except ssl.SSLWantReadError:
+        pass
+    return outgoing.read()
+
+
+@test
+def five_hundred_handshakes_that_do_not_go_on_cost_others_nothing_and_end_in_time():
+    connection = connect()
+    check_equal(get(connection, "/livez")[0], 200)
+    began = time.monotonic()
+    stalled = [socket.create_connection((LEASE.host, LEASE.port), 15) for _ in range(500)]
+    for number, one in enumerate(stalled):
+        text = hello() if number % 2 else b"\x16\x03\x01"  # behind the ClientHello, or in the middle of it
+        one.sendall(text)
+    wait_until(lambda: 'pawl_http_connections 5' in ask(LEASE, "/metrics")[1], "they are there")
+    before, from_s = used_s(LEASE), time.monotonic()
+    wait_until(lambda: get(connection, "/livez")[0] == 200 and time.monotonic() > from_s + 1.5, "a client that asks now and then",
+               again_ms=50)
+    used = used_s(LEASE) - before
+    check(used < 0.4, f"{used} s of processor in 1.5 s")
+    for one in stalled:
+        one.settimeout(15)
+        while one.recv(65536):
+            pass
+        one.close()
+    check(3 < time.monotonic() - began < 15, f"closed after {time.monotonic() - began} s, not some 4")
+    check_equal(get(connection, "/livez")[0], 200)
+
+
+# -- the store over TLS
+
+certified("redis", "ca", "subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+SAFE_PORT = own_port()
+SAFE = World(redis_settings=[*DURABLE, "--tls-port", str(SAFE_PORT), "--tls-cert-file", path("redis.pem"), "--tls-key-file", path("redis.key"),
+                             "--tls-ca-cert-file", path("ca.pem"), "--tls-auth-clients", "yes", "--user", "pawl", "on", ">first", "~*", "&*", "+@all"])
+URL = f"rediss://pawl@localhost:{SAFE_PORT}"
+SHOWS = ("--redis-ca", path("ca.pem"), "--redis-cert", path("client.pem"), "--redis-key", path("client.key"))
+
+
+def password(text):
+    with open(path("password"), "w", encoding="ascii") as file:
+        file.write(text + "\n")
+
+
+@test
+def both_services_reach_a_redis_over_tls_that_asks_for_a_certificate():
+    password("first")
+    flags = ("--redis", URL, *SHOWS, "--redis-password-file", path("password"))
+    for name in ("pawl-lease", "pawl-gateway"):
+        daemon = Daemon(name, *flags, "--keys", SAFE.keys_file, "--listen", "127.0.0.1:0", "--store-timeout", "1s")
+        client = SAFE.client(daemon)
+        SAFE.wait_ready(client)
+        if name == "pawl-lease":
+            grant = client("POST", "/v1/leases/safe:1", body={})
+            check_equal(grant.status, 201, repr(grant))
+            waiter = Later(client, "POST", "/v1/leases/safe:1", body={"wait_ms": 10000})  # a hand-off comes by the subscriber's link
+            wait_until(lambda: SAFE.waiting("safe:1") == 1, "one waits")
+            SAFE.release("safe:1", grant.json)
+            check_equal(waiter.get().status, 201)
+            large = client("POST", "/v1/leases/safe:2", body={"meta": {"text": "x" * 1900}})
+            check_equal(large.status, 201, repr(large))
+        # the password changes, and the connection is cut: the next one has the new one
+        SAFE.redis("ACL", "SETUSER", "pawl", "resetpass", ">second")
+        password("second")
+        SAFE.redis("CLIENT", "KILL", "USER", "pawl")
+        SAFE.wait_ready(client)
+        SAFE.redis("ACL", "SETUSER", "pawl", "resetpass", ">first")
+        password("first")
+        check_equal(daemon.end(), 0)
+
+
+@test
+def a_redis_that_cannot_show_who_it_is_is_told_nothing():
+    password("first")
+    for flags, why in ((("--redis-ca", path("other.pem"), *SHOWS[2:]), "no authority that is trusted"), (SHOWS[:2], "")):
+        done = subprocess.run([str(BUILD / "pawl"), "store", "status", "--redis", URL, *flags, "--redis-password-file", path("password"),
+                               "--store-timeout", "500ms"], capture_output=True, text=True, timeout=30, check=False)
+        check_equal(done.returncode, 69, done.stderr)
+        check_in(why, done.stderr)
+    check_equal([line for line in SAFE.redis("ACL", "LOG") if b"pawl" in line], [])
+
+
+@test
+def operators_ask_over_tls_too_and_wrong_files_are_78():
+    for words in (("store", "status"), ("doctor",)):
+        done = subprocess.run([str(BUILD / "pawl"), *words, "--redis", URL, *SHOWS, "--redis-password-file", path("password")],
+                              capture_output=True, text=True, timeout=60, check=False)
+        check("cannot be reached" not in done.stderr and done.returncode in (0, 1), f"{words}: {done.returncode} {done.stderr}")
+    for flags, why in ((("--redis", URL, "--redis-cert", path("client.pem")), "go together"),
+                       (("--redis", URL, "--redis-ca", "/nowhere"), "has no certificate"),
+                       (("--redis", "redis://localhost", *SHOWS[:2]), "are of use with rediss:// only")):
+        done = run_daemon("pawl-lease", "--check-config", "--keys", PLAIN.keys_file, *flags)
+        check_equal(done.returncode, 78, done.stderr)
+        check_in(why, done.stderr)
+
+
+if __name__ == "__main__":
+    main()
