@@ -2,6 +2,7 @@
 """test_tls.py - the daemons over TLS, asked by OpenSSL, curl, Python and sslscan; certificates made here by openssl."""
 
 import http.client
+import json
 import os
 import re
 import signal
@@ -342,6 +343,49 @@ def operators_ask_over_tls_too_and_wrong_files_are_78():
         done = run_daemon("pawl-lease", "--check-config", "--keys", PLAIN.keys_file, *flags)
         check_equal(done.returncode, 78, done.stderr)
         check_in(why, done.stderr)
+
+# -- a certificate is an identity
+
+
+def whoami(daemon, name=None, authority_="ca"):
+    """(status, identity or why) of who shows this certificate."""
+    trusts = context(authority_)
+    if name:
+        trusts.load_cert_chain(path(f"{name}.pem"), path(f"{name}.key"))
+    status, body = ask(daemon, "/v1/access", trusts)
+    told = json.loads(body)
+    return status, told.get("identity") or told["why"]
+
+
+@test
+def who_shows_a_good_certificate_is_who_the_access_file_says():
+    client = "extendedKeyUsage=clientAuth\n"
+    certified("nightly", "ca", "subjectAltName=URI:spiffe://example.org/sa/nightly\n" + client)
+    certified("both", "ca", "subjectAltName=DNS:ops.example.org,DNS:dba.example.org\n" + client)
+    certified("plain", "ca", client)
+    certified("nobodys", "ca", "subjectAltName=DNS:nobody.example.org\n" + client)
+    certified("serving", "ca", "subjectAltName=DNS:ops.example.org\nextendedKeyUsage=serverAuth\n")
+    certified("foreign", "other", "subjectAltName=DNS:ops.example.org\n" + client)
+    certified("old", "ca", "subjectAltName=DNS:ops.example.org\n" + client, days=-1)
+    file = path("access.json")
+    with open(file, "w", encoding="ascii") as out:
+        json.dump({"identities": {"ops": {"certs": ["dns:ops.example.org"]}, "dba": {"certs": ["dns:dba.example.org"]}, "plain": {"certs": ["cn:plain"]},
+                                  "nightly": {"certs": ["uri:spiffe://example.org/sa/nightly"]}},
+                   "rules": [{"who": ["known"], "may": ["acquire", "observe"], "on": ["*"]}, {"who": ["nobody"], "may": ["look"], "on": ["*"]}]}, out)
+    os.chmod(file, 0o600)
+    world = World()
+    daemon = Daemon("pawl-lease", *world.flags, "--access", file, *PAIR, *ASKS)
+    for name, wanted in (("client", (200, "ops")), ("nightly", (200, "nightly")), ("plain", (200, "plain")), ("both", (401, "unknown")),
+                         ("nobodys", (401, "unknown")), ("serving", (401, "certificate")), ("foreign", (401, "certificate")),
+                         ("old", (401, "certificate")), (None, (401, "none"))):
+        check_equal(whoami(daemon, name), wanted, name)
+    check_equal(ask(daemon, "/v1/leases/a")[0], 200, "nobody may look")
+    trusts = context()
+    trusts.load_cert_chain(path("foreign.pem"), path("foreign.key"))
+    check_equal(ask(daemon, "/v1/leases/a", trusts)[0], 401, "who shows a bad one is not nobody")
+    check_equal(daemon.end(), 0)
+    world.close()
+
 
 
 if __name__ == "__main__":
