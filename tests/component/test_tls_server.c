@@ -470,6 +470,7 @@ TEST(a_handshake_that_the_kernel_does_not_take_at_once_goes_on)
     asked(&c, TLS_CERTIFIED_NONE, "\"why\":\"\"", "\"names\":\"\"");
     client_close(&c);
     UNTIL(http_server_connections(waiting.http) == 0);
+    waiting_stop();
     tls_server_free(over_tls.server);
     over_tls.server = before;
     unlink(all);
