@@ -63,8 +63,11 @@ enum problem fenced_read_token(struct fenced_call *fenced)
 
 void fenced_judge_write(struct fenced_call *fenced)
 {
-    if (!service_allows(fenced->req, ACCESS_WRITE, fenced->lease))
-        fenced->own = bytes_of(http_identity(fenced->req));
+    fenced->own = (struct bytes){NULL, 0};
+    if (service_allows(fenced->req, ACCESS_WRITE, fenced->lease))
+        return;
+    assert(http_identity(fenced->req) != NULL); /* else service_allows_write() has said no */
+    fenced->own = bytes_of(http_identity(fenced->req));
 }
 
 /* -- the call */

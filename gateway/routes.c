@@ -17,7 +17,7 @@ const struct http_route gateway_routes[] = {
     {HTTP_GET, "/v1/marks/{lease}", HTTP_BODY_NONE, 0, false, mark_start, "getMark",
      ACCESS_NEEDS(ACCESS_NAME, ACCESS_LOOK)},
     {HTTP_ANY | HTTP_ANY_SITE, "/v1/check/{lease**}", HTTP_BODY_DROPPED, 0, true, check_start, "checkToken",
-     ACCESS_NEEDS(ACCESS_KEY, ACCESS_CHECK)},
+     ACCESS_NEEDS(ACCESS_FIRST, ACCESS_CHECK)},
     {HTTP_GET, "/v1/intents", HTTP_BODY_NONE, 0, true, intents_all_start, "listIntents",
      ACCESS_NEEDS(ACCESS_SOME, ACCESS_RESOLVE)},
     {HTTP_GET, "/v1/intents/{lease}", HTTP_BODY_NONE, 0, true, intents_start, "listLeaseIntents",

@@ -114,6 +114,8 @@ void forward_stream(struct forward *f);
 int64_t forward_body_length(const struct forward *f);
 /* Its end was never sent, and the upstream's owner says that nothing is applied then. */
 bool forward_never_applied(const struct forward *f);
+/* The rules may have changed while it waited: sets what the fence is to ask; false: 403, for this verb. */
+bool forward_is_still_allowed(struct forward *f, enum access_verb *verb);
 /* Answers 413: the limit and its number. */
 enum step forward_too_large(struct forward *f, const char *limit, uint64_t max);
 #define FORWARD_MAX_BODY "max_body of the route"

@@ -215,6 +215,12 @@ static enum step forward_nowhere(struct http_request *req)
                : service_index(req);
 }
 
+/* Nobody learns which addresses there are: 401 for those that are not, too. */
+static bool is_told_nothing(const struct http_request *req)
+{
+    return service_judges(req) && http_identity(req) == NULL && !bytes_are(http_path(req), "/");
+}
+
 enum step forward_start(struct http_request *req)
 {
     struct gateway_worker *own = gateway_worker_of(req);
@@ -222,7 +228,8 @@ enum step forward_start(struct http_request *req)
     struct forward *f;
 
     if (own->use == NULL)
-        return forward_nowhere(req);
+        return is_told_nothing(req) ? service_forbid(req, ACCESS_READ, (struct bytes){NULL, 0})
+                                    : forward_nowhere(req);
     if (wrong != NULL)
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, wrong);
     f = forward_take(own);
@@ -249,8 +256,12 @@ static enum step forward_route(struct forward *f)
     struct http_request *req = f->fenced.req;
     const char *why = NULL;
     enum access_verb verb;
+    enum route_found found;
 
-    switch (route_find(f->use->table, http_path(req), &f->match, &why)) {
+    found = route_find(f->use->table, http_path(req), &f->match, &why);
+    if (found != ROUTE_FOUND && is_told_nothing(req))
+        return forward_over(f, service_forbid(req, ACCESS_READ, (struct bytes){NULL, 0}));
+    switch (found) {
     case ROUTE_NONE: return forward_over(f, forward_nowhere(req));
     case ROUTE_BAD_PATH:
     case ROUTE_BAD_LEASE: return forward_over(f, http_refuse_detail(req, PROBLEM_INVALID_REQUEST, why));
@@ -308,6 +319,15 @@ static bool is_open_read(const struct route *route, const struct http_request *r
 {
     return route_reads(route, http_method_text(req)) && route->reads == ROUTE_READS_OPEN &&
            !fenced_has_token(req);
+}
+
+bool forward_is_still_allowed(struct forward *f, enum access_verb *verb)
+{
+    if (!forward_allows_caller(f->route, f->fenced.req, f->fenced.lease, verb))
+        return false;
+    if (*verb == ACCESS_WRITE)
+        fenced_judge_write(&f->fenced);
+    return true;
 }
 
 static enum step forward_begin(struct forward *f)

@@ -589,11 +589,10 @@ static bool wait_leaves_later(struct waiter *waiter)
 /* In the other states it is judged when it is granted the lease. */
 static void wait_judged(struct waiter *waiter)
 {
-    if (waiter->state != WAIT_QUEUED || wait_denied_lease(waiter).len == 0)
-        return;
-    waiter->is_denied = true;
-    if (!wait_leaves_later(waiter))
+    if (waiter->state == WAIT_QUEUED && wait_denied_lease(waiter).len > 0 && !wait_leaves_later(waiter)) {
+        waiter->is_denied = true;
         wait_leave(waiter, WAIT_RETURNING);
+    }
 }
 
 /* While a script is under way its answer will say the same. What was granted early can still be claimed when
@@ -615,11 +614,13 @@ static void wait_late(struct alarm *alarm)
 {
     struct waiter *waiter = container_of(alarm, struct waiter, alarm);
 
-    if (waiter->state == WAIT_AGAIN)
+    if (waiter->state == WAIT_AGAIN) {
         wait_look(waiter);
-    else if (!wait_leaves_later(waiter))
+    } else if (!wait_leaves_later(waiter)) {
+        waiter->is_denied = wait_denied_lease(waiter).len > 0;
         wait_leave(waiter, waiter->is_denied || http_suspended_is_gone(&waiter->parked) ? WAIT_RETURNING
                                                                                         : WAIT_LEAVING);
+    }
 }
 
 /* In the other states it is seen when the call that is under way has ended. */

@@ -47,8 +47,9 @@ enum access_need {
     ACCESS_SOME, /* with a verb: on some name, and the handler filters; of a verb without names: that */
     ACCESS_NAME, /* with a verb: on the lease that is the first part of the path */
     ACCESS_KEY,  /* with a verb: on the lease by which the resource key in the path begins */
-    ACCESS_VERB_SHIFT = 8
+    ACCESS_FIRST /* with a verb: on the lease in front of the first slash of the path's part */
 };
+enum { ACCESS_VERB_SHIFT = 8 };
 #define ACCESS_NEEDS(place, verb) ((unsigned)(place) | (unsigned)(verb) << ACCESS_VERB_SHIFT)
 
 enum {
@@ -106,8 +107,8 @@ struct access_memo *access_memo_new(void);
 void access_memo_free(struct access_memo *memo); /* wipes; NULL is fine */
 const char *access_of_token_again(struct access_memo *memo, const struct access *access, struct bytes token,
                                   enum access_why *why);
-/* How often each access token was used since this file was read, by the first digits of its hash; *at: 0 at first.
- * false: no more. */
+/* How often each access token was used since this file was read, by the first digits of its hash; *at: 0 at
+ * first. false: no more. */
 enum { ACCESS_DIGITS_SIZE = 9 };
 bool access_token_use(const struct access *access, size_t *at, char digits[ACCESS_DIGITS_SIZE],
                       uint64_t *count);
@@ -137,7 +138,8 @@ struct access_moment {
 const char *access_of_jwt(const struct access *access, struct bytes text, const struct access_moment *moment,
                           enum access_why *why);
 
-/* The same of another credential with dates, by its SHA-256; dates: ACCESS_GOOD, or what is wrong with them. */
+/* The same of another credential with dates, by its SHA-256; dates: ACCESS_GOOD, or what is wrong with them.
+ */
 enum { ACCESS_DIGEST = 32 };
 bool access_dates_pass(const unsigned char digest[ACCESS_DIGEST], enum access_why dates,
                        const struct access_moment *moment);

@@ -405,6 +405,8 @@ const char *access_of_jwt(const struct access *access, struct bytes text, const 
     if (!is_there || !is_verified)
         *entry = fresh;
     entry->used_ms = moment->steady_ms;
+    if (entry->serial != access->serial)
+        entry = &fresh; /* another thread has verified it by another file meanwhile */
     *why = entry->has_cnf && (moment->certificate == NULL ||
                               sodium_memcmp(moment->certificate, entry->cnf, ACCESS_DIGEST) != 0)
                ? ACCESS_CERTIFICATE

@@ -121,6 +121,8 @@ const char *http_noted_why(const struct http_request *req);
 enum problem http_problem(const struct http_request *req);
 /* Whether the Host is one under which this service is not to be reached by a web page (docs/contract.md). */
 bool http_host_is_foreign(const struct http_request *req);
+/* Whether its handler was called: nothing spoke against it before that. */
+bool http_was_handled(const struct http_request *req);
 /* The row of the routes; NULL: none, or it is not known yet. */
 const struct http_route *http_route(const struct http_request *req);
 /* What the client has shown in TLS (shared/tls/tls_server.h), judged as of now; NULL: a plain connection, or

@@ -235,10 +235,12 @@ struct http_request {
     struct MHD_Connection *mhd;
     struct http_request *next; /* of the free or the dead ones */
     enum http_state state;
-    bool suspended;  /* in libmicrohttpd's sense */
-    bool polled;     /* it waits, not suspended */
+    bool suspended; /* in libmicrohttpd's sense */
+    bool polled;    /* it waits, not suspended */
+    bool was_handled;
     bool in_handler; /* which will be asked for the answer when it returns */
     uint64_t id, started_us, waiting_ms;
+    unsigned judged; /* as of *options.judged_by */
     unsigned long queued_run;
     enum http_method method;
     const struct http_route *route;
@@ -343,6 +345,7 @@ struct http_server {
     char head_max_detail[160];
     struct loop_watch watch; /* libmicrohttpd's epoll descriptor */
     struct loop_watch unix_watch;
+    struct loop_timer unix_again;
     struct loop_hook hook;
     struct http_clock clock;
     struct http_disconnect disconnect;
@@ -418,6 +421,8 @@ struct bytes http_field_value(const struct http_request *req, const struct http_
 
 /* route.c: finds the route and what speaks against the request before its body is read. */
 void http_route_find(struct http_request *req);
+/* Its body has come meanwhile: if those who judge have others to judge by, they are asked again. */
+void http_judge_again(struct http_request *req);
 /* Fills the parts of the request from its route and its path. */
 void http_route_parts(struct http_request *req);
 bool http_has_json_type(const struct http_request *req);

@@ -33,6 +33,8 @@ struct http_options {
      * not. NULL: not asked. */
     enum problem (*enter)(struct http_request *req);
     enum problem (*permits)(struct http_request *req);
+    /* Changes when both are to be asked again of requests whose body is still coming; NULL: never. */
+    const unsigned *judged_by;
     unsigned connections_max;
     /* The last so many of them take only requests to routes with HTTP_KEEPS: others are 503 overloaded,
      * closed. */

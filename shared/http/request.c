@@ -145,11 +145,14 @@ static bool is_refused_by_head(struct http_request *req)
 
 static enum step request_start(struct http_request *req)
 {
+    if (req->refusal.problem == PROBLEM_NONE)
+        http_judge_again(req);
     if (req->refusal.problem == PROBLEM_METHOD_NOT_ALLOWED && req->head.asks_options)
         return http_answer(req, MHD_HTTP_NO_CONTENT);
     if (req->refusal.problem != PROBLEM_NONE)
         return http_refuse_detail(req, req->refusal.problem, req->refusal.detail);
     req->server->runs.started++;
+    req->was_handled = true;
     return req->route->handle(req);
 }
 

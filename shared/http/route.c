@@ -314,6 +314,18 @@ static void refuse_any(struct http_request *req)
     }
 }
 
+void http_judge_again(struct http_request *req)
+{
+    const struct http_options *options = &req->server->options;
+
+    if (options->judged_by == NULL || *options->judged_by == req->judged)
+        return;
+    req->judged = *options->judged_by;
+    req->refusal.problem = options->enter(req);
+    if (req->refusal.problem == PROBLEM_NONE)
+        req->refusal.problem = options->permits(req);
+}
+
 void http_route_find(struct http_request *req)
 {
     const struct http_options *options = &req->server->options;
@@ -328,6 +340,7 @@ void http_route_find(struct http_request *req)
     }
     bool is_options = req->route == NULL && req->refusal.allow != 0 && req->head.asks_options;
 
+    req->judged = options->judged_by != NULL ? *options->judged_by : 0;
     refuse_any(req);
     if (req->refusal.problem == PROBLEM_NONE && options->enter != NULL && !is_options)
         req->refusal.problem = options->enter(req);
@@ -440,6 +453,11 @@ const char *http_request_id(const struct http_request *req, char id[HTTP_ID_SIZE
 enum problem http_problem(const struct http_request *req)
 {
     return req->state >= STATE_ANSWERED ? req->reply.problem : PROBLEM_NONE;
+}
+
+bool http_was_handled(const struct http_request *req)
+{
+    return req->was_handled;
 }
 
 void http_note_lease(struct http_request *req, struct bytes lease)

@@ -54,6 +54,7 @@ struct http_request *http_kept_request(const struct http_kept *kept, struct http
     req->started_us = kept->started_us;
     req->method = kept->method;
     req->route = kept->route;
+    req->was_handled = true;
     req->identity = kept->identity;
     req->head.method_len = kept->method_len;
     memcpy(req->method_text, kept->text + kept->path_len, kept->method_len);

@@ -12,7 +12,7 @@
 
 #include "shared/http/http_internal.h"
 
-enum { UNIX_BACKLOG = 1024, UNIX_MODE = 0660, ACCEPTED_MAX = 64 };
+enum { UNIX_BACKLOG = 1024, UNIX_MODE = 0660, ACCEPTED_MAX = 64, UNIX_AGAIN_MS = 100 };
 
 /* Whether a socket lies there that nobody listens on. */
 static bool is_left_behind(const struct sockaddr_un *address)
@@ -62,6 +62,10 @@ static void unix_ready(struct loop_watch *watch, int events)
         struct sockaddr_un from = {.sun_family = AF_UNIX};
         int fd = accept4(server->options.unix_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
+        if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
+            loop_watch_set(&server->unix_watch, 0); /* else it would be reported at once again */
+            loop_timer_arm(&server->unix_again, UNIX_AGAIN_MS, 0);
+        }
         if (fd < 0)
             break;
         /* It closes the socket if it does not take it. */
@@ -70,15 +74,23 @@ static void unix_ready(struct loop_watch *watch, int events)
     http_run_soon(server);
 }
 
+static void unix_again(struct loop_timer *timer)
+{
+    loop_watch_set(&container_of(timer, struct http_server, unix_again)->unix_watch, LOOP_READ);
+}
+
 void http_unix_watch(struct http_server *server)
 {
-    if (server->options.unix_fd > 0)
-        loop_watch_init(server->loop, &server->unix_watch, server->options.unix_fd, unix_ready, LOOP_READ);
+    if (server->options.unix_fd <= 0)
+        return;
+    loop_timer_init(server->loop, &server->unix_again, unix_again);
+    loop_watch_init(server->loop, &server->unix_watch, server->options.unix_fd, unix_ready, LOOP_READ);
 }
 
 void http_unix_done(struct http_server *server)
 {
     if (server->options.unix_fd > 0) {
+        loop_timer_done(&server->unix_again);
         loop_watch_done(&server->unix_watch);
         close(server->options.unix_fd);
         server->options.unix_fd = 0;

@@ -5,9 +5,9 @@
  *   access_permits  the name in the path, then the rules      400, 403, 401, or go on
  *
  * The first credential that is there decides alone: Pawl-Authorization, Authorization, the certificate, the
- * uid at the other end of a unix socket. A bad one is 401, and never falls back to another, or to nobody. A caller who shows
- * none is nobody: judged by the rules for nobody, and what nobody may not do is 401, for a credential might
- * help. */
+ * uid at the other end of a unix socket. A bad one is 401, and never falls back to another, or to nobody. A
+ * caller who shows none is nobody: judged by the rules for nobody, and what nobody may not do is 401, for a
+ * credential might help. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -98,7 +98,8 @@ static bool is_formed_in(struct bytes query)
     while (query.len > 0) {
         struct bytes value = bytes_cut(&query, '&'), name = bytes_cut(&value, '=');
 
-        if (bytes_are(name, "access_token") && access_token_is_formed(value))
+        (void)name;
+        if (access_token_is_formed(value))
             return true;
     }
     return false;
@@ -116,7 +117,14 @@ static struct bytes bearer_of(struct bytes value)
 
 bool service_sends_away_token(const struct http_request *req)
 {
-    return service_judges(req) && access_token_is_formed(bearer_of(http_header(req, "Authorization", NULL)));
+    struct bytes name, value;
+
+    for (unsigned i = 0; service_judges(req) && i < http_field_count(req); i++) {
+        http_field_at(req, i, &name, &value);
+        if (bytes_equal_nocase(name, BYTES("Authorization")) && access_token_is_formed(bearer_of(value)))
+            return true;
+    }
+    return false;
 }
 
 /* Of Pawl-Authorization, or of Authorization where that is Pawl's. count: how often it came. */
@@ -128,7 +136,7 @@ static struct bytes authorization_of(struct http_request *req, unsigned *count)
     if (*count > 0)
         return own;
     own = http_header(req, "Authorization", count);
-    if (*count > 0 && plan->authorization_is_upstreams != NULL && plan->authorization_is_upstreams(req))
+    if (*count == 1 && plan->authorization_is_upstreams != NULL && plan->authorization_is_upstreams(req))
         *count = 0;
     return own;
 }
@@ -299,10 +307,13 @@ static enum problem permits_name(struct http_request *req, unsigned place, enum 
 {
     char text[RESOURCE_KEY_MAX_BYTES + 1];
     struct bytes key, lease = http_path_part(req, 0);
-    const char *wrong = place == ACCESS_KEY ? resource_key_from_path(lease, text, &key, &lease)
-                                            : name_from_path(lease, text, &lease);
+    const char *wrong;
     char *kept = http_scratch(req); /* no handler runs */
 
+    if (place == ACCESS_FIRST)
+        lease = bytes_cut(&(struct bytes){lease.at, lease.len}, '/');
+    wrong = place == ACCESS_KEY ? resource_key_from_path(lease, text, &key, &lease)
+                                : name_from_path(lease, text, &lease);
     if (wrong != NULL) {
         http_refusal_detail(req, wrong);
         return PROBLEM_INVALID_REQUEST;
@@ -328,8 +339,8 @@ enum problem access_permits(struct http_request *req)
                                               : service_forbidden(req, verb, (struct bytes){NULL, 0});
     case ACCESS_HOLD: return is_known ? PROBLEM_NONE : permits_name(req, place, verb);
     case ACCESS_NAME:
+    case ACCESS_FIRST:
     case ACCESS_KEY: return permits_name(req, place, verb);
-    case ACCESS_VERB_SHIFT: break;
     }
     abort(); /* a route that does not say what it needs */
 }

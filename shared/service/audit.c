@@ -77,7 +77,7 @@ static struct denied_caller *caller_of(struct audit *audit, const char *name)
 
     while (i < audit->callers && strcmp(audit->caller[i].name, name) != 0)
         i++;
-    if (i == CALLERS_MAX - 1 && name[0] != '\0')
+    if (i == audit->callers && i >= CALLERS_MAX - 1 && name[0] != '\0')
         return caller_of(audit, "");
     if (i == audit->callers) {
         audit->caller[audit->callers++] = (struct denied_caller){.since_ms = loop_now_ms()};
@@ -135,6 +135,6 @@ void audit_request(struct worker *worker, const struct http_request *req, enum p
 
     if (problem == PROBLEM_UNAUTHENTICATED || problem == PROBLEM_FORBIDDEN || problem == PROBLEM_NOT_YOURS)
         denied_log(worker, req, problem);
-    else if (route != NULL && route->methods & HTTP_COMMAND && problem != PROBLEM_FOREIGN_ORIGIN)
+    else if (route != NULL && route->methods & HTTP_COMMAND && http_was_handled(req))
         deed_log(worker, req, problem);
 }

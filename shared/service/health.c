@@ -145,11 +145,12 @@ static enum step ready_tell(struct http_request *req, struct worker *worker)
     const char *member = NULL;
     const char *lacking = plan->lacking != NULL ? plan->lacking(worker, &member, own) : NULL;
 
-    if (lacking == NULL && worker->service->access_wrong[0] != '\0') {
+    const char *wrong = atomic_load(&worker->service->access_wrong);
+
+    if (lacking == NULL && wrong != NULL) {
         lacking = "refused";
         member = "access";
-        snprintf(own, sizeof(own), "The access file is wrong, and the one of before is in force: %s",
-                 worker->service->access_wrong);
+        snprintf(own, sizeof(own), "The access file is wrong, and the one of before is in force: %s", wrong);
     }
     const char *unloaded = store_not_loaded(worker->store);
 

@@ -554,6 +554,8 @@ static void service_end(struct service *service)
     token_keys_free(service->keys_retired);
     access_free(atomic_load(&service->access));
     access_free(service->access_retired);
+    free(atomic_load(&service->access_wrong));
+    free(service->access_wrong_retired);
     limits_free(service->limits);
     free(service->metric_table);
     free(service->metric_labels);

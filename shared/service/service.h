@@ -134,6 +134,7 @@ struct worker {
     struct http_server *http;
     struct metrics_block *metrics;
     const struct token_keys *keys; /* the ones in force; changes between turns only */
+    unsigned judged_by;            /* rises when access changes */
     struct access_memo *memo;      /* NULL: without --access */
     const struct access *access;   /* the same; NULL: without --access */
     int listen_fd, unix_fd;        /* unix_fd 0: none */
@@ -168,8 +169,9 @@ struct service {
     _Atomic(struct access *) access;
     struct access *access_retired;
     struct limits *limits; /* limits.c's; NULL without --access */
-    char access_wrong
-        [ACCESS_WHY_SIZE]; /* of the file as it is now, the one of before is in force; "": nothing */
+    /* What is wrong with the file as it is now, the one of before is in force; NULL: nothing. */
+    _Atomic(char *) access_wrong;
+    char *access_wrong_retired;
     atomic_uint keys_generation;
     bool reload_wanted;              /* worker 0's */
     struct notify_watchdog watchdog; /* worker 0's */

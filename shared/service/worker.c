@@ -2,8 +2,10 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "shared/service/service.h"
+#include "shared/text/memory.h"
 
 /* FORWARDED_HEAD_MAX: of an answer that somebody else has given; 3 KiB more for each connection,
  * cleared behind each request. */
@@ -83,6 +85,7 @@ void worker_serve(struct worker *worker)
         .routes = worker->service->routes,
         .owner = &worker->owner,
         .refuses = worker->service->plan->refuses,
+        .judged_by = settings->access != NULL ? &worker->judged_by : NULL,
         .enter = settings->access != NULL ? access_enter : NULL,
         .permits = settings->access != NULL ? access_permits : NULL,
         .on_loopback = http_address_is_loopback(given[0] != '\0' ? given : settings->listen),
@@ -133,6 +136,7 @@ static void worker_take_keys(struct worker *worker)
     worker->keys = atomic_load(&worker->service->keys);
     access = atomic_load(&worker->service->access);
     is_new = access != worker->access;
+    worker->judged_by += is_new;
     worker->access = access;
     atomic_store(&worker->keys_seen, generation);
     if (is_new && worker->service->plan->judge != NULL)
@@ -239,19 +243,21 @@ static void reload_keys(struct service *service)
 
 static void reload_access(struct service *service)
 {
-    struct access *access = service->settings.access == NULL
-                                ? NULL
-                                : service_access_load(service, service->access_wrong);
+    char why[ACCESS_WHY_SIZE];
+    struct access *access;
 
     if (service->settings.access == NULL)
         return;
+    access = service_access_load(service, why);
+    free(service->access_wrong_retired);
+    service->access_wrong_retired = atomic_exchange(&service->access_wrong,
+                                                    access == NULL ? must_have(strdup(why)) : NULL);
     if (access == NULL) {
         struct log_field fields[] = {LOG_T("file", bytes_of(service->settings.access)),
-                                     LOG_T("why", bytes_of(service->access_wrong)), LOG_END};
+                                     LOG_T("why", bytes_of(why)), LOG_END};
         log_event(&service->log, LOG_ERROR, "access-refused", fields);
         return;
     }
-    service->access_wrong[0] = '\0';
     access_free(service->access_retired);
     service->access_retired = atomic_exchange(&service->access, access);
     struct log_field fields[] = {LOG_T("hash", bytes_of(access_hash(access))), LOG_END};

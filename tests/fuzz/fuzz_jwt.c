@@ -1,5 +1,5 @@
-/* fuzz_jwt.c - a JWT that nobody has signed is nobody's, whatever it says: the input is its head, its body and
- * its signature, a line each, which are encoded here. */
+/* fuzz_jwt.c - a JWT that nobody has signed is nobody's, whatever it says: the input is its head, its body
+ * and its signature, a line each, which are encoded here. */
 #include <assert.h>
 #include <sodium.h>
 #include <stdio.h>

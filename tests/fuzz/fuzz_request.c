@@ -46,8 +46,8 @@ static void check_names(const struct lease_names *names)
 static void check_packed(const struct lease_request *request, const struct lease_names *names)
 {
     static struct json_out out;
-    struct acquire_options acquire_options = {{BYTES("\"\\key"), "dddddddddddddddddddddddd"},
-                                              "0123456789012345678901"};
+    struct acquire_options acquire_options = {
+        {BYTES("\"\\key"), "dddddddddddddddddddddddd"}, "0123456789012345678901", NULL};
     struct bytes packed = acquire_options_write(&acquire_options, request,
                                                 BYTES("pawl:{00}:d:0123456789abcdef"), 7, names, &out);
     struct json *json = json_parse(packed, 3, NULL);

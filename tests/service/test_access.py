@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 
 from world import BUILD, World, check, check_equal, check_in, main, test, wait_until
 from world.asking import Later
@@ -169,6 +170,7 @@ def what_is_not_listed_tells_nobody_that_it_is_not():
     for client in (WORLD.lease, WORLD.gateway):
         unauthenticated(client("GET", "/v1/nothing"), "none")
         unauthenticated(client("PATCH", "/v1/leases"), "none")
+        unauthenticated(client("GET", "/orders/1/%ff"), "none")
         check_equal(client("GET", "/v1/nothing", bearer("none")).status, 404)
         check_equal(client("OPTIONS", "/v1/access").status, 204)
     check_equal(WORLD.lease("PATCH", "/v1/leases", bearer("none")).status, 405)
@@ -510,6 +512,44 @@ def what_is_forwarded_is_judged_by_the_lease_of_its_route():
 
 
 @test
+def what_began_before_the_rules_changed_is_judged_by_the_new_ones():
+    """Its body is still coming, or it waits behind an older write."""
+    lease = name("orders")
+    may = {"who": ["right"], "may": ["acquire", "write", "read"], "on": ["orders:*", "job:*"]}
+    reload(rules(may))
+    grant = acquire("right", lease)
+    raws = []
+    for daemon, method, path, body in ((WORLD.lease_daemon, "POST", f"/v1/leases/{name()}", b"{}"), (WORLD.gateway_daemon, "PUT", f"/v1/resources/{lease}/a", b"xx")):
+        raw = WORLD.raw(daemon)
+        raw.send(f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKENS['right']}\r\nContent-Type: application/json\r\n"
+                 f"Fencing-Token: {grant['fencing_token']}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body[:-1])
+        raws.append((raw, body))
+    go, path = threading.Event(), f"/orders/{lease.partition(':')[2]}/x"
+
+    def act(upstream, request):
+        if request.body == b"first":
+            check(go.wait(20), "nobody let it go on")
+        Upstream.obey(upstream, request)
+    UPSTREAM.act = act
+    first = Later(WORLD.gateway, "PUT", path, {**bearer("all"), **header(grant)}, body=b"first")
+    wait_until(lambda: WORLD.gateway("GET", f"/v1/intents/{lease}", bearer("all")).json["items"], "it is being sent")
+    WORLD.lease("POST", f"/v1/leases/{lease}/force-release", bearer("all"))
+    grant = acquire("right", lease)
+    second = Later(WORLD.gateway, "PUT", path, {**bearer("right"), **header(grant)}, body=b"second")
+    wait_until(lambda: [one["state"] for one in WORLD.gateway("GET", f"/v1/intents/{lease}", bearer("all")).json["items"]] == ["sending", "queued"], "it waits")
+    reload(rules())
+    for raw, body in raws:
+        raw.send(body[-1:])
+        check_in(" 403 ", raw.head()[0])
+        raw.close()
+    go.set()
+    check_equal(first.get().status, 200)
+    refused(second.get(), 403, "forbidden", identity="right", verb="write", lease=lease)
+    check(not any(request.body == b"second" for request in UPSTREAM.requests), "it was sent")
+    UPSTREAM.act = Upstream.obey
+
+
+@test
 def the_upstreams_credential_is_passed_on_and_pawls_never():
     lease = name("orders")
     path, count = f"/theirs/{lease.partition(':')[2]}/x", len(UPSTREAM.requests)
@@ -520,6 +560,9 @@ def the_upstreams_credential_is_passed_on_and_pawls_never():
                 (200, "Basic YTpi", None, "all"))
     answer = WORLD.gateway("GET", path, {**bearer("all"), **bearer("all", "Pawl-Authorization")})
     check_equal((answer.status, answer.code, len(UPSTREAM.requests)), (400, "invalid-request", count + 1))
+    twice = [("Authorization", "Basic YTpi"), ("Authorization", f"Bearer {TOKENS['all']}")]
+    for headers in (twice, [*twice, ("Pawl-Authorization", f"Bearer {TOKENS['all']}")]):
+        check_equal((WORLD.gateway("GET", path, headers).status, len(UPSTREAM.requests)), (400, count + 1))
 
 
 # -- the log
@@ -550,6 +593,17 @@ def deeds_are_always_logged_and_denials_are_summed_up():
     check_equal([(one["caller"], one["more"]) for one in lines(daemon, "denied-more")], [("identity app", 15), ("address 127.0.0.1", 2)])
     check_equal(len({one["instance"] for one in lines(daemon, "denied")}), 21)
     check(not any(secret in daemon.log() for secret in [*TOKENS.values(), "pawl_"]), "a secret is in the log")
+
+
+@test
+def more_callers_than_are_told_apart_are_summed_up():
+    daemon = Daemon("pawl-lease", *WORLD.flags)
+    client = WORLD.client(daemon)
+    for number in range(400):
+        client("GET", "/v1/leases", {"X-Forwarded-For": f"10.1.{number // 200}.{number % 200}"})
+    check_equal(daemon.end(), 0)
+    check_equal(len(lines(daemon, "denied")), 265)
+    check_equal([(one["caller"], one["more"]) for one in lines(daemon, "denied-more")], [("", 135)])
 
 
 # -- SIGHUP, start

@@ -107,8 +107,8 @@ TEST(the_most_that_can_be_asked_reads_back)
                                     .ttl_stated = true,
                                     .ttl_ms = 86400000,
                                     .session_len = REQUEST_SESSION_MAX};
-    struct acquire_options acquire_options = {{{key, sizeof(key)}, "dddddddddddddddddddddddd"},
-                                              "ssssssssssssssssssssss"};
+    struct acquire_options acquire_options = {
+        {{key, sizeof(key)}, "dddddddddddddddddddddddd"}, "ssssssssssssssssssssss", NULL};
     const struct bytes inbox = BYTES("pawl:{00}:d:0123456789012345678901234567");
     struct json *json;
     struct bytes read;
