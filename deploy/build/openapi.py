@@ -17,7 +17,7 @@ def main():
     source, out = sys.argv[1:]
     with open(source, encoding="utf-8") as file:
         document = yaml.safe_load(file)
-    for path, item in document["paths"].items():
+    for path, item in document.get("paths", {}).items():
         for method, one in item.items():
             if method not in ("head", "options") and "operationId" in one and "x-needs" not in one and "x-other-methods" not in item:
                 sys.exit(f"{source}: {method} {path} does not say what its caller needs (x-needs)")

@@ -3,8 +3,10 @@
 
 #include "shared/text/memory.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { WHO_SIZE = 192, HOST_SIZE = 65 };
@@ -43,6 +45,25 @@ static void who_put(struct member_daemon *daemon)
              (long)getpid(), host);
 }
 
+/* -- that the service has judged by --access: the store knows it too, until it has lost its content */
+
+static bool access_is_missing(const struct member_daemon *daemon)
+{
+    const struct service_settings *settings = &daemon->service->settings;
+
+    return settings->access == NULL && !settings->allow_anonymous && daemon->state_file.dir.fd >= 0 &&
+           faccessat(daemon->state_file.dir.fd, "access", F_OK, 0) == 0;
+}
+
+static void access_note(struct member_daemon *daemon)
+{
+    int folder = daemon->state_file.dir.fd;
+    int fd = folder >= 0 ? openat(folder, "access", O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
+
+    if (fd >= 0)
+        close(fd);
+}
+
 int member_daemon_open(struct service *service)
 {
     struct member_daemon *daemon = must_have(calloc(1, sizeof(*daemon)));
@@ -62,6 +83,9 @@ int member_daemon_open(struct service *service)
 
         wrong = end == STATE_OPEN || end == STATE_FRESH ? NULL : why;
     }
+    if (wrong == NULL && access_is_missing(daemon))
+        wrong = "the service of this --state-dir has run with --access, and this one would let everybody do "
+                "everything: give it --access FILE, or --allow-anonymous if that is meant";
     if (wrong == NULL) {
         who_put(daemon);
         return -1;
@@ -98,6 +122,8 @@ static void daemon_event(struct member *member, enum log_level level, const char
     struct member_daemon *daemon = container_of(member, struct member_daemon, member);
 
     log_event(&daemon->service->log, level, event, fields);
+    if (daemon->service->settings.access != NULL && strcmp(event, "store-admitted") == 0)
+        access_note(daemon);
 }
 
 static void daemon_alarm(struct member *member, int64_t in_ms)

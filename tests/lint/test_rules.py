@@ -41,8 +41,10 @@ paths:
     servers: []
     get:
       operationId: look
+      x-needs: open
     put:
       operationId: renew
+      x-needs: open
 components:
   schema:
     anyOf:

@@ -651,7 +651,7 @@ def a_service_without_access_does_not_serve_a_store_that_one_with_it_has_used():
     flags = world.flags
     for name_ in ("pawl-lease", "pawl-gateway"):
         check_equal(run_daemon_until_ready(name_, *flags), 0)  # nobody with --access has used it
-    judging = Daemon("pawl-lease", *flags, "--access", str(FILE))
+    judging = Daemon("pawl-lease", *flags, "--access", str(FILE), environment={"STATE_DIRECTORY": os.path.join(FOLDER, "first")})
     wait_until(lambda: world.redis("HGET", "pawl:{store}", "access") == b"1", "the store knows")
     for client in (world.lease, world.gateway):
         wait_until(lambda: client("GET", "/readyz", held=False).status == 503, "it stops")  # pylint: disable=cell-var-from-loop
@@ -663,7 +663,15 @@ def a_service_without_access_does_not_serve_a_store_that_one_with_it_has_used():
         check_equal(done.returncode, 78, done.stderr)
         check_in("--access", done.stderr)
     check_equal(run_daemon_until_ready("pawl-lease", *flags, "--allow-anonymous"), 0)
-    check_equal(judging.end(), 0)
+    state = os.path.join(FOLDER, "judging")
+    again = Daemon("pawl-lease", *flags, "--access", str(FILE), environment={"STATE_DIRECTORY": state})
+    wait_until(lambda: os.path.exists(os.path.join(state, "access")), "it has noted it")
+    check_equal((again.end(), judging.end()), (0, 0))
+    world.redis("HDEL", "pawl:{store}", "access")  # as after a loss; what has judged remembers it itself
+    check_equal(run_daemon_until_ready("pawl-lease", *flags), 0)
+    done = run_daemon("pawl-lease", *flags, environment={"STATE_DIRECTORY": state})
+    check_equal(done.returncode, 78, done.stderr)
+    check_in("--access", done.stderr)
     world.close()
 
 
