@@ -187,7 +187,7 @@ def nothing_that_is_installed_tells_to_build_it():
     told = run("chroot", DEBIAN, "pawl", "dev", "--listen-lease", "127.0.0.1:0", "--listen-gateway", "127.0.0.1:0",
                PATH="/usr/sbin:/usr/bin:/sbin:/bin", HOME="/tmp", TMPDIR="/tmp")
     (DEBIAN / "tmp/redis-server").rename(DEBIAN / "usr/bin/redis-server")
-    check_equal((told.returncode, told.stdout.splitlines()[-1:]), (78, ["  Install the package redis-server."]), told.stdout)
+    check_equal((told.returncode, told.stdout.splitlines()[-1:]), (78, ["  Install the package: apt-get install redis-server."]), told.stdout)
 
 
 @test
