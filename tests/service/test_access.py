@@ -425,7 +425,9 @@ def lists_show_what_may_be_seen_and_say_so_by_the_rules_alone():
 @test
 def a_cursor_tells_nothing_and_is_good_for_its_identity_only():
     for _ in range(3):
-        acquire("all", name("cursor-" + "x" * next(NAMES)))
+        lease = name("cursor-" + "x" * next(NAMES))
+        written = {**bearer("all"), **header(acquire("all", lease))}
+        check_equal(WORLD.gateway("PUT", f"/v1/resources/{lease}/a", written, body=b"x").status, 201)
     for client, path in ((WORLD.lease, "/v1/leases"), (WORLD.gateway, "/v1/resources")):
         got = client("GET", f"{path}?limit=1&prefix=", bearer("all")).json
         lengths, seen = set(), []
