@@ -4,7 +4,7 @@
 import re
 
 from lua_test import EPOCH, IDENTITY, MEMBERS, RECORD, STRIPES, TOKEN_LAST, check, check_equal, main, stripe_do, test
-from members import LEAVE, Life, Member, all_in, alone, company, founder, grant, unchanged_by
+from members import LEAVE, PULSE, Life, Member, all_in, alone, company, founder, grant, unchanged_by
 
 LIFE = Life()
 NOW = 1000000
@@ -27,6 +27,20 @@ def the_first_lease_service_takes_the_place_that_the_new_store_lists():
     check_equal(LIFE.member("lease-a", "state", "epoch", "beats", "floor", "roll", "since", "at", "who"),
                 ["in", str(EPOCH), "1", "100", "0", "2", str(NOW), "pawl-lease lease-a"])
     check_equal(a.ask()[7], 2)
+
+
+@test
+def a_service_without_an_access_file_reports_at_a_shut_gate_and_is_not_let_in_where_one_is_needed():
+    a = founder(LIFE)
+    check_equal((a.pulse(), a.pulse()), ("in", "in"))
+    LIFE.redis("HSET", RECORD, "access", "1")
+    check_equal(LIFE.run(PULSE, [RECORD], *a.arguments(), ""), ["open"])
+    LIFE.restart()
+    check_equal(a.pulse(), "gated")
+    gate = LIFE.member("lease-a", "rgate")
+    LIFE.redis("HDEL", f"{RECORD}:m:lease-a", "rgate")
+    check_equal(LIFE.run(PULSE, [RECORD], *a.arguments(), "")[0], "gated")
+    check_equal(LIFE.member("lease-a", "rgate"), gate, "the others wait for its report")
 
 
 @test

@@ -307,9 +307,6 @@ end
 if not store.id or string.sub(store.id, 1, 2) ~= SCHEMA or (ARGV[1] ~= '' and ARGV[1] ~= store.id) then
     return { 'another', store.id or '' }
 end
-if store.access and ARGV[21] == '' then
-    return { 'open' }
-end
 local all, ids = members_read()
 local me = all[ID] or {}
 local why = gate_reason(store, stripes, me, members_are_whole(all, ids))
@@ -321,6 +318,10 @@ if store.gate then
         report(store, stripes)
     end
     return { 'gated', store.epoch, store.gate, store.why or '' }
+end
+-- What it knows is reported all the same while the gate is shut: the others wait for that.
+if store.access and ARGV[21] == '' then
+    return { 'open' }
 end
 if me.state == 'forgotten' then
     return { 'forgotten' }
