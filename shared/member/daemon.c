@@ -3,6 +3,7 @@
 
 #include "shared/text/memory.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,6 +61,11 @@ static void access_note(struct member_daemon *daemon)
     int folder = daemon->state_file.dir.fd;
     int fd = folder >= 0 ? openat(folder, "access", O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
 
+    if (folder >= 0 && (fd < 0 || fsync(folder) != 0)) {
+        struct log_field fields[] = {LOG_T("why", bytes_of(strerrordesc_np(errno))), LOG_END};
+
+        log_event(&daemon->service->log, LOG_WARNING, "access-not-noted", fields);
+    }
     if (fd >= 0)
         close(fd);
 }
