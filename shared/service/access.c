@@ -96,9 +96,9 @@ enum problem service_forbidden(struct http_request *req, enum access_verb verb, 
 static bool is_formed_in(struct bytes query)
 {
     while (query.len > 0) {
-        struct bytes value = bytes_cut(&query, '&'), name = bytes_cut(&value, '=');
+        struct bytes value = bytes_cut(&query, '&');
 
-        (void)name;
+        (void)bytes_cut(&value, '=');
         if (access_token_is_formed(value))
             return true;
     }
@@ -224,8 +224,7 @@ static const char *credential_read(struct http_request *req, struct credential *
         return "The header that says who asks came more than once: send it once.";
     if (is_formed_in(http_query(req)))
         return "An access token stands in the query, where logs keep it. Send it as Authorization: Bearer, "
-               "and "
-               "have this one replaced.";
+               "and have this one replaced.";
     certificate = http_client_certificate(req);
     if (count == 1) {
         bearer_read(req, value, shown);
