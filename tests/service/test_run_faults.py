@@ -340,6 +340,15 @@ def a_command_that_forks_away_is_ended_where_there_is_a_cgroup():
 
 
 @test
+def pawl_run_and_its_watchdog_run_before_what_is_ordinary_and_the_command_is_ordinary():
+    run, group, _ = begun(command=STUBBORN)
+    for pid, policy in ((run.pid, os.SCHED_FIFO), (run.dog(), os.SCHED_FIFO), (group, os.SCHED_OTHER)):
+        check_equal(os.sched_getscheduler(pid) & ~os.SCHED_RESET_ON_FORK, policy)
+    os.kill(run.dog(), signal.SIGKILL)
+    run.end(125)
+
+
+@test
 def pawl_run_that_is_stopped_does_not_keep_the_command_alive():
     for command in (WAITS, STUBBORN):
         run, group, name = begun(command=command)

@@ -329,6 +329,7 @@ int run_loop(struct run *run)
                                         {.fd = pawl_guard_fd(run->guard), .events = POLLIN}}};
     siginfo_t end;
 
+    run_schedule_first();
     while (!command_ended(run, &end)) {
         int64_t now_ms;
 
