@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 
 #include "api/cli/cli.h"
 #include "api/cli/cluster.h"
+#include "api/client/http_client.h"
 
 enum { REQUEST_MAX = 65536, PATH_MAX_BYTES = 128, KEPT_MAX = 100, PATIENCE_S = 5 };
 
@@ -124,7 +124,6 @@ int example_start(char url[CLUSTER_URL_SIZE])
     struct example *example = cli_alloc(sizeof(*example));
     socklen_t len = sizeof(at);
     pthread_t thread;
-    sigset_t all, before;
     int error;
 
     memset(example, 0, sizeof(*example));
@@ -136,10 +135,7 @@ int example_start(char url[CLUSTER_URL_SIZE])
         return cli_fail(CLI_CONFIG, "the example cannot listen on 127.0.0.1: %s", strerror(errno));
     }
     snprintf(url, CLUSTER_URL_SIZE, "http://127.0.0.1:%u", ntohs(at.sin_port));
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&thread, NULL, example_run, example);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    error = client_thread_start(&thread, NULL, example_run, example);
     return error == 0 ? CLI_GO_ON
                       : cli_fail(CLI_CONFIG, "the example cannot be started: %s", strerror(error));
 }

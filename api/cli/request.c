@@ -305,19 +305,6 @@ void request_done(struct request *request)
 
 /* -- reading */
 
-struct json *request_json(const struct request *request, const struct http_client_answer *answer)
-{
-    struct json_fault fault;
-    struct json *json = json_parse((struct bytes){answer->body, answer->len}, JSON_LEVELS, &fault);
-
-    if (json == NULL) {
-        cli_fail(CLI_BUG, "%s: the answer of %s cannot be read: %s", request->what, request->service,
-                 fault.why);
-        cli_hint("Is %s right?", request->flag);
-    }
-    return json;
-}
-
 int64_t request_int(const struct json *json, const char *name)
 {
     int64_t value = 0;

@@ -89,9 +89,7 @@ bool request_is_problem(const struct request *request, const char *code);
 
 /* The answer's object, with the members of another one at its end, on a line. */
 void request_show(const struct request *request, const struct json_out *more);
-/* An answer as JSON; NULL when it is none, which has been reported. The caller frees. */
-struct json *request_json(const struct request *request, const struct http_client_answer *answer);
-/* Members of it; 0 or "" when they are missing, or json is NULL. */
+/* Members of an answer; 0 or "" when they are missing, or json is NULL. */
 int64_t request_int(const struct json *json, const char *name);
 struct bytes request_text(const struct json *json, const char *name);
 

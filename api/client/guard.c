@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/timerfd.h>
@@ -339,19 +338,6 @@ static struct pawl_guard *guard_new(const struct pawl *pawl, const struct pawl_g
     return guard;
 }
 
-/* With every signal blocked: they are for the program's own threads. */
-static int guard_start(struct pawl_guard *guard)
-{
-    sigset_t all, before;
-    int wrong;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    wrong = pthread_create(&guard->thread, NULL, guard_thread_run, guard);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return wrong;
-}
-
 static enum pawl_outcome guard_begin(struct pawl_guard *guard, const char *name, const struct pawl_ask *ask,
                                      struct pawl_problem *problem)
 {
@@ -363,7 +349,7 @@ static enum pawl_outcome guard_begin(struct pawl_guard *guard, const char *name,
     atomic_store(&guard->deadline_ms, guard->grant.deadline_ms);
     guard_clock_set(guard->timer_fd, guard->grant.deadline_ms, NULL);
     guard_clock_set(guard->wake_fd, guard_clock_next(&guard->grant), NULL);
-    if (guard_start(guard) == 0)
+    if (client_thread_start(&guard->thread, NULL, guard_thread_run, guard) == 0)
         return PAWL_OK;
     outcome = hold_release(guard->pawl, &guard->grant, guard->pawl->attempts, &unused);
     problem_say(problem, PAWL_NOT_DONE, "no-resources",

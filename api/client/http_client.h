@@ -11,6 +11,7 @@
 #ifndef PAWL_CLIENT_HTTP_CLIENT_H
 #define PAWL_CLIENT_HTTP_CLIENT_H
 
+#include <pthread.h>
 #include <stdio.h>
 
 #include "shared/text/bytes.h"
@@ -93,5 +94,8 @@ const char *http_client_joint(const char *base);
 enum http_client_outcome http_client_send(const struct http_client_request *request,
                                           struct http_client_answer *answer);
 void http_client_answer_done(struct http_client_answer *answer);
+
+/* As pthread_create(3), with every signal blocked: they are for the program's own threads. */
+int client_thread_start(pthread_t *thread, const pthread_attr_t *attr, void *(*work)(void *of), void *of);
 
 #endif

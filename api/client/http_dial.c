@@ -219,21 +219,28 @@ static void *lookup_work(void *at)
     return NULL;
 }
 
-/* The program's signals are not for this thread. */
+int client_thread_start(pthread_t *thread, const pthread_attr_t *attr, void *(*work)(void *of), void *of)
+{
+    sigset_t all, before;
+    int error;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = pthread_create(thread, attr, work, of);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
 static bool thread_begin(struct lookup *lookup)
 {
     pthread_attr_t attr;
     pthread_t thread;
-    sigset_t all, before;
     bool begun;
 
     if (pthread_attr_init(&attr) != 0)
         return false;
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    begun = pthread_create(&thread, &attr, lookup_work, lookup) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    begun = client_thread_start(&thread, &attr, lookup_work, lookup) == 0;
     pthread_attr_destroy(&attr);
     return begun;
 }

@@ -54,15 +54,6 @@ static void put_field(struct head_text *text, struct bytes name, struct bytes va
     put(text, BYTES("\r\n"));
 }
 
-/* Whether a list of names, as in Connection, has this one. */
-static bool list_has(struct bytes list, struct bytes name)
-{
-    while (list.len > 0)
-        if (bytes_equal_nocase(bytes_trim(bytes_cut(&list, ',')), name))
-            return true;
-    return false;
-}
-
 /* -- the request */
 
 static bool connection_names(const struct http_request *req, struct bytes name)
@@ -71,7 +62,7 @@ static bool connection_names(const struct http_request *req, struct bytes name)
 
     for (unsigned i = 0; i < http_field_count(req); i++) {
         http_field_at(req, i, &field, &value);
-        if (bytes_equal_nocase(field, BYTES("Connection")) && list_has(value, name))
+        if (bytes_equal_nocase(field, BYTES("Connection")) && bytes_list_has(value, name))
             return true;
     }
     return false;
@@ -278,7 +269,7 @@ static bool answer_field_passes(const struct forward *f, const struct upstream_h
         return false;
     for (unsigned i = 0; i < head->field_count; i++)
         if (bytes_equal_nocase(head->fields[i].name, BYTES("Connection")) &&
-            list_has(head->fields[i].value, name))
+            bytes_list_has(head->fields[i].value, name))
             return false;
     return true;
 }

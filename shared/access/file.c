@@ -4,12 +4,9 @@
  *   access_parse    JSON, and its parts in the order of the table file_parts; what holds for a group or for
  *                   known is handed down to identities at the end */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "shared/access/access_internal.h"
 #include "shared/text/ascii.h"
@@ -647,9 +644,8 @@ const char *access_hash(const struct access *access)
 struct access *access_load(const char *path, char *why, size_t why_size)
 {
     char *text = must_have(malloc(ACCESS_FILE_MAX + 1)); /* one more, to see that it is too long */
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
     struct stat file = {0};
-    ssize_t len = fd >= 0 && fstat(fd, &file) == 0 ? read_all(fd, text, ACCESS_FILE_MAX + 1) : -1;
+    ssize_t len = read_path(path, text, ACCESS_FILE_MAX + 1, &file);
     struct access *access = NULL;
 
     if (len < 0)
@@ -659,8 +655,6 @@ struct access *access_load(const char *path, char *why, size_t why_size)
                  "others than its owner can change it, and give themselves every right; chmod go-w");
     else
         access = access_parse((struct bytes){text, (size_t)len}, why, why_size);
-    if (fd >= 0)
-        close(fd);
     free(text);
     return access;
 }

@@ -10,13 +10,10 @@
  * and giving back for GRACE_MS by a clock that does not jump. Revocation (the file, the jwks) ends
  * everything: what was verified under another file is verified again. */
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "shared/access/access_internal.h"
 #include "shared/text/json.h"
@@ -112,9 +109,8 @@ static void keys_read(struct access_issuer *issuer, const struct json *json)
 static bool jwks_load(struct access_issuer *issuer, char *why, size_t why_size)
 {
     char *text = must_have(malloc(JWKS_MAX + 1));
-    int fd = open(issuer->jwks.at, O_RDONLY | O_CLOEXEC);
     struct stat file = {0};
-    ssize_t len = fd >= 0 && fstat(fd, &file) == 0 ? read_all(fd, text, JWKS_MAX + 1) : -1;
+    ssize_t len = read_path(issuer->jwks.at, text, JWKS_MAX + 1, &file);
     struct json *json = NULL;
 
     if (len < 0)
@@ -133,8 +129,6 @@ static bool jwks_load(struct access_issuer *issuer, char *why, size_t why_size)
             "issuers.%.*s.jwks: %s has no key that is known here: RSA of 2,048 bits or more, P-256, Ed25519",
             (int)issuer->name.len, issuer->name.at, issuer->jwks.at);
     json_free(json);
-    if (fd >= 0)
-        close(fd);
     free(text);
     return issuer->key_count > 0;
 }

@@ -2,6 +2,7 @@
 #include "shared/text/read_all.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 ssize_t read_all(int fd, char *at, size_t size)
@@ -20,6 +21,18 @@ ssize_t read_all(int fd, char *at, size_t size)
         len += (size_t)n;
     }
     return (ssize_t)len;
+}
+
+ssize_t read_path(const char *path, char *at, size_t size, struct stat *what)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd >= 0 && fstat(fd, what) == 0 ? read_all(fd, at, size) : -1;
+    int error = errno;
+
+    if (fd >= 0)
+        close(fd);
+    errno = error;
+    return len;
 }
 
 bool write_all(int fd, struct bytes text)

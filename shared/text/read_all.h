@@ -2,12 +2,15 @@
 #ifndef PAWL_SHARED_READ_ALL_H
 #define PAWL_SHARED_READ_ALL_H
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "shared/text/bytes.h"
 
 /* To the end or to size bytes, also when interrupted; -1 with errno. */
 ssize_t read_all(int fd, char *at, size_t size);
+/* The same of a file by its name, and what it is. */
+ssize_t read_path(const char *path, char *at, size_t size, struct stat *what);
 /* All of it, also when interrupted; false with errno. */
 bool write_all(int fd, struct bytes text);
 

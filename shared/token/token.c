@@ -2,13 +2,10 @@
  * and digests. The only file with libsodium in it. */
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <sodium.h>
 #include <stdalign.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "shared/text/ascii.h"
 #include "shared/text/read_all.h"
@@ -395,43 +392,27 @@ struct token_keys *token_keys_parse(struct bytes file, char *why, size_t why_siz
 
 /* -- reading the file */
 
-/* others: who else can read or change it. That a group reads it is how systemd hands a credential on. */
-static bool file_read(const char *path, char *buf, size_t size, size_t *len, bool *others)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    struct stat file;
-    ssize_t got = fd >= 0 && fstat(fd, &file) == 0 ? read_all(fd, buf, size) : -1;
-    bool ok = got >= 0;
-    int error = errno;
-
-    *others = ok && S_ISREG(file.st_mode) && (file.st_mode & (S_IRWXO | S_IWGRP)) != 0;
-    *len = ok ? (size_t)got : 0;
-    if (fd >= 0)
-        close(fd);
-    errno = error;
-    return ok;
-}
-
+/* That a group reads it is how systemd hands a credential on. */
 struct token_keys *token_keys_load(const char *path, char *why, size_t why_size)
 {
-    char file[TOKEN_FILE_MAX_BYTES + 1]; /* one more, to see that it is too long */
+    char text[TOKEN_FILE_MAX_BYTES + 1]; /* one more, to see that it is too long */
     char reason[256];
-    size_t len = 0;
+    struct stat file = {0};
+    ssize_t len = read_path(path, text, sizeof(text), &file);
     struct token_keys *keys = NULL;
-    bool others;
 
-    if (!file_read(path, file, sizeof(file), &len, &others)) {
+    if (len < 0) {
         snprintf(why, why_size, "the key file %s cannot be read: %s", path, strerrordesc_np(errno));
-    } else if (others) {
+    } else if (S_ISREG(file.st_mode) && (file.st_mode & (S_IRWXO | S_IWGRP)) != 0) {
         snprintf(why, why_size,
                  "the key file %s is refused: others can read or change it, and make tokens; chmod 600",
                  path);
     } else {
-        keys = token_keys_parse((struct bytes){file, len}, reason, sizeof(reason));
+        keys = token_keys_parse((struct bytes){text, (size_t)len}, reason, sizeof(reason));
         if (keys == NULL)
             snprintf(why, why_size, "the key file %s is refused: %s", path, reason);
     }
-    sodium_memzero(file, sizeof(file));
+    sodium_memzero(text, sizeof(text));
     return keys;
 }
 

@@ -8,7 +8,6 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,18 +113,6 @@ static void *show_run(void *user)
     return NULL;
 }
 
-static bool show_start(struct run_show *show)
-{
-    sigset_t all, before;
-    int wrong;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    wrong = pthread_create(&show->thread, NULL, show_run, show);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return wrong == 0;
-}
-
 static void show_done(struct run_show *show)
 {
     pawl_close(show->pawl);
@@ -147,7 +134,8 @@ struct run_show *run_show_begin(const char *name, const char *lease_url)
     *show = (struct run_show){.name = name, .pawl = pawl_open(&options, NULL)};
     pthread_mutex_init(&show->lock, NULL);
     show->stop_fd = eventfd(0, EFD_CLOEXEC);
-    if (show->pawl == NULL || show->stop_fd < 0 || !show_start(show)) {
+    if (show->pawl == NULL || show->stop_fd < 0 ||
+        client_thread_start(&show->thread, NULL, show_run, show) != 0) {
         show_done(show);
         return NULL;
     }

@@ -48,17 +48,9 @@ struct recover {
 
 int64_t recover_token_number(const char *text)
 {
-    int64_t number = 0;
-    size_t len = strlen(text);
+    int64_t number = bytes_number(bytes_of(text), TOKEN_DIGITS_MAX);
 
-    if (len == 0 || len > TOKEN_DIGITS_MAX || text[0] == '0')
-        return 0;
-    for (size_t i = 0; i < len; i++) {
-        if (text[i] < '0' || text[i] > '9')
-            return 0;
-        number = number * 10 + (text[i] - '0');
-    }
-    return number;
+    return number > 0 && text[0] != '0' ? number : 0;
 }
 
 static int seen_add(struct recover *r, const char *text)
