@@ -15,6 +15,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 from world import BUILD, World, wait_until  # noqa: F401
+from world.listening import Listening
 from world.process import die_with_parent
 
 DEADLINE_S = 30
@@ -80,30 +81,16 @@ def problem(status, code, **members):
     return canned(status, f'{{"type":"/problems/{code}","code":"{code}","status":{status},"detail":"d"{text}}}'.encode(), "application/problem+json")
 
 
-class Line:
+class Line(Listening):
     """In front of a service. Each connection carries one request and takes the next plan; without plans all goes through."""
 
     def __init__(self, port, path=None):
         """path: of a unix socket to listen at."""
         self.to, self.plans, self.requests = port, [], []
         self.lock = threading.Condition()
-        self.listener = socket.socket(socket.AF_UNIX) if path else socket.create_server(("127.0.0.1", 0))
-        if path:
-            self.listener.bind(path)
-            self.listener.listen()
-        self.port = None if path else self.listener.getsockname()[1]
-        self.url = f"unix:{path}" if path else f"http://127.0.0.1:{self.port}"
         self.dark = False
         self.held = []
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self):
-        while True:
-            try:
-                near, _ = self.listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._serve, args=(near,), daemon=True).start()
+        self.listen(path)
 
     def _serve(self, near):
         if self.port:
@@ -211,10 +198,6 @@ class Line:
             held, self.held = self.held, []
         for one in held:
             one.close()
-
-    def close(self):
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
 
 
 # -- the program

@@ -9,12 +9,12 @@ import ssl
 import struct
 import subprocess
 import tempfile
-import threading
 from pathlib import Path
 
 from client_world import World, done, program
 from world import BUILD, check, check_equal, check_in, main, test
 from world.certificate import certificate
+from world.listening import Listening
 
 WORLD = World()
 FOLDER = Path(tempfile.mkdtemp(prefix="pawl-https-"))
@@ -30,28 +30,18 @@ def reset(sock):
     os.close(sock.detach())
 
 
-class Terminator:
+class Terminator(Listening):
     """https in front of a port; cut: after so many bytes of the answer the connection ends, without a word of TLS."""
 
     def __init__(self, port, name="ours", cut=None, canned=None, client=None):
         """client: whose certificate is wanted."""
-        self.port, self.cut, self.canned, self.requests, self.answered = port, cut, canned, [], None
+        self.to, self.cut, self.canned, self.requests, self.answered = port, cut, canned, [], None
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.load_cert_chain(FOLDER / f"{name}.pem", FOLDER / f"{name}.key")
         if client:
             self.context.load_verify_locations(FOLDER / f"{client}.pem")
             self.context.verify_mode = ssl.CERT_REQUIRED
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"https://127.0.0.1:{self.listener.getsockname()[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self):
-        while True:
-            try:
-                raw = self.listener.accept()[0]
-            except OSError:
-                return
-            threading.Thread(target=self._serve, args=(raw,), daemon=True).start()
+        self.listen(scheme="https")
 
     def _serve(self, raw):
         try:
@@ -91,16 +81,12 @@ class Terminator:
             raw.close()
 
     def _ask(self, request):
-        with socket.create_connection(("127.0.0.1", self.port)) as up:
+        with socket.create_connection(("127.0.0.1", self.to)) as up:
             up.sendall(request)
             answer = b""
             while piece := up.recv(65536):
                 answer += piece
         return answer
-
-    def close(self):
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
 
 
 def pawl(*words, url, trusted="ours", **more):

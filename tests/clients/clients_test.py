@@ -19,6 +19,7 @@ ROOT = HERE.parents[1]
 from world import BUILD, ROOT as TREE, Daemon, World, check, check_equal, check_in, main, skip, test, wait_until  # noqa: F401
 from world.ports import nobody  # noqa: F401
 from world.certificate import certificate  # noqa: F401
+from world.listening import Listening
 from world.process import die_with_parent
 
 METHODS = (b"GET ", b"PUT ", b"POST ", b"DELETE ")
@@ -78,7 +79,7 @@ TIMEOUT_MS = 800  # of one request of an agent
 BEFORE, DURING, AFTER, MUTE, TRICKLE = "before", "during", "after", "mute", "trickle"
 
 
-class HttpRelay:
+class HttpRelay(Listening):
     """In front of a service. `plan`: what becomes of the next requests, one for each; behind its end all pass.
     `seen`: all requests that came; `refused`: how many connections found nobody; `answered`: whether anything was."""
 
@@ -87,23 +88,7 @@ class HttpRelay:
         self.to, self.plan, self.seen, self.refused, self.answered, self.tls = port, [], [], 0, False, tls
         self.near = set()  # who is connected
         self.lock, self.ended = threading.Lock(), threading.Event()
-        if path:
-            self.listener, self.url = socket.socket(socket.AF_UNIX), f"unix:{path}"
-            self.listener.bind(path)
-            self.listener.listen()
-        else:
-            self.listener = socket.create_server(("127.0.0.1", 0))
-            self.port = self.listener.getsockname()[1]
-            self.url = f"http{'s' if tls else ''}://127.0.0.1:{self.port}"
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self):
-        while True:
-            try:
-                near, _ = self.listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._serve, args=(near,), daemon=True).start()
+        self.listen(path, scheme="https" if tls else "http")
 
     def _serve(self, near):
         try:
@@ -195,7 +180,7 @@ class HttpRelay:
 
     def close(self):
         self.ended.set()
-        close(self.listener)  # also the accept() that waits
+        super().close()
 
 
 def whole(near, piece):

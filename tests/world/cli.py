@@ -4,11 +4,10 @@ import os
 import pty
 import re
 import select
-import socket
 import subprocess
-import threading
 import time
 
+from .listening import Listening
 from .process import die_with_parent
 from .tap import check_equal
 from .wait import DEADLINE_S
@@ -82,31 +81,27 @@ class Cli:
         return text
 
 
-class Server:
+class Server(Listening):
     """In the place of a service: answers each request, which it keeps, with what answer(request) gives; None closes without
     a word."""
 
     def __init__(self, answer):
         self.answer, self.requests = answer, []
-        self.socket = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
-        threading.Thread(target=self._serve, daemon=True).start()
+        self.listen()
 
-    def _serve(self):
-        while True:
-            connection, _ = self.socket.accept()
-            with connection:
-                connection.settimeout(DEADLINE_S)
-                request = b""
-                while not self._whole(request):
-                    more = connection.recv(65536)
-                    if not more:
-                        break
-                    request += more
-                self.requests.append(request)
-                answer = self.answer(request)
-                if answer is not None:
-                    connection.sendall(answer)
+    def _serve(self, connection):
+        with connection:
+            connection.settimeout(DEADLINE_S)
+            request = b""
+            while not self._whole(request):
+                more = connection.recv(65536)
+                if not more:
+                    break
+                request += more
+            self.requests.append(request)
+            answer = self.answer(request)
+            if answer is not None:
+                connection.sendall(answer)
 
     @staticmethod
     def _whole(request):

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import threading
 
+from .listening import Listening
 from .wait import DEADLINE_S
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
@@ -57,35 +58,27 @@ class Hold:
             self._go.wait()
 
 
-class Relay:
+class Relay(Listening):
     """Listens beside Redis' own socket; as good as it for a service. A pattern must not be cut by the reads of the
     relay: it looks at each piece as it comes, which for Redis on one machine is at least a whole command."""
 
     def __init__(self, redis):
         self.to, self.path = redis.path, redis.path + ".relay"
-        self.url = "unix://" + self.path
         self.lock, self.holds, self.pairs = threading.Lock(), [], []
-        self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(self.path)
-        self.listener.listen()
-        threading.Thread(target=self._accept, daemon=True).start()
+        self.listen(self.path)
+        self.url = "unix://" + self.path
 
-    def _accept(self):
-        while True:
-            try:
-                near, _ = self.listener.accept()
-            except OSError:
-                return
-            far = socket.socket(socket.AF_UNIX)
-            try:
-                far.connect(self.to)
-            except OSError:
-                near.close()
-                continue
-            with self.lock:
-                self.pairs.append((near, far))
-            for source, sink, direction in ((near, far, TO_REDIS), (far, near, FROM_REDIS)):
-                threading.Thread(target=pump, args=(source, sink, functools.partial(self._meet, direction)), daemon=True).start()
+    def _serve(self, near):
+        far = socket.socket(socket.AF_UNIX)
+        try:
+            far.connect(self.to)
+        except OSError:
+            near.close()
+            return
+        with self.lock:
+            self.pairs.append((near, far))
+        for source, sink, direction in ((near, far, TO_REDIS), (far, near, FROM_REDIS)):
+            threading.Thread(target=pump, args=(source, sink, functools.partial(self._meet, direction)), daemon=True).start()
 
     def _meet(self, direction, piece):
         with self.lock:
@@ -115,5 +108,5 @@ class Relay:
             hold.go()
 
     def close(self):
-        self.listener.close()
+        super().close()
         self.cut()

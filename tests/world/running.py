@@ -8,6 +8,7 @@ import subprocess
 import threading
 
 from .cli import PAWL
+from .listening import Listening
 from .ports import own_port
 from .process import die_with_parent
 from .relay import pump
@@ -93,34 +94,21 @@ class Run:
                 pass
 
 
-class Network:
+class Network(Listening):
     """In front of the lease service. mode: "pass"; "refuse" closes what comes; "hang" takes it and never answers; a
     number answers with that problem, bytes are the answer; also for connections that are open. "mute" passes requests on
     and keeps what comes back."""
 
     def __init__(self, daemon):
         self.to, self.mode, self.requests, self.answers = (daemon.host, daemon.port), "pass", [], []
-        self.port = own_port()  # also while nobody listens there
-        self.listener = socket.create_server(("127.0.0.1", self.port))
-        self.url = f"http://127.0.0.1:{self.port}"
         self.open, self.lock = set(), threading.Lock()
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self):
-        listener = self.listener
-        while True:
-            try:
-                near, _ = listener.accept()
-            except OSError:
-                return
-            if self.mode == "refuse":
-                near.close()
-                continue
-            threading.Thread(target=self._serve, args=(near,), daemon=True).start()
+        self.listen(port=own_port())  # ours also while nobody listens there
 
     def _serve(self, near):
         try:
-            if self.mode == "hang":
+            if self.mode == "refuse":
+                pass
+            elif self.mode == "hang":
                 with self.lock:
                     self.open.add(near)
                 self.requests.append(near.recv(65536))
@@ -159,14 +147,12 @@ class Network:
 
     def go(self):
         """As a service that was killed: nobody listens any more."""
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
+        self.close()
         self.fail("refuse")
 
     def come_back(self):
         self.mode = "pass"
-        self.listener = socket.create_server(("127.0.0.1", self.port))
-        threading.Thread(target=self._accept, daemon=True).start()
+        self.listen(port=self.port)
 
     def fail(self, mode):
         self.mode = mode

@@ -7,6 +7,7 @@ import struct
 import threading
 
 from .client import Message
+from .listening import Listening
 from .wait import DEADLINE_S
 
 
@@ -92,38 +93,22 @@ class Connection:
         self.socket.close()
 
 
-class Upstream:
+class Upstream(Listening):
     """act(request): what it does with a request; by default it applies writes and answers 200. Runs on a thread for each
     connection. Everything that came is in `requests`; what was applied, by apply(), in `applied`."""
 
     def __init__(self, act=None, path=None):
         self.act = act or Upstream.obey
-        if path:
-            self.listener = socket.socket(socket.AF_UNIX)
-            self.listener.bind(path)
-            self.url = "unix:" + path
-        else:
-            self.listener = socket.create_server(("127.0.0.1", 0))
-            self.port = self.listener.getsockname()[1]
-            self.url = f"http://127.0.0.1:{self.port}"
-        self.listener.listen(1024)
         self.lock = threading.Condition()
         self.requests, self.applied, self.connections, self.wrong = [], [], 0, []
-        threading.Thread(target=self._accept, daemon=True).start()
+        self.listen(path)
 
-    def _accept(self):
-        while True:
-            try:
-                sock, _ = self.listener.accept()
-            except OSError:
-                return
-            with self.lock:
-                self.connections += 1
-            if not isinstance(sock.getsockname(), (str, bytes)):
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            threading.Thread(target=self._serve, args=(Connection(self, sock),), daemon=True).start()
-
-    def _serve(self, connection):
+    def _serve(self, sock):
+        connection = Connection(self, sock)
+        with self.lock:
+            self.connections += 1
+        if self.port:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             while True:
                 request = connection.request()
@@ -154,9 +139,6 @@ class Upstream:
             if not self.lock.wait_for(lambda: len(self.requests) >= count, DEADLINE_S):
                 raise TimeoutError(f"{len(self.requests)} requests came, not {count}: {self.requests}")
             return self.requests[count - 1]
-
-    def close(self):
-        self.listener.close()
 
 
 def routes_file(folder, routes, name="routes.json"):
