@@ -12,8 +12,8 @@ import time
 
 import clients_test  # finds the service tests' own package
 import scenarios
-from clients_test import AFTER, MUTE, ROOT, Agent, HttpRelay, Pass, Say, check_equal, check_in, nobody, skip, test, wait_until
-from scenarios import MINE, every, force, granted, outcome, problem, scenario, wait_past
+from clients_test import MUTE, ROOT, Pass, Say, check_equal, check_in, skip, test
+from scenarios import MINE, force, granted, outcome, scenario, wait_past
 
 MISSING = None if shutil.which("go") else "there is no go"
 FOLDER = tempfile.mkdtemp(prefix="pawl-go-")
@@ -29,7 +29,7 @@ def tool(*argv, folder=HERE):
 
 
 def short_sliced():
-    """The path of an agent whose slices have 3 s."""
+    """An agent whose slices have 3 s."""
     shutil.copytree(CLIENT_FOLDER, f"{FOLDER}/short/api/clients/go")
     shutil.copytree(HERE, f"{FOLDER}/short/tests/clients/go")
     source = pathlib.Path(f"{FOLDER}/short/api/clients/go/pawl.go")
@@ -37,7 +37,7 @@ def short_sliced():
     check_in("= 20 * time.Second", text)
     source.write_text(text.replace("= 20 * time.Second", "= 3 * time.Second"), encoding="utf-8")
     check_equal(tool("go", "build", "-o", f"{FOLDER}/short/agent", ".", folder=f"{FOLDER}/short/tests/clients/go"), (0, ""))
-    return f"{FOLDER}/short/agent"
+    return [f"{FOLDER}/short/agent"]
 
 
 DONE = None if MISSING else tool("go", "build", "-o", f"{FOLDER}/agent", ".")
@@ -103,23 +103,6 @@ def who_is_told_that_nothing_is_left_finds_it_marked_as_lost(world, agent, lease
 
 
 @scenario
-def a_lost_hold_is_released_with_its_token(world, agent, lease, _gateway):
-    name = world.name()
-    told = granted(agent, name, hold="over", ttl_ms=60000)
-    force(world, name)
-    outcome(agent.ask("renew", hold="over", ttl_ms=60000), "lost")
-    outcome(agent.ask("release", hold="over"), "lost")
-    check_in(f"Fencing-Token: {told['fencing']}", lease.seen[-1])
-
-
-@scenario
-def several_are_given_back_within_the_time_of_one_attempt(world, agent, lease, _gateway):
-    lease.begin(*every(AFTER), *[MUTE] * 3)
-    outcome(agent.ask("acquire_all", hold="a", names=" ".join(world.name() for _ in range(3))), "unknown")
-    check_equal(lease.methods(), every("POST") + ["DELETE"])
-
-
-@scenario
 def a_lease_id_of_the_callers_is_not_given_back_when_its_grant_came_too_late(world, agent, lease, _gateway):
     late = Pass(back=True)
     lease.begin(late)
@@ -131,53 +114,13 @@ def a_lease_id_of_the_callers_is_not_given_back_when_its_grant_came_too_late(wor
     check_equal(lease.methods(), ["POST"])
 
 
-def apart(world):
-    """An agent of its own, that nobody has listened with, and its relay."""
-    relay = HttpRelay(world.lease_daemon.port)
-    return scenarios.CLIENT["make"](relay.url, relay.url), relay
-
-
-@scenario
-def events_go_on_after_an_answer_of_somebody_between_and_end_with_a_refusal(world, _agent, _lease, _gateway):
-    name, (agent, relay) = world.name(), apart(world)
-    outcome(agent.ask("events", hold="b", name=name), "ok")
-    wait_until(lambda: relay.answered, "it listens")
-    first = world.acquire(name)
-    agent.lost("b")
-    relay.begin(Say(502, b"<html>", "text/html"), problem(500, "internal", False))
-    relay.cut()
-    world.release(name, first)
-    agent.lost("b", 2)
-    relay.begin(problem(403, "forbidden", False))
-    relay.cut()
-    check_equal([one["code"] for one in agent.lost("b", 3)], ["granted", "released", "forbidden"])
-    agent.end()
-    relay.close()
-
-
 @scenario
 def events_from_a_cursor_that_cannot_be_sent_are_a_mistake(_world, agent, _lease, _gateway):
     outcome(agent.ask("events", hold="since", since="1\0"), "ok")
     outcome(agent.lost("since")[0], "mistake")
 
 
-@scenario
-def a_restart_late_in_a_slice_is_sat_out_from_when_it_broke(world, _agent, _lease, _gateway):
-    name, relay = world.name(), HttpRelay(world.lease_daemon.port)
-    first, agent = world.acquire(name), Agent([short_sliced()], relay.url, relay.url)
-    agent.send("acquire", hold="h", name=name, wait_ms=60000)
-    wait_until(lambda: world.look(name)["waiting"] == 1, "it waits")
-    wait_past(time.monotonic() + 2)
-    relay.to = int(nobody().rsplit(":", 1)[1])
-    relay.cut()
-    wait_past(time.monotonic() + 1.2)  # past the slice
-    count = relay.refused
-    wait_until(lambda: relay.refused > count, "it still asks")
-    relay.to = world.lease_daemon.port
-    world.release(name, first)
-    outcome(agent.answer(), "ok")
-    agent.end()
-    relay.close()
+scenarios.on_threads(short_sliced)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 
 import clients_test  # finds the service tests' own package
 import scenarios
-from clients_test import AFTER, BEFORE, MUTE, ROOT, Agent, HttpRelay, Say, check, check_equal, check_in, nobody, skip, test, wait_until
-from scenarios import every, force, granted, outcome, problem, scenario, wait_past
+from clients_test import AFTER, BEFORE, ROOT, check, check_equal, check_in, skip, test, wait_until
+from scenarios import granted, outcome, scenario
 
 MISSING = None if shutil.which("javac") and shutil.which("java") else "there is no JDK"
 CLASSES = tempfile.mkdtemp(prefix="pawl-java-")
@@ -99,49 +99,8 @@ def lock_waits_until_it_is_granted(world, agent, _lease, _gateway):
 
 
 @scenario
-def a_lost_hold_is_released_with_its_token(world, agent, lease, _gateway):
-    name = world.name()
-    told = granted(agent, name, hold="over", ttl_ms=60000)
-    force(world, name)
-    outcome(agent.ask("renew", hold="over", ttl_ms=60000), "lost")
-    outcome(agent.ask("release", hold="over"), "lost")
-    check_in(f"Fencing-Token: {told['fencing']}", lease.seen[-1])
-
-
-@scenario
-def several_are_given_back_within_the_time_of_one_attempt(world, agent, lease, _gateway):
-    lease.begin(*every(AFTER), *[MUTE] * 3)
-    outcome(agent.ask("acquire_all", hold="a", names=" ".join(world.name() for _ in range(3))), "unknown")
-    check_equal(lease.methods(), every("POST") + ["DELETE"])
-
-
-def apart(world):
-    """An agent of its own, that nobody has listened with, and its relay."""
-    relay = HttpRelay(world.lease_daemon.port)
-    return scenarios.CLIENT["make"](relay.url, relay.url), relay
-
-
-@scenario
-def events_go_on_after_an_answer_of_somebody_between_and_end_with_a_refusal(world, _agent, _lease, _gateway):
-    name, (agent, relay) = world.name(), apart(world)
-    outcome(agent.ask("events", hold="b", name=name), "ok")
-    wait_until(lambda: relay.answered, "it listens")
-    first = world.acquire(name)
-    agent.lost("b")
-    relay.begin(Say(502, b"<html>", "text/html"), problem(500, "internal", False))
-    relay.cut()
-    world.release(name, first)
-    agent.lost("b", 2)
-    relay.begin(problem(403, "forbidden", False))
-    relay.cut()
-    check_equal([one["code"] for one in agent.lost("b", 3)], ["granted", "released", "forbidden"])
-    agent.end()
-    relay.close()
-
-
-@scenario
 def events_can_be_interrupted_and_close_their_connection(world, _agent, _lease, _gateway):
-    agent, relay = apart(world)
+    agent, relay = scenarios.apart(world)
     outcome(agent.ask("events", hold="i", name=world.name()), "ok")
     wait_until(lambda: relay.answered, "it listens")
     outcome(agent.ask("interrupt", hold="i"), "ok")
@@ -159,23 +118,7 @@ def an_interrupted_thread_that_locks_pauses_all_the_same(world, agent, lease, _g
     check(time.monotonic() - begun > 0.7, "asked without a pause")
 
 
-@scenario
-def a_restart_late_in_a_slice_is_sat_out_from_when_it_broke(world, _agent, _lease, _gateway):
-    name, relay = world.name(), HttpRelay(world.lease_daemon.port)
-    first, agent = world.acquire(name), Agent(short_sliced(), relay.url, relay.url)
-    agent.send("acquire", hold="h", name=name, wait_ms=60000)
-    wait_until(lambda: world.look(name)["waiting"] == 1, "it waits")
-    wait_past(time.monotonic() + 2)
-    relay.to = int(nobody().rsplit(":", 1)[1])
-    relay.cut()
-    wait_past(time.monotonic() + 1.2)  # past the slice
-    count = relay.refused
-    wait_until(lambda: relay.refused > count, "it still asks")
-    relay.to = world.lease_daemon.port
-    world.release(name, first)
-    outcome(agent.answer(), "ok")
-    agent.end()
-    relay.close()
+scenarios.on_threads(short_sliced)
 
 
 if __name__ == "__main__":
