@@ -15,13 +15,14 @@
  *
  * A request's states; http_state_may() knows the same, and a test compares the two:
  *
- *   HEAD      -> BODY ABORTED           its head is whole, or was refused
- *   BODY      -> RUNNING ABORTED        head accepted; reading the body, if there is one
- *   RUNNING   -> SUSPENDED ANSWERED     its handler has been called
- *   SUSPENDED -> RUNNING                it waits for long; a struct http_kept stands for it
- *   ANSWERED  -> SENDING                the answer is there, libmicrohttpd does not have it yet
- *   SENDING   ->                        libmicrohttpd has it; of one in pieces its head: http_kept stays
- *   ABORTED   ->                        refused past libmicrohttpd; the connection ends
+ *   HEAD --its head is whole--> BODY
+ *   HEAD --it was refused--> ABORTED                 past libmicrohttpd; the connection ends
+ *   BODY --accepted; the body, if any, is read--> RUNNING     its handler has been called
+ *   BODY --it was refused--> ABORTED
+ *   RUNNING --it waits for long--> SUSPENDED         a struct http_kept stands for it
+ *   SUSPENDED --it goes on--> RUNNING
+ *   RUNNING --the answer is there--> ANSWERED        libmicrohttpd does not have it yet
+ *   ANSWERED --libmicrohttpd has it--> SENDING       of one in pieces its head: http_kept stays
  *
  * The struct goes back to the server when libmicrohttpd reports that the request is completed; when that
  * comes before ANSWERED (the client has left), it stays until the handler's continuation has answered into

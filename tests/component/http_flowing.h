@@ -341,11 +341,8 @@ static inline bool chunks_are(struct client *c, size_t wanted)
 /* Nobody is there any more, and nothing is left of them. */
 static inline void check_flows_over(void)
 {
-    UNTIL(http_server_open_requests(waiting.http) == 0 && http_server_connections(waiting.http) == 0);
-    CHECK_INT(waiting.http->running, 0);
-    CHECK_INT(waiting.http->polled, 0);
+    check_all_gone();
     CHECK_INT(waiting.http->body_memory, 0);
-    CHECK(waiting.http->disconnect.deferred == NULL && waiting.http->disconnect.left == NULL);
     memset(flow_seats, 0, sizeof(flow_seats));
 }
 

@@ -6,6 +6,7 @@
 #include <poll.h>
 
 #include "shared/http/http_internal.h"
+#include "tests/unit/drawing.h"
 
 static struct sample_child server;
 
@@ -489,40 +490,12 @@ static void accepted_sockets_notice_a_dead_peer_within_15_s(void)
     client_close(&c);
 }
 
-/* Whether the drawing in http_internal.h has the arrow. */
-static bool is_drawn(const char *drawing, const char *from, const char *to)
-{
-    char start[32];
-    const char *line, *comment;
-
-    snprintf(start, sizeof(start), "\n *   %-9s ->", from);
-    line = strstr(drawing, start);
-    if (!CHECK(line != NULL))
-        return false;
-    line += strlen(start);
-    comment = strstr(line, "  ");
-    return comment != NULL && memmem(line, (size_t)(comment - line), to, strlen(to)) != NULL;
-}
-
 static void the_drawing_of_the_states_and_the_code_agree(void)
 {
     static const char *const names[STATE_COUNT] = {"HEAD",     "BODY",    "RUNNING", "SUSPENDED",
                                                    "ANSWERED", "SENDING", "ABORTED"};
-    static char text[8192];
-    FILE *file = fopen("shared/http/http_internal.h", "r");
 
-    if (file == NULL) {
-        check_skip("not run from the root of the repository");
-        return;
-    }
-    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
-    fclose(file);
-    for (unsigned from = 0; from < STATE_COUNT; from++) {
-        for (unsigned to = 0; to < STATE_COUNT; to++)
-            if (!CHECK(is_drawn(text, names[from], names[to]) ==
-                       http_state_may((enum http_state)from, (enum http_state)to)))
-                printf("# %s -> %s\n", names[from], names[to]);
-    }
+    CHECK_INT(drawing_check("shared/http/http_internal.h", names, STATE_COUNT, http_state_may, NULL), 8);
 }
 
 int main(void)
