@@ -235,6 +235,17 @@ static enum http_client_outcome ask(struct server *server, struct http_client_re
     return outcome;
 }
 
+/* The same, where only the end counts: the answer has no body any more. */
+static struct http_client_answer ends(struct server *server, struct http_client_request request,
+                                      enum http_client_outcome wanted)
+{
+    struct http_client_answer answer;
+
+    CHECK_INT(ask(server, request, &answer), wanted);
+    http_client_answer_done(&answer);
+    return answer;
+}
+
 /* -- whole answers */
 
 TEST(an_answer_is_the_same_however_it_is_cut)
@@ -303,20 +314,16 @@ TEST(what_can_be_read_in_two_ways_is_not_known)
 
     for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
         struct server server = {.answer = text_of(answers[i])};
-        struct http_client_answer answer;
 
-        CHECK_INT(ask(&server, (struct http_client_request){0}, &answer), HTTP_CLIENT_UNKNOWN);
-        http_client_answer_done(&answer);
+        ends(&server, (struct http_client_request){0}, HTTP_CLIENT_UNKNOWN);
     }
 }
 
 TEST(an_answer_without_a_length_that_is_reset_is_not_known)
 {
     struct server server = {.answer = BYTES("HTTP/1.1 200 OK\r\n\r\nbody"), .end = END_RESET};
-    struct http_client_answer answer;
 
-    CHECK_INT(ask(&server, (struct http_client_request){0}, &answer), HTTP_CLIENT_UNKNOWN);
-    http_client_answer_done(&answer);
+    ends(&server, (struct http_client_request){0}, HTTP_CLIENT_UNKNOWN);
 }
 
 TEST(a_refusal_that_comes_before_the_whole_request_was_taken_is_an_answer)
@@ -324,13 +331,11 @@ TEST(a_refusal_that_comes_before_the_whole_request_was_taken_is_an_answer)
     static char body[BIG];
     struct server server = {
         .answer = BYTES("HTTP/1.1 413 No\r\nContent-Length: 2\r\n\r\nno"), .at_once = true, .end = END_STAY};
-    struct http_client_answer answer;
 
-    CHECK_INT(
-        ask(&server, (struct http_client_request){.method = "PUT", .body = {body, sizeof(body)}}, &answer),
-        HTTP_CLIENT_ANSWERED);
-    CHECK_INT(answer.status, 413);
-    http_client_answer_done(&answer);
+    CHECK_INT(ends(&server, (struct http_client_request){.method = "PUT", .body = {body, sizeof(body)}},
+                   HTTP_CLIENT_ANSWERED)
+                  .status,
+              413);
     server_end(&server);
 }
 
@@ -338,12 +343,9 @@ TEST(that_it_was_done_before_the_whole_request_was_taken_is_not_believed)
 {
     static char body[BIG];
     struct server server = {.answer = BYTES("HTTP/1.1 204 Done\r\n\r\n"), .at_once = true, .end = END_HOLD};
-    struct http_client_answer answer;
 
-    CHECK_INT(
-        ask(&server, (struct http_client_request){.method = "PUT", .body = {body, sizeof(body)}}, &answer),
-        HTTP_CLIENT_UNKNOWN);
-    http_client_answer_done(&answer);
+    ends(&server, (struct http_client_request){.method = "PUT", .body = {body, sizeof(body)}},
+         HTTP_CLIENT_UNKNOWN);
     server_end(&server);
 }
 
@@ -382,13 +384,10 @@ TEST(an_answer_that_is_there_when_it_is_given_up_is_one)
         int stops[] = {eventfd(0, EFD_CLOEXEC), -1};
         struct server server = {
             .answer = BYTES("HTTP/1.1 204 Done\r\n\r\n"), .ends_it = stops[0], .end = END_STAY};
-        struct http_client_answer answer;
 
-        CHECK_INT(ask(&server, (struct http_client_request){.stop_fds = stops}, &answer),
-                  HTTP_CLIENT_ANSWERED);
+        ends(&server, (struct http_client_request){.stop_fds = stops}, HTTP_CLIENT_ANSWERED);
         server_end(&server);
         CHECK_INT(server.left_by, 0);
-        http_client_answer_done(&answer);
         close(stops[0]);
     }
 }
@@ -595,53 +594,40 @@ TEST(a_handshake_that_is_not_answered_in_time_or_given_up_sends_nothing)
 TEST(a_request_that_gets_no_answer_in_time_is_not_known_and_reset)
 {
     struct server server = {.end = END_STAY, .answer = BYTES("HTTP/1.1 200 OK\r\nContent-Le")};
-    struct http_client_answer answer;
 
-    CHECK_INT(ask(&server, (struct http_client_request){.timeout_ms = SHORT_MS}, &answer),
-              HTTP_CLIENT_UNKNOWN);
-    CHECK(!answer.stopped);
+    CHECK(!ends(&server, (struct http_client_request){.timeout_ms = SHORT_MS}, HTTP_CLIENT_UNKNOWN).stopped);
     server_end(&server);
     CHECK_INT(server.left_by, ECONNRESET);
-    http_client_answer_done(&answer);
 }
 
 TEST(a_request_that_is_given_up_when_it_was_sent_is_not_known_and_reset)
 {
     int stops[] = {eventfd(0, EFD_CLOEXEC), -1};
     struct server server = {.end = END_STAY, .tells = stops[0]};
-    struct http_client_answer answer;
 
-    CHECK_INT(ask(&server, (struct http_client_request){.stop_fds = stops}, &answer), HTTP_CLIENT_UNKNOWN);
-    CHECK(answer.stopped);
+    CHECK(ends(&server, (struct http_client_request){.stop_fds = stops}, HTTP_CLIENT_UNKNOWN).stopped);
     server_end(&server);
     CHECK_INT(server.left_by, ECONNRESET);
-    http_client_answer_done(&answer);
     close(stops[0]);
 }
 
 TEST(a_request_that_is_given_up_is_reset_though_a_child_has_its_socket)
 {
     struct server server = {.end = END_STAY, .forks = true};
-    struct http_client_answer answer;
 
-    CHECK_INT(ask(&server, (struct http_client_request){.timeout_ms = SHORT_MS}, &answer),
-              HTTP_CLIENT_UNKNOWN);
+    ends(&server, (struct http_client_request){.timeout_ms = SHORT_MS}, HTTP_CLIENT_UNKNOWN);
     server_end(&server);
     CHECK_INT(server.left_by, ECONNRESET);
-    http_client_answer_done(&answer);
 }
 
 TEST(a_request_that_was_given_up_before_is_not_sent)
 {
     int stops[] = {eventfd(1, EFD_CLOEXEC), -1};
     struct server server = {.end = END_STAY};
-    struct http_client_answer answer;
 
-    CHECK_INT(ask(&server, (struct http_client_request){.stop_fds = stops}, &answer), HTTP_CLIENT_NOT_SENT);
-    CHECK(answer.stopped);
+    CHECK(ends(&server, (struct http_client_request){.stop_fds = stops}, HTTP_CLIENT_NOT_SENT).stopped);
     server_dismiss(&server);
     CHECK_INT(server.seen_len, 0);
-    http_client_answer_done(&answer);
     close(stops[0]);
 }
 

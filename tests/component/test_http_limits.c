@@ -130,36 +130,32 @@ TEST(a_hundred_and_twenty_eight_headers_are_read_and_one_more_refused)
     }
 }
 
-TEST(a_query_may_have_many_members)
+/* Of so many, and ever more of them. */
+static void ask_with_many(const char *begin, const char *more, const char *end, size_t most, size_t step)
 {
+    size_t each = strlen(more);
     struct client c;
     char text[4096];
 
-    for (size_t members = 1; members < 1000; members += 37) {
-        size_t len = (size_t)snprintf(text, sizeof(text), "GET /tell/x?b=");
+    for (size_t count = 1; count < most; count += step) {
+        size_t len = (size_t)snprintf(text, sizeof(text), "%s", begin);
 
-        for (size_t i = 1; i < members; i++, len += 3)
-            memcpy(text + len, "&b=", 3);
-        snprintf(text + len, sizeof(text) - len, " HTTP/1.1\r\n" HOST "\r\n");
+        for (size_t i = 1; i < count; i++, len += each)
+            memcpy(text + len, more, each);
+        snprintf(text + len, sizeof(text) - len, "%s", end);
         CHECK_INT(client_ask(&c, server.port, text), 200);
         client_close(&c);
     }
 }
 
+TEST(a_query_may_have_many_members)
+{
+    ask_with_many("GET /tell/x?b=", "&b=", " HTTP/1.1\r\n" HOST "\r\n", 1000, 37);
+}
+
 TEST(cookies_are_one_header)
 {
-    struct client c;
-    char text[4096];
-
-    for (size_t cookies = 1; cookies < 900; cookies += 29) {
-        size_t len = (size_t)snprintf(text, sizeof(text), "GET /tell/x HTTP/1.1\r\n" HOST "Cookie: a=b");
-
-        for (size_t i = 1; i < cookies; i++, len += 4)
-            memcpy(text + len, ";a=b", 4);
-        snprintf(text + len, sizeof(text) - len, "\r\n\r\n");
-        CHECK_INT(client_ask(&c, server.port, text), 200);
-        client_close(&c);
-    }
+    ask_with_many("GET /tell/x HTTP/1.1\r\n" HOST "Cookie: a=b", ";a=b", "\r\n\r\n", 900, 29);
 }
 
 /* -- the body */

@@ -3,21 +3,10 @@
 import itertools
 
 from lua_test import IDENTITY, MEMBERS, RECORD, STRIPES, Lease, Resource, Store, check_equal, stripe_fields, text
+from world.redis import PUT_BACK, SAVE
 
 PULSE, LEAVE = (f"shared/member/scripts/{name}.lua" for name in ("heartbeat", "member_leave"))
 ADMIT = "lease/scripts/admit.lua"
-SAVE = """local saved = {}
-for _, key in ipairs(redis.call('KEYS', 'pawl:*')) do
-    saved[#saved + 1] = key
-    saved[#saved + 1] = redis.call('DUMP', key)
-end
-return saved"""
-PUT_BACK = """for _, key in ipairs(redis.call('KEYS', 'pawl:*')) do
-    redis.call('DEL', key)
-end
-for i = 1, #ARGV, 2 do
-    redis.call('RESTORE', ARGV[i], 0, ARGV[i + 1])
-end"""
 SEQS = "local s = {} for i = 1, #KEYS do s[i] = tonumber(redis.call('HGET', KEYS[i], 'seq')) or 0 end return s"
 FIELDS = "local f = {} for i = 1, #KEYS do f[i] = redis.call('HMGET', KEYS[i], 'life', ARGV[1]) end return f"
 _numbers = itertools.count(1)

@@ -6,19 +6,8 @@ import signal
 from world import World, check, check_equal, main, test, wait_until
 from world.asking import path
 from world.record import stripe_key
+from world.redis import PUT_BACK, SAVE
 
-SAVE = """local saved = {}
-for _, key in ipairs(redis.call('KEYS', 'pawl:*')) do
-    saved[#saved + 1] = key
-    saved[#saved + 1] = redis.call('DUMP', key)
-end
-return saved"""
-PUT_BACK = """for _, key in ipairs(redis.call('KEYS', 'pawl:*')) do
-    redis.call('DEL', key)
-end
-for i = 1, #ARGV, 2 do
-    redis.call('RESTORE', ARGV[i], 0, ARGV[i + 1])
-end"""
 
 
 def put(world, name, grant, body=b"x"):

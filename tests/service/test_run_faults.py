@@ -12,7 +12,7 @@ import time
 
 sys.dont_write_bytecode = True
 
-from world import Client, World, check, check_equal, check_in, main, skip, test, wait_until  # noqa: E402
+from world import World, check, check_equal, check_in, main, skip, test, wait_until  # noqa: E402
 from world.cli import Cli  # noqa: E402
 from world.ports import nobody  # noqa: E402
 from world.running import Network, Run, children, group_lives, lives, state_of  # noqa: E402
@@ -119,15 +119,21 @@ def a_service_that_is_gone_for_good_ends_the_command_in_time():
         after.met_nobody()
 
 
-@test
-def a_command_that_ignores_the_signal_is_killed_in_time():
+def is_over_in_time(*words, command):
+    """No service answers any more: 76, and nothing of it runs when the next one is granted the lease. What the command said."""
     network = Network(world.lease_daemon)
-    run, group, name = begun(network=network, command=STUBBORN)
+    run, group, name = begun(*words, network=network, command=command)
     after = Next(name, group)
     network.fail("refuse")
-    run.end(76)
+    out = run.end(76)
     check(not group_lives(group))
     after.met_nobody()
+    return out
+
+
+@test
+def a_command_that_ignores_the_signal_is_killed_in_time():
+    is_over_in_time(command=STUBBORN)
 
 
 @test
@@ -145,12 +151,7 @@ def a_command_that_ignores_the_signal_has_kill_after_and_then_is_killed():
 
 @test
 def on_lost_kill_sends_no_signal_first():
-    network = Network(world.lease_daemon)
-    run, group, name = begun("--on-lost", "kill", network=network, command=POLITE)
-    after = Next(name, group)
-    network.fail("refuse")
-    check_equal(run.end(76), "")
-    after.met_nobody()
+    check_equal(is_over_in_time("--on-lost", "kill", command=POLITE), "")
 
 
 @test
@@ -297,22 +298,12 @@ def a_release_that_nobody_answers_keeps_the_status_and_nobody_waiting():
 @test
 def a_command_that_closes_all_that_it_has_is_ended_all_the_same():
     code = "import os,time; print(os.getpid(), flush=True); os.closerange(0, 4096); time.sleep(60)"
-    network = Network(world.lease_daemon)
-    run, group, name = begun(network=network, command=["/usr/bin/python3", "-c", code])
-    after = Next(name, group)
-    network.fail("refuse")
-    run.end(76)
-    after.met_nobody()
+    is_over_in_time(command=["/usr/bin/python3", "-c", code])
 
 
 @test
 def children_of_the_command_are_ended_with_it():
-    network = Network(world.lease_daemon)
-    run, group, name = begun(network=network, command=["sh", "-c", "echo $$; (trap '' TERM; sleep 60; sleep 60) & sh -c 'sleep 60' & wait"])
-    after = Next(name, group)
-    network.fail("refuse")
-    run.end(76)
-    after.met_nobody()
+    is_over_in_time(command=["sh", "-c", "echo $$; (trap '' TERM; sleep 60; sleep 60) & sh -c 'sleep 60' & wait"])
 
 
 @test

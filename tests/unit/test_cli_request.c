@@ -29,46 +29,44 @@ TEST(a_key_is_percent_encoded_once_and_its_slashes_stay)
     check_resource("http://h", "a/\xC3\xA9", "http://h/v1/resources/a/%C3%A9");
 }
 
-TEST(a_key_that_no_gateway_takes_is_refused_before_it_is_sent)
+static int to_lease(struct request *request, const char *name)
 {
-    static const char *const keys[] = {"",   "/",   "a/",   "a//b",   "a/../b", "a/.",
-                                       "-a", "a b", "a/\n", "a/\xFF", "a/\x7F"};
-
-    for (unsigned i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-        struct request request = {.what = "test"};
-
-        CHECK_INT(request_resource(&request, "http://h", keys[i]), CLI_USAGE);
-        request_done(&request);
-    }
+    return request_lease(request, NULL, name);
 }
 
-TEST(a_name_that_is_none_is_refused_before_it_is_sent)
+static int to_resource(struct request *request, const char *key)
 {
-    static const char *const names[] = {"", "a/b", "a b", ".a", "a%41", "\xC3\xA9"};
+    return request_resource(request, "http://h", key);
+}
+
+static int at_base(struct request *request, const char *base)
+{
+    return request_service(request, REQUEST_LEASE_SERVICE, base, "/v1/leases");
+}
+
+TEST(what_is_no_key_no_name_or_no_address_is_refused_before_it_is_sent)
+{
+    static const struct {
+        int (*of)(struct request *request, const char *text);
+        const char *texts[12]; /* up to a NULL */
+    } rows[] = {
+        {to_resource, {"", "/", "a/", "a//b", "a/../b", "a/.", "-a", "a b", "a/\n", "a/\xFF", "a/\x7F"}},
+        {to_lease, {"", "a/b", "a b", ".a", "a%41", "\xC3\xA9"}},
+        {at_base,
+         {"", "127.0.0.1:8700", "ftp://h", "http://", "http:///x", "http://h?a", "http://me:pw@h:1",
+          "http://h#", "http://h\r\nX: y", "file:///etc/passwd"}}};
     struct request good = {.what = "test"};
 
-    CHECK_INT(request_lease(&good, NULL, "orders:42"), CLI_GO_ON);
+    CHECK_INT(to_lease(&good, "orders:42"), CLI_GO_ON);
     CHECK_TEXT(bytes_of(good.url), BYTES("http://127.0.0.1:8700/v1/leases/orders:42"));
     request_done(&good);
-    for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        struct request request = {.what = "test"};
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        for (const char *const *text = rows[i].texts; *text != NULL; text++) {
+            struct request request = {.what = "test"};
 
-        CHECK_INT(request_lease(&request, NULL, names[i]), CLI_USAGE);
-        request_done(&request);
-    }
-}
-
-TEST(an_address_with_a_query_a_user_or_another_scheme_is_refused)
-{
-    static const char *const bases[] = {
-        "",           "127.0.0.1:8700",   "ftp://h",   "http://",          "http:///x",
-        "http://h?a", "http://me:pw@h:1", "http://h#", "http://h\r\nX: y", "file:///etc/passwd"};
-
-    for (unsigned i = 0; i < sizeof(bases) / sizeof(bases[0]); i++) {
-        struct request request = {.what = "test"};
-
-        CHECK_INT(request_service(&request, REQUEST_LEASE_SERVICE, bases[i], "/v1/leases"), CLI_USAGE);
-        request_done(&request);
+            CHECK_INT(rows[i].of(&request, *text), CLI_USAGE);
+            request_done(&request);
+        }
     }
 }
 

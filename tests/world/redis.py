@@ -11,6 +11,19 @@ from .process import die_with_parent
 from .wait import DEADLINE_S, wait_until
 
 DURABLE = ["--save", "", "--appendonly", "yes", "--appendfsync", "always", "--aof-load-truncated", "no"]
+# All of Pawl's content at this moment; and put back, in the place of what is there.
+SAVE = """local saved = {}
+for _, key in ipairs(redis.call('KEYS', 'pawl:*')) do
+    saved[#saved + 1] = key
+    saved[#saved + 1] = redis.call('DUMP', key)
+end
+return saved"""
+PUT_BACK = """for _, key in ipairs(redis.call('KEYS', 'pawl:*')) do
+    redis.call('DEL', key)
+end
+for i = 1, #ARGV, 2 do
+    redis.call('RESTORE', ARGV[i], 0, ARGV[i + 1])
+end"""
 
 
 class RedisError(Exception):
