@@ -201,6 +201,22 @@ static inline void *check_shared(size_t size)
     return shared;
 }
 
+/* Whether a function ends its process by abort(3), as an assert does. */
+static inline bool check_aborts(void (*run)(const void *of), const void *of)
+{
+    int status = 0;
+    pid_t child = fork();
+
+    if (child == 0) {
+        alarm(10);
+        close(STDERR_FILENO);
+        run(of);
+        _exit(0);
+    }
+    waitpid(child, &status, 0);
+    return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+}
+
 /* Waits for the child and prints what it has printed, its tests counted on. */
 static inline void check_take(FILE *out, pid_t child)
 {

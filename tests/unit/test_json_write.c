@@ -1,25 +1,7 @@
 /* test_json_write.c - what the writer writes, character by character. */
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "shared/text/json_write.h"
 #include "tests/unit/check.h"
 #include "tests/unit/utf8_text.h"
-
-/* Whether a function ends the process by abort, as an assert does. */
-static bool aborts(void (*run)(void))
-{
-    int status = 0;
-    pid_t child = fork();
-
-    if (child == 0) {
-        close(STDERR_FILENO);
-        run();
-        _exit(0);
-    }
-    waitpid(child, &status, 0);
-    return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
-}
 
 #define TEST_JSON(sentence) TEST_WITH(sentence, struct json_out, out, json_out_init(out), json_out_done(out))
 
@@ -177,27 +159,29 @@ TEST_JSON(texts_one_after_another_at_the_top_are_parted_by_the_caller)
     CHECK_TEXT(json_out_bytes(out), BYTES("{\"id\":0}\n{\"id\":1}\n-12"));
 }
 
-static void use_an_open_text(void)
+static void use_an_open_text(const void *of)
 {
     struct json_out out;
 
+    (void)of;
     json_out_init(&out);
     json_object(&out, NULL);
     json_out_bytes(&out);
 }
 
-static void close_what_is_not_open(void)
+static void close_what_is_not_open(const void *of)
 {
     struct json_out out;
 
+    (void)of;
     json_out_init(&out);
     json_list_end(&out);
 }
 
 TEST(a_text_that_is_not_closed_or_closed_too_often_is_a_programmers_mistake)
 {
-    CHECK(aborts(use_an_open_text));
-    CHECK(aborts(close_what_is_not_open));
+    CHECK(check_aborts(use_an_open_text, NULL));
+    CHECK(check_aborts(close_what_is_not_open, NULL));
 }
 
 struct utf8_case {

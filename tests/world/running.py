@@ -150,10 +150,6 @@ class Network(Listening):
         self.close()
         self.fail("refuse")
 
-    def come_back(self):
-        self.mode = "pass"
-        self.listen(port=self.port)
-
     def fail(self, mode):
         self.mode = mode
         with self.lock:
