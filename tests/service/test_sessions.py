@@ -199,18 +199,6 @@ def one_renewal_keeps_a_thousand_leases_and_their_end_takes_them_all():
 
 
 @test
-def an_ended_sessions_leases_have_gone_to_the_next_when_that_is_answered():
-    session, names = Session(), [WORLD.name() for _ in range(5)]
-    for name in names:
-        session.acquire(name)
-    answers = [in_line(name) for name in names]
-    check_equal(session.end().status, 204)
-    for answer in answers:
-        check_equal(answer.answered().status, 201)
-    check_equal([state(name) for name in names], [("held", ["bob"])] * 5)
-
-
-@test
 def a_waiter_gets_its_lease_through_the_session_and_the_session_names_it():
     session, name = Session(ttl_ms=5000), WORLD.name()
     grant = WORLD.acquire(name)
