@@ -9,6 +9,7 @@
 #include "api/cli/cli.h"
 #include "api/cli/print.h"
 #include "api/client/client.h"
+#include "shared/text/ascii.h"
 #include "shared/text/problem.h"
 #include "shared/token/name.h"
 
@@ -158,12 +159,6 @@ enum {
 
 /* -- where to */
 
-static bool stands_for_itself(char c, char kept)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           (c != '\0' && (strchr("-._~:", c) != NULL || c == kept));
-}
-
 /* Text as it is, and a value percent-encoded but for the character kept. */
 static void url_add(struct request *request, const char *text, struct bytes value, char kept)
 {
@@ -172,11 +167,8 @@ static void url_add(struct request *request, const char *text, struct bytes valu
 
     request->url = cli_realloc(request->url, size);
     len += (size_t)snprintf(request->url + len, size - len, "%s", text);
-    for (size_t i = 0; i < value.len; i++) {
-        len += (size_t)snprintf(request->url + len, size - len,
-                                stands_for_itself(value.at[i], kept) ? "%c" : "%%%02X",
-                                (unsigned char)value.at[i]);
-    }
+    len += ascii_percent_encode(request->url + len, value, kept);
+    request->url[len] = '\0';
     request->http.url = request->url;
 }
 

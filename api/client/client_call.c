@@ -12,6 +12,7 @@
 
 #include "api/client/client.h"
 #include "api/client/http_client.h"
+#include "shared/text/ascii.h"
 
 /* -- a struct pawl */
 
@@ -254,8 +255,6 @@ void body_end(struct client_body *body)
 
 enum { PAUSE_FIRST_MS = 50, PAUSE_MOST_MS = 2000 };
 
-static const char unreserved[] = "-._~:";
-
 /* -- made */
 
 void call_init(struct client_call *call, const struct pawl *pawl, const char *method, enum call_repeat repeat)
@@ -267,32 +266,15 @@ void call_init(struct client_call *call, const struct pawl *pawl, const char *me
                                  .attempts = pawl->attempts};
 }
 
-static bool stands_for_itself(unsigned char c, char kept)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           strchr(unreserved, c) != NULL || (char)c == kept;
-}
-
 bool call_url(struct client_call *call, const char *base, const char *path, const char *name, char kept)
 {
-    static const char digits[] = "0123456789ABCDEF";
     size_t size = strlen(base) + strlen(path) + 3 * strlen(name) + 1, len;
 
     call->url = malloc(size);
     if (call->url == NULL)
         return false;
     len = (size_t)snprintf(call->url, size, "%s%s", base, path);
-    for (; *name != '\0'; name++) {
-        unsigned char c = (unsigned char)*name;
-
-        if (stands_for_itself(c, kept)) {
-            call->url[len++] = (char)c;
-        } else {
-            call->url[len++] = '%';
-            call->url[len++] = digits[c >> 4];
-            call->url[len++] = digits[c & 15];
-        }
-    }
+    len += ascii_percent_encode(call->url + len, bytes_of(name), kept);
     call->url[len] = '\0';
     call->request.url = call->url;
     return true;
