@@ -134,5 +134,5 @@ enum step list_start(struct http_request *req)
     page_filter(&l->page, req, ACCESS_LOOK, bytes_of(l->prefix), false);
     json = http_json_begin(req);
     json_list(json, "items");
-    return list_run(l);
+    return l->page.stripe == l->page.end ? page_answer(&l->page, req) : list_run(l);
 }

@@ -230,6 +230,9 @@ enum step resources_start(struct http_request *req)
     prefix = bytes_of(r->page.of);
     name = bytes_cut(&prefix, '/');
     page_filter(&r->page, req, ACCESS_READ, name, prefix.at != NULL);
+    json_list(http_json_begin(req), "items");
+    if (r->page.stripe == r->page.end)
+        return page_answer(&r->page, req);
     r->walk = (struct walk){.stripe = r->page.stripe,
                             .end = r->page.end,
                             .from = r->fenced.text,
@@ -245,7 +248,6 @@ enum step resources_start(struct http_request *req)
     fenced_add(&r->fenced, bytes_of(r->page.of));
     fenced_add(&r->fenced, BYTES(""));
     fenced_add(&r->fenced, BYTES(""));
-    json_list(http_json_begin(req), "items");
     return fenced_walk(&r->fenced, &r->walk, &plan);
 }
 

@@ -157,7 +157,9 @@ bool access_allows(const struct access *access, const char *identity, enum acces
                    struct bytes lease);
 /* On some name, whatever exists. */
 bool access_allows_some(const struct access *access, const char *identity, enum access_verb verb);
-/* On every name that begins so ("": on every name), by the rules alone. */
+/* On some name that begins so; on every one ("": on every name): by the rules alone. */
+bool access_reaches(const struct access *access, const char *identity, enum access_verb verb,
+                    struct bytes prefix);
 bool access_covers(const struct access *access, const char *identity, enum access_verb verb,
                    struct bytes prefix);
 /* Whether any rule names nobody. */

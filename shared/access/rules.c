@@ -192,11 +192,17 @@ static bool any_sample_is(const struct access *access, const struct access_who *
     return false;
 }
 
-bool access_allows_some(const struct access *access, const char *identity, enum access_verb verb)
+bool access_reaches(const struct access *access, const char *identity, enum access_verb verb,
+                    struct bytes prefix)
 {
     const struct access_who *who = who_of(access, identity);
 
-    return who != NULL && any_sample_is(access, who, verb, BYTES(""), SAMPLE_ALLOWED);
+    return who != NULL && any_sample_is(access, who, verb, prefix, SAMPLE_ALLOWED);
+}
+
+bool access_allows_some(const struct access *access, const char *identity, enum access_verb verb)
+{
+    return access_reaches(access, identity, verb, BYTES(""));
 }
 
 bool access_covers(const struct access *access, const char *identity, enum access_verb verb,

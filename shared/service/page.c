@@ -143,6 +143,9 @@ void page_filter(struct page *page, const struct http_request *req, enum access_
 {
     page->is_filtered = !(is_whole_name ? service_allows(req, verb, prefix)
                                         : service_covers(req, verb, prefix));
+    if (page->is_filtered &&
+        (is_whole_name || !access_reaches(worker_of(req)->access, http_identity(req), verb, prefix)))
+        page->stripe = page->end; /* looking would take the longer the more there is */
 }
 
 bool page_takes(struct page *page, const struct http_request *req, enum access_verb verb, struct bytes lease)

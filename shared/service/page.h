@@ -39,7 +39,7 @@ int page_query(const struct http_request *req, const struct page_kind *kind, con
  * and a static sentence. */
 enum problem page_read(struct page *page, const struct http_request *req, const char **detail);
 /* The caller sees only leases on which it may do this; prefix: of the names that were asked for.
- * is_whole_name: there is one. */
+ * is_whole_name: there is one. Where it sees none, the page is at its end, and answered at once. */
 void page_filter(struct page *page, const struct http_request *req, enum access_verb verb,
                  struct bytes prefix, bool is_whole_name);
 /* Counts an item; false: the caller may not see it. */

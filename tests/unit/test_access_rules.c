@@ -370,11 +370,16 @@ static unsigned disagreements(const struct model *model, const struct access *ac
     }
     wrong += access_allows_some(access, who, number) != some;
     for (unsigned p = 0; p < sizeof(prefixes) / sizeof(prefixes[0]); p++) {
-        bool all = true;
+        bool all = true, any = false;
 
-        for (unsigned i = 0; i < NAMES; i++)
-            all = all && (allowed[i] || strncmp(names[i], prefixes[p], strlen(prefixes[p])) != 0);
+        for (unsigned i = 0; i < NAMES; i++) {
+            bool is_so = strncmp(names[i], prefixes[p], strlen(prefixes[p])) == 0;
+
+            all = all && (allowed[i] || !is_so);
+            any = any || (allowed[i] && is_so);
+        }
         wrong += access_covers(access, who, number, bytes_of(prefixes[p])) != all;
+        wrong += access_reaches(access, who, number, bytes_of(prefixes[p])) != any;
     }
     return wrong;
 }
