@@ -131,7 +131,7 @@ struct access_moment {
     uint64_t steady_ms;               /* of one that does not jump */
     bool keeps;                       /* it keeps or gives back what its identity holds */
     bool known_only;                  /* one that was never good here is not looked at: ACCESS_NONE */
-    const unsigned char *certificate; /* SHA-256 of the one that was shown and is good; NULL: none */
+    const unsigned char *certificate; /* SHA-256 of the one that was shown and passes; NULL: none */
 };
 /* The identity of a JWT; NULL: why not. What was good in this process before goes on keeping for ten minutes
  * after its dates have become wrong. */

@@ -141,24 +141,31 @@ static struct bytes authorization_of(struct http_request *req, unsigned *count)
     return own;
 }
 
-/* certificate: the one that was shown, or NULL. */
-static struct access_moment moment_of(const struct http_request *req,
-                                      const struct tls_certificate *certificate)
+static struct access_moment moment_of(const struct http_request *req)
 {
     const struct http_route *route = http_route(req);
-    bool is_good = certificate != NULL && certificate->certified == TLS_CERTIFIED_GOOD;
 
     return (struct access_moment){.now_s = (int64_t)time(NULL),
                                   .steady_ms = loop_now_ms(),
                                   .keeps = route != NULL && (route->methods & HTTP_KEEPS) != 0,
-                                  .known_only = limits_is_failing(req),
-                                  .certificate = is_good ? certificate->sha256 : NULL};
+                                  .known_only = limits_is_failing(req)};
+}
+
+static bool certificate_passes(const struct tls_certificate *certificate, const struct access_moment *moment)
+{
+    bool is_good = certificate->certified == TLS_CERTIFIED_GOOD;
+
+    return (is_good || certificate->certified == TLS_CERTIFIED_OUTDATED) &&
+           access_dates_pass(certificate->sha256, is_good ? ACCESS_GOOD : ACCESS_CERTIFICATE, moment);
 }
 
 static void jwt_read(const struct http_request *req, struct bytes text, struct credential *shown)
 {
-    struct access_moment moment = moment_of(req, http_client_certificate(req));
+    const struct tls_certificate *certificate = http_client_certificate(req);
+    struct access_moment moment = moment_of(req);
 
+    if (certificate != NULL && certificate_passes(certificate, &moment))
+        moment.certificate = certificate->sha256;
     shown->by = "jwt";
     shown->identity = access_of_jwt(worker_of(req)->access, text, &moment, &shown->why);
     shown->is_put_off = shown->why == ACCESS_NONE;
@@ -197,14 +204,12 @@ static const char *identity_of_names(const struct access *access, const char *na
 static void certificate_read(const struct http_request *req, const struct tls_certificate *certificate,
                              struct credential *shown)
 {
-    struct access_moment moment = moment_of(req, certificate);
-    bool is_good = certificate->certified == TLS_CERTIFIED_GOOD;
+    struct access_moment moment = moment_of(req);
 
     shown->by = "certificate";
     shown->why = ACCESS_CERTIFICATE;
     shown->detail = certificate->why;
-    if (certificate->certified == TLS_CERTIFIED_BAD ||
-        !access_dates_pass(certificate->sha256, is_good ? ACCESS_GOOD : ACCESS_CERTIFICATE, &moment))
+    if (!certificate_passes(certificate, &moment))
         return;
     shown->identity = identity_of_names(worker_of(req)->access, certificate->names);
     shown->why = ACCESS_UNKNOWN;

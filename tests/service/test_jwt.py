@@ -3,16 +3,19 @@
 
 import base64
 import hashlib
+import http.client
 import json
 import os
 import pathlib
 import signal
+import ssl
 import subprocess
 import tempfile
 import time
 
-from world import World, check_equal, check_in, main, test, wait_until
-from world.world import run_daemon
+from world import BUILD, Daemon, World, check, check_equal, check_in, main, run_daemon, test, wait_until
+from world.certificate import certificate
+from world.shim import Shim
 
 FOLDER = pathlib.Path(tempfile.mkdtemp(dir=os.environ["TMPDIR"]))
 FILE = FOLDER / "access.json"
@@ -173,6 +176,79 @@ def expiry_ends_beginnings_and_revocation_everything():
     reload()
     wait_until(lambda: ask(token, method="PUT", path=f"/v1/leases/{name}", headers=mine).status == 200, "it is back")
     check_equal(ask(token, method="DELETE", path=f"/v1/leases/{name}", headers=mine).status, 204)
+
+
+class Caller:
+    """Somebody at a service over TLS, each time on a connection of its own and on one that stays."""
+
+    def __init__(self, daemon, headers, shown=()):
+        self.headers, self.connections, self.held, self.session = headers, [], None, None
+        for _ in range(2):
+            trusts = ssl.create_default_context(cafile=str(FOLDER / "server.pem"))
+            if shown:
+                trusts.load_cert_chain(*shown)
+            self.connections.append(http.client.HTTPSConnection("127.0.0.1", daemon.port, timeout=15, context=trusts))
+
+    def __call__(self, method, path, **headers):
+        answers = []
+        for one in self.connections if method == "PUT" else self.connections[:1]:
+            one.request(method, path, headers={**self.headers, **{name.replace("_", "-"): value for name, value in headers.items()}})
+            answer = one.getresponse()
+            answers.append((answer.status, answer.read()))
+        self.connections[1].close()
+        check_equal(len({status for status, _ in answers}), 1, f"{answers}")
+        return answers[0][0], json.loads(answers[0][1] or b"{}")
+
+    def begins(self):
+        (status, self.held), (also, self.session) = self("POST", f"/v1/leases/{WORLD.name()}"), self("POST", "/v1/sessions")
+        check_equal((status, also), (201, 201), f"{self.held} {self.session}")
+
+    def keeps(self):
+        return [self("PUT", f"/v1/leases/{self.held['lease']}", Lease_Id=self.held["lease_id"])[0],
+                self("PUT", f"/v1/sessions/{self.session['session']}", Session_Secret=self.session["session_secret"])[0]]
+
+    def releases(self):
+        return [self("DELETE", f"/v1/leases/{self.held['lease']}", Lease_Id=self.held["lease_id"])[0],
+                self("DELETE", f"/v1/sessions/{self.session['session']}", Session_Secret=self.session["session_secret"])[0]]
+
+
+@test
+def a_clock_that_jumps_an_hour_ends_beginnings_and_no_hold():
+    """What each shows begins or ends within the hour that is jumped over; the certificates are good for two days."""
+    certificate(FOLDER, "server", "IP:127.0.0.1")
+    shown, fresh = (certificate(FOLDER, name, "DNS:shown.example", "clientAuth") for name in ("shown", "fresh"))
+    (FOLDER / "ca.pem").write_bytes(b"".join(pathlib.Path(pem).read_bytes() for pem, _ in (shown, fresh)))
+    rules = document()
+    rules["identities"]["shown"] = {"certs": ["dns:shown.example"], "subjects": {"k8s": ["shown"]}}
+    rules["rules"][0]["may"].append("session")
+    write(FOLDER / "clock.json", rules)
+    bound = {"sub": "shown", "cnf": {"x5t#S256": b64(hashlib.sha256(openssl("x509", "-in", shown[0], "-outform", "DER")).digest())}}
+    for jump_s, now_s in ((3600, 2 * 86400 - 1800), (-3600, 1800)):
+        shim = Shim(BUILD / "torture" / "shim.so", str(FOLDER / "shim"))
+        shim.set(clock_s=now_s)
+        daemon = Daemon("pawl-lease", *WORLD.flags[:6], "--access", str(FOLDER / "clock.json"), "--tls-cert", str(FOLDER / "server.pem"), "--tls-key",
+                        str(FOLDER / "server.key"), "--tls-client-ca", str(FOLDER / "ca.pem"), environment=shim.environment)
+        dates = {"iat": int(time.time()) + now_s, "exp": int(time.time()) + now_s + 1800}
+
+        def bearer(**body):
+            return {"Authorization": f"Bearer {jwt(KEYS['ES256'], **dates, **body)}"}  # pylint: disable=cell-var-from-loop
+        callers = [Caller(daemon, bearer()), Caller(daemon, {}, shown), Caller(daemon, bearer(**bound), shown)]
+        strangers = [Caller(daemon, bearer(jti="1")), Caller(daemon, {}, fresh), Caller(daemon, bearer(**bound, jti="1"), shown)]
+        wait_until(lambda: callers[0]("GET", "/readyz")[0] == 200, "it is ready")  # pylint: disable=cell-var-from-loop
+        for one in callers:
+            one.begins()
+        shim.set(clock_s=now_s + jump_s)
+        for one, stranger in zip(callers, strangers):
+            check_equal([one("POST", f"/v1/leases/{WORLD.name()}")[0], one("GET", "/v1/leases/a")[0], *one.keeps()], [401, 401, 200, 200], f"{jump_s} {callers.index(one)}")
+            stranger.held, stranger.session = one.held, one.session
+            check_equal(stranger.keeps(), [401, 401], "what was not good here before")
+        shim.set(clock_s=now_s)
+        callers[0].keeps()
+        check_equal(callers[0]("POST", f"/v1/leases/{WORLD.name()}")[0], 201, "as before")
+        shim.set(clock_s=now_s + jump_s)
+        check_equal([one.releases() for one in callers], [[204, 204]] * 3)
+        check(shim.counts()[1] > 0, "the clock was never asked for")
+        check_equal(daemon.end(), 0)
 
 
 @test

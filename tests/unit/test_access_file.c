@@ -350,6 +350,28 @@ TEST(a_credential_leads_to_its_identity_and_no_other_does)
     access_free(access);
 }
 
+TEST(what_was_good_keeps_for_ten_minutes_of_a_clock_that_does_not_jump)
+{
+    static const unsigned char digest[ACCESS_DIGEST] = {1};
+    static const struct {
+        uint64_t at_s;
+        enum access_why dates;
+        bool keeps, passes;
+    } rows[] = {
+        {1, ACCESS_CERTIFICATE, true, false}, /* never good here */
+        {2, ACCESS_GOOD, false, true},          {10, ACCESS_CERTIFICATE, false, false},
+        {11, ACCESS_CERTIFICATE, true, true},   {610, ACCESS_CERTIFICATE, true, true},
+        {611, ACCESS_CERTIFICATE, true, false}, {9999, ACCESS_CERTIFICATE, true, false},
+        {10000, ACCESS_GOOD, false, true},      {10001, ACCESS_CERTIFICATE, true, true},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct access_moment moment = {.steady_ms = rows[i].at_s * 1000, .keeps = rows[i].keeps};
+
+        CHECK_INT(access_dates_pass(digest, rows[i].dates, &moment), rows[i].passes);
+    }
+}
+
 TEST(an_identity_is_the_same_text_in_every_file_and_stays)
 {
     struct access *one = must_parse("{'identities':{'x1':{},'x2':{}},'groups':{'g':[]}}");
