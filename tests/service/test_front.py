@@ -15,9 +15,11 @@ import threading
 import time
 
 from world import BUILD, World, check, check_equal, check_in, main, skip, test, wait_until
+from world.certificate import certificate
 from world.ports import own_port
 from world.proxies import App, Proxy, shipped
 from world.servers import program
+from world.upstream import Upstream, route, routes_file
 
 NAMES = {"nginx": "nginx.conf", "haproxy": "haproxy.cfg", "caddy": "Caddyfile", "apache2": "apache.conf", "lighttpd": "lighttpd.conf",
          "varnishd": "varnish.vcl"}
@@ -38,7 +40,7 @@ TRUSTED = ssl.create_default_context(cafile=str(FOLDER / "pawl.crt"))
 class Front(Proxy):
     """A proxy with its file from deploy/proxies. leases, gateways: the ports of two each; extra: more to change in the file."""
 
-    open = {}
+    open, named = {}, NAMES
 
     def __init__(self, name, leases=None, gateways=None, extra=None):
         if program(name) is None:
@@ -53,7 +55,7 @@ class Front(Proxy):
         return cls.open[name]
 
     def _prepare(self, gateway, app, extra):
-        path = f"proxies/{NAMES[self.name]}"
+        path = f"proxies/{self.named[self.name]}"
         own = shipped(path, {})
         for place, port in zip((8700, 8702, 8701, 8703, 8443), (*gateway, self.port)):
             own = own.replace(f"127.0.0.1:{place}", f"127.0.0.1:{port}").replace(f":{place} {{", f":{port} {{")
@@ -313,6 +315,66 @@ def where_a_client_sends_no_secret_the_nginx_of_the_document_adds_it():
         environment.update(re.findall(r"(PAWL_\w+)='?([^'\n]*)", told.stdout))
     check_equal(told.stdout, "x")
     local.close()
+
+
+class Verified(Front):
+    """With the file that speaks TLS to the services; the client sends its access token."""
+
+    open, named, token = {}, {"nginx": "nginx-tls.conf", "haproxy": "haproxy-tls.cfg"}, None
+
+    def send(self, line, method, target, secret=CLIENT, headers=(), body=b""):
+        super().send(line, method, target, self.token if secret == CLIENT else secret, headers, body)
+
+
+def services_over_tls(upstream):
+    """Their world, and the ports of two of each."""
+    made = subprocess.run([BUILD / "pawl", "access", "new", "app"], capture_output=True, text=True, check=True).stdout.splitlines()
+    Verified.token = made[0]
+    (FOLDER / "access.json").write_text(f'{{"identities": {{{made[1]}}}, "rules": [{{"who": ["app"], "may": ["acquire", "look", "read", "write-own"], "on": ["*"]}}]}}')
+    (FOLDER / "access.json").chmod(0o600)
+    for name, subject, usage in (("ca", "DNS:pawl.internal", "serverAuth"), ("proxy", "DNS:proxy.internal", "clientAuth")):
+        pem, key = map(pathlib.Path, certificate(FOLDER, name, subject, usage))
+        (FOLDER / f"{name}.crt").write_bytes(pem.read_bytes())
+        pem.write_bytes(pem.read_bytes() + key.read_bytes())
+    table = routes_file(FOLDER, [route(upstream, "/orders/{id}/**", "orders:{id}")])
+    world = World("--access", str(FOLDER / "access.json"), "--tls-cert", str(FOLDER / "ca.crt"), "--tls-key", str(FOLDER / "ca.key"),
+                  "--tls-client-ca", str(FOLDER / "proxy.crt"), *TRUSTS, gateway_flags=["--routes", table])
+    return world, [world.lease_daemon.port, world.daemon("pawl-lease").port], [world.gateway_daemon.port, world.daemon("pawl-gateway", "--routes", table).port]
+
+
+@test
+def services_over_tls_are_verified_and_know_who_calls():
+    upstream = Upstream()
+    world, leases, gateways = services_over_tls(upstream)
+    for name, away in (("nginx", 502), ("haproxy", 503)):
+        front, lease = Verified(name, leases, gateways), f"orders:{name}"
+        wait_until(lambda front=front: all(front("GET", target)[0] == 200 for target in ("/v1/leases", "/v1/resources") for _ in "12"), "it leads there")
+        check_equal(front("GET", "/v1/access", None)[0], 401, "the certificate of the proxy is nobody's")
+        with front.connect() as line:
+            front.send(line, "GET", f"/v1/events?lease={lease}")
+            events = http.client.HTTPResponse(line)
+            events.begin()
+            status, _, body = front("POST", f"/v1/leases/{lease}", body={"ttl_ms": 60000})
+            check_equal(status, 201, body)
+            text = b""
+            while b"\nevent: granted\n" not in text:
+                text += events.read1()
+            events.close()
+        grant, waiter = json.loads(body), Waiter(front, lease, 10)
+        check_equal(front("PUT", f"/orders/{name}/x", headers=[("Fencing-Token", grant["fencing_token"])], body=b"x")[0], 200)
+        check_equal((upstream.requests[-1].header("Pawl-Identity"), upstream.requests[-1].body), ("app", b"x"))
+        wait_until(lambda front=front, lease=lease: json.loads(front("GET", f"/v1/leases/{lease}")[2])["waiting"] == 1, "one waits")
+        check_equal(front("DELETE", f"/v1/leases/{lease}", headers=[("Lease-Id", grant["lease_id"])])[0], 204)
+        check_equal(waiter.wait()[0], 201)
+        for extra in ({"/ca.pem": "/pawl.crt"}, {"pawl.internal": "pawl.example"}):
+            wrong, count = Verified(name, leases, gateways, extra), len(upstream.requests)
+            for method, target in (("POST", "/v1/leases/wrong"), ("GET", f"/v1/leases/{lease}"), ("PUT", f"/orders/{name}/x"), ("GET", "/v1/events")):
+                wait_until(lambda wrong=wrong, method=method, target=target: wrong(method, target)[0] == away, f"{extra}: {method} {target}")
+            check_equal((json.loads(front("GET", "/v1/leases/wrong")[2])["token"], len(upstream.requests)), (0, count), "nothing else came of it")
+            wrong.close()
+        front.close()
+    world.close()
+    upstream.close()
 
 
 class Waiter:
