@@ -58,10 +58,13 @@ local function ask(txn, gateway)
     return parse(exchange(gateway, table.concat(lines, "\r\n") .. "\r\n\r\n"))
 end
 
-local function answer(txn, status, body, verdict)
+local function answer(txn, status, body, verdict, retry_after)
     local headers = {["content-type"] = {"application/problem+json"}, ["cache-control"] = {"no-store"}}
     if verdict then
         headers["fencing-status"] = {verdict}
+    end
+    if retry_after then
+        headers["retry-after"] = {retry_after}
     end
     txn:done(txn:reply{status = status, headers = headers, body = body})
 end
@@ -74,6 +77,8 @@ local function pawl_check(txn, gateway)
         txn:set_var("txn.pawl_token", token)
     elseif REFUSALS[said.status] and verdict then
         answer(txn, said.status, said.body, verdict)
+    elseif said.status == 429 then
+        answer(txn, 429, said.body, verdict, said.headers["retry-after"])
     else
         answer(txn, 503, UNAVAILABLE, verdict)
     end

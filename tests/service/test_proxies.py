@@ -3,12 +3,19 @@
 Traefik and Envoy, which Debian does not have, the requests that they send, replayed at the gateway."""
 
 import concurrent.futures
+import json
+import os
+import pathlib
 import re
+import shutil
 import signal
+import tempfile
 
 import yaml
 
 from world import Client, Keys, World, check, check_equal, check_in, main, read_token, signed_token, skip, test, wait_until
+from world.certificate import certificate
+from world.ports import own_port
 from world.proxies import DEPLOY, App, Line, Proxy, client_claims, fields
 from world.servers import program
 
@@ -525,6 +532,54 @@ def behind_haproxy_a_script_that_fails_lets_nothing_pass():
     check_equal(site("PUT", ada.target, ada.header).status, 503)
     check_equal(site.app.take(), [])
     site.close()
+
+
+# -- a gateway that judges, over TLS
+
+def changed_for_tls(folder, gateway):
+    """What the document says to change, for each."""
+    page = (DEPLOY.parent / "docs" / "proxies.md").read_text(encoding="utf-8").replace("/etc/pawl/tls", folder)
+    [nginx] = re.findall(r"```nginx\n( +proxy_pass https.*?)```", page, re.DOTALL)
+    [haproxy] = re.findall(r"```\n( +listen pawl_check.*?)```", page, re.DOTALL)
+    at = own_port()
+    haproxy = haproxy.replace("\n  ", "\n").removeprefix("  ").replace("127.0.0.1:8711", f"127.0.0.1:{at}").replace("127.0.0.1:8701", f"127.0.0.1:{gateway}")
+    [old] = re.findall(r"        proxy_pass http://pawl-gateway/.*\n", (DEPLOY / "nginx/pawl.conf").read_text(encoding="utf-8"))
+    return {"nginx": {old: nginx, "        proxy_set_header Host pawl-gateway;\n        proxy_set_header Connection": "        proxy_set_header Connection"},
+            "haproxy": {"\nbackend orders_app": "\n" + haproxy + "\nbackend orders_app"}}, at
+
+
+@test
+def a_check_over_tls_is_verified_and_too_many_of_them_are_429():
+    """The proxy is known by its certificate, and has ten a second."""
+    folder = tempfile.mkdtemp(dir=WORLD.folder)
+    for name, subject, usage in (("ca", "DNS:pawl.internal", "serverAuth"), ("proxy", "DNS:proxy.internal", "clientAuth"), ("other", "DNS:pawl.internal", "serverAuth")):
+        pem, key = certificate(folder, name, subject, usage)
+        shutil.copy(pem, os.path.join(folder, f"{name}.crt"))
+        pathlib.Path(pem).write_text(pathlib.Path(pem).read_text() + pathlib.Path(key).read_text())
+    file = pathlib.Path(folder, "access.json")
+    file.write_text(json.dumps({"identities": {"proxy": {"certs": ["dns:proxy.internal"]}}, "limits": {"proxy": {"requests_per_s": 10}},
+                                "rules": [{"who": ["proxy"], "may": ["check"], "on": ["orders:*"]}, {"who": ["nobody"], "may": ["acquire"], "on": ["*"]}]}))
+    file.chmod(0o600)
+    world = World("--access", str(file), gateway_flags=["--tls-cert", f"{folder}/ca.crt", "--tls-key", f"{folder}/ca.key", "--tls-client-ca", f"{folder}/proxy.crt"])
+    world.wait_ready(world.lease)
+    ada = Holder(world=world)
+    changes, at = changed_for_tls(folder, world.gateway_daemon.port)
+    for name, extra in changes.items():
+        gateway = at if name == "haproxy" else world.gateway_daemon.port
+        site = Site(name, world, dict(extra), gateway)
+        wait_until(lambda site=site: site("PUT", ada.target, ada.header).status == 201, "it passes")
+        site.app.take()
+        limited = wait_until(lambda site=site: next((one for one in [site("PUT", ada.target, ada.header)] if one.status != 201), None), "it is limited")
+        check_equal((limited.status, limited.code, limited.header("Retry-After"), limited.json["retryable"]), (429, "rate-limited", "1", True), f"{name}: {limited}")
+        site.app.take()
+        wait_until(lambda site=site: site("PUT", ada.target, ada.header).status == 201, "it passes again")
+        site.close()
+        for other in ({"ca.pem": "other.crt"}, {"pawl.internal": "pawl.example"}):
+            [(old, new)] = other.items()
+            site = Site(name, world, {key: value.replace(old, new) for key, value in extra.items()}, gateway)
+            closed(site, ada)
+            site.close()
+    world.close()
 
 
 # -- Traefik and Envoy, which are not here: what they send
