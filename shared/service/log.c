@@ -219,10 +219,14 @@ static void write_line(const struct log *log, struct bytes line)
 {
     ssize_t written;
 
+    if (log->is_cut != NULL && atomic_load(log->is_cut) && write(log->fd, "\n", 1) == 1)
+        atomic_store(log->is_cut, false);
     do
         written = write(log->fd, line.at, line.len);
     while (written < 0 && errno == EINTR);
     /* A log that cannot be written can be reported nowhere: the program goes on. */
+    if (log->is_cut != NULL && written > 0 && (size_t)written < line.len)
+        atomic_store(log->is_cut, true);
 }
 
 void log_event(const struct log *log, enum log_level level, const char *event, const struct log_field *fields)

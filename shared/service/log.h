@@ -6,6 +6,7 @@
 #ifndef PAWL_SHARED_LOG_H
 #define PAWL_SHARED_LOG_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "shared/text/bytes.h"
@@ -30,6 +31,7 @@ struct log {
     enum log_level level;
     enum log_format format;
     int fd;
+    atomic_bool *is_cut; /* the last line is there in part, as a disk was full; NULL: nobody asks */
 };
 
 /* Control characters in a text are escaped; a line longer than 4 KiB is cut with a mark. fields ends with

@@ -586,6 +586,7 @@ int service_main(const struct service_plan *plan, int argc, char **argv)
                   : isatty(STDERR_FILENO)           ? LOG_TEXT
                                                     : LOG_JSON,
         .fd = STDERR_FILENO,
+        .is_cut = &service->log_is_cut,
     };
     if (status < 0 && plan->run_once != NULL && service->settings.init_store)
         status = plan->run_once(service);

@@ -158,6 +158,7 @@ struct service {
     struct tls_server *tls;  /* NULL: plain connections */
     atomic_bool tls_lacking; /* the last SIGHUP found other files, and they could not be read */
     struct log log;
+    atomic_bool log_is_cut;                 /* log.is_cut */
     struct http_route *routes;              /* of every worker */
     unsigned operations;                    /* routes, and one for requests to none of them */
     unsigned metric_requests, metric_times; /* the first row of each: 4 an operation, 1 an operation */

@@ -23,7 +23,7 @@ static void open_log(struct pipe_log *p, enum log_level level, enum log_format f
 
     if (pipe(fds) != 0)
         abort();
-    p->log = (struct log){"pawl-lease", level, format, fds[1]};
+    p->log = (struct log){"pawl-lease", level, format, fds[1], NULL};
     p->read_fd = fds[0];
 }
 
@@ -241,7 +241,7 @@ struct named {
 static void log_secret(const void *of)
 {
     const struct named *named = of;
-    const struct log log = {"test", named->wanted, LOG_TEXT, STDERR_FILENO};
+    const struct log log = {"test", named->wanted, LOG_TEXT, STDERR_FILENO, NULL};
     const struct log_field fields[] = {LOG_I("status", 1), LOG_T(named->key, BYTES("x")), LOG_END};
 
     log_event(&log, LOG_DEBUG, "e", fields);
@@ -306,7 +306,7 @@ TEST(lines_of_several_threads_do_not_mix)
 
 TEST(a_log_that_cannot_be_written_does_no_harm)
 {
-    const struct log log = {"test", LOG_DEBUG, LOG_TEXT, -1};
+    const struct log log = {"test", LOG_DEBUG, LOG_TEXT, -1, NULL};
 
     log_event(&log, LOG_ERROR, "e", NULL);
     CHECK(log_wants(&log, LOG_ERROR)); /* still here */

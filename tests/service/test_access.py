@@ -18,7 +18,11 @@ import time
 
 from world import BUILD, World, check, check_equal, check_in, main, test, wait_until
 from world.asking import Later
+from world.client import Client
+from world.ports import own_port
+from world.process import die_with_parent
 from world.upstream import Upstream, route, routes_file
+from world.wait import keeps_within
 from world.world import Daemon, run_daemon
 
 FOLDER = tempfile.mkdtemp(dir=os.environ["TMPDIR"])
@@ -643,6 +647,57 @@ def more_callers_than_are_told_apart_are_summed_up():
     check_equal(daemon.end(), 0)
     check_equal(len(lines(daemon, "denied")), 265)
     check_equal([(one["caller"], one["more"]) for one in lines(daemon, "denied-more")], [("", 135)])
+
+
+LOGS_TO_64_KIB = 'mount -t tmpfs -o size=64k tmpfs "$0" && head -c 32768 /dev/zero > "$0/other" && exec "$@" 2>> "$0/log"'
+
+
+def memory_kib(process):
+    return int(pathlib.Path(f"/proc/{process.pid}/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
+
+
+@test
+def denials_that_fill_the_disk_of_the_log_hold_nobody_up_and_are_summed_up_when_there_is_room():
+    place, port = pathlib.Path(tempfile.mkdtemp(dir=FOLDER)), own_port()
+    alone = ["unshare", "--mount"] if os.getuid() == 0 else ["unshare", "--map-root-user", "--mount"]
+    process = subprocess.Popen([*alone, "sh", "-c", LOGS_TO_64_KIB, str(place), str(BUILD / "pawl-lease"), *WORLD.flags[:4], "--listen", f"127.0.0.1:{port}", *WORLD.flags[6:]],
+                               env={**os.environ, "STATE_DIRECTORY": str(place) + "-state"}, preexec_fn=die_with_parent)
+    seen, client = pathlib.Path(f"/proc/{process.pid}/root{place}"), Client("lease", f"http://127.0.0.1:{port}", WORLD.contract)
+    wait_until(lambda: not socket.socket().connect_ex(("127.0.0.1", port)) and client.is_ready(), "it is ready")
+    addresses = itertools.count(1)
+
+    def good_us(denied=1000):
+        """The median of a good request after each of so many that are refused, of an identity and of an address by turns."""
+        took = []
+        with socket.create_connection(("127.0.0.1", port), 20) as one:
+            def ask(*lines):
+                begun = time.perf_counter()
+                one.sendall("\r\n".join(["GET /v1/access?lease=none:1 HTTP/1.1", "Host: localhost", *lines, "", ""]).encode())
+                return time.perf_counter() - begun if one.recv(65536) else None
+            for number in range(denied):
+                ask(f"X-Forwarded-For: 10.2.{number // 250}.{next(addresses) % 250}")
+                took.append(ask(f"Authorization: Bearer {TOKENS['app']}"))
+        return statistics.median(took) * 1e6
+    before, size = good_us(100), (seen / "log").stat().st_size
+    check(size < 32768, "there is room yet")
+    for _ in range(300):
+        refused(client("GET", "/v1/leases/none:1", bearer("app")), 403, "forbidden")
+    good_us()
+    wait_until(lambda: os.statvfs(seen).f_bfree == 0, "the disk is full")
+    kib = memory_kib(process)
+    keeps_within(1.5 * before, good_us, "a good request on a full disk, in us")
+    check(memory_kib(process) < kib + 512, "its memory grows")
+    (seen / "other").unlink()
+    log = os.open(seen / "log", os.O_RDONLY)
+    process.terminate()
+    check_equal(process.wait(20), 0)
+    with open(log, encoding="utf-8") as file:
+        text = file.read()
+    said = [line for line in text.splitlines() if line.startswith("{")]
+    check_equal([line for line in said if line.count('{"time"') != 1], [], "a line goes on behind one that was cut")
+    more = {told["caller"]: told["more"] for told in map(json.loads, filter(lambda line: '"denied-more"' in line, said))}
+    check_equal(more.get("identity app"), 290, text[-600:])
+    check(more.get("", 0) > 1000, f"{more}")
 
 
 # -- SIGHUP, start

@@ -37,7 +37,7 @@ def openssl(*words, given=None):
 
 
 LIMITS = {"slow": {"requests_per_s": 10}, "holder": {"held": 3}, "sharer": {"held": 3}, "several": {"held": 3}, "liner": {"held": 2},
-          "waiter": {"waiting": 2}, "keeper": {"waiting": 1}, "opener": {"sessions": 2}, "streamer": {"streams": 2}, "writer": {"stored_bytes": 1000}}
+          "waiter": {"waiting": 2}, "keeper": {"waiting": 1}, "opener": {"sessions": 2}, "streamer": {"streams": 2}, "writer": {"stored_bytes": 1000}, "storer": {"stored_bytes": 1000}}
 WHO = ["free", "other", *LIMITS]
 TOKENS = {name: new_token() for name in WHO}
 openssl("genpkey", "-algorithm", "ed25519", "-out", str(KEY))
@@ -399,6 +399,24 @@ def so_many_bytes_are_stored_of_who_wrote_last():
     until_over(lambda: put("e", 400, first=True))
     check_equal(WORLD.gateway("DELETE", f"{path}/d", header).status, 204)
     wait_until(lambda: put("e", 400).status == 201, "nor what was deleted")
+
+
+@test
+def what_one_gateway_stored_counts_at_the_other_within_3_s():
+    other = WORLD.client(WORLD.daemon("pawl-gateway"))
+    wait_until(other.is_ready, "it is ready")
+    lease = acquire("storer")
+    header = {**bearer("storer"), "Fencing-Token": lease["fencing_token"]}
+
+    def put(client, key, size):
+        client("DELETE", f"/v1/resources/{lease['lease']}/{key}", header)
+        return client("PUT", f"/v1/resources/{lease['lease']}/{key}", header, body=b"x" * size)
+    check_equal([put(WORLD.gateway, "a", 500).status, put(other, "b", 400).status], [201, 201])
+    for client in (WORLD.gateway, other):
+        full = until_over(lambda: put(client, "c", 101), 3)  # pylint: disable=cell-var-from-loop
+        check_equal((full.json["quota"], 900 <= full.json["used"] <= 1001), ("stored_bytes", True), f"{full}")
+    wait_until(lambda: put(other, "a", 10).status == 201, "there is room")
+    wait_until(lambda: put(WORLD.gateway, "c", 500).status == 201, "there too", 3)
 
 
 @test
