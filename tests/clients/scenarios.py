@@ -10,11 +10,12 @@ import re
 import shutil
 import signal
 import ssl
+import subprocess
 import tempfile
 import threading
 import time
 
-from clients_test import AFTER, BEFORE, DEADLINE_S, DURING, MUTE, ROOT, TRICKLE, Agent, Daemon, Flood, HttpRelay, Pass, Raw, Say, World, \
+from clients_test import AFTER, BEFORE, BUILD, DEADLINE_S, DURING, MUTE, ROOT, TRICKLE, Agent, Daemon, Flood, HttpRelay, Pass, Raw, Say, World, \
     certificate, check, check_equal, check_in, nobody, skip, test, wait_until
 
 CLIENT, WAITING, SEED = {}, [], random.randrange(1000)
@@ -920,15 +921,22 @@ def who_is_not_known_any_more_holds_until_the_deadline_and_may_be_known_again(wo
     outcome(agent.ask("release", hold="known"), "lost")
 
 
-def aside_over(world, lease, gateway, **env):
-    """Acquires, writes and releases over these two relays."""
-    name, aside = world.name(), known(lease.url, gateway.url, PAWL_ACCESS_TOKEN=ACCESS, **env)
+def asides(lease_url, gateway_url, name, **env):
+    """What another agent is told when it acquires; then it writes and releases."""
+    aside = known(lease_url, gateway_url, **env)
     told = aside.ask("acquire", hold="h", name=name, ttl_ms=60000)
     if told["outcome"] == "ok":
         outcome(aside.ask("put", hold="h", key=name, body="x"), "ok")
         outcome(aside.ask("release", hold="h"), "ok")
-        check_equal(authorizations(lease, gateway), [f"Bearer {ACCESS}"] * 3)
     aside.end()
+    return told
+
+
+def aside_over(world, lease, gateway, **env):
+    """Acquires, writes and releases over these two relays."""
+    told = asides(lease.url, gateway.url, world.name(), PAWL_ACCESS_TOKEN=ACCESS, **env)
+    if told["outcome"] == "ok":
+        check_equal(authorizations(lease, gateway), [f"Bearer {ACCESS}"] * 3)
     for one in (lease, gateway):
         one.close()
     return told
@@ -960,6 +968,24 @@ def a_certificate_is_shown_to_who_is_trusted(world, _agent, _lease, _gateway):
             told = aside_over(world, *relays, **env)
             check_equal(told["outcome"] == "ok", is_good, f"{told}")
             check(is_good or not relays[0].seen, "nothing was asked")
+
+
+@scenario
+def the_services_own_tls_is_verified_and_knows_an_access_token_and_a_certificate(_world, _agent, _lease, _gateway):
+    with tempfile.TemporaryDirectory(prefix="pawl-certs-") as folder:
+        server, own = certificate(folder, "server", "IP:127.0.0.1"), certificate(folder, "own", "DNS:me", "clientAuth")
+        token, line = subprocess.run([BUILD / "pawl", "access", "new", "token"], capture_output=True, text=True, check=True).stdout.splitlines()
+        access = pathlib.Path(folder, "access.json")
+        access.write_text(f'{{"identities": {{{line}, "own": {{"certs": ["dns:me"]}}}}, "rules": [{{"who": ["known"], "may": ["acquire", "write-own"], "on": ["{{me}}:*"]}}]}}')
+        access.chmod(0o600)
+        safe = World("--access", str(access), "--tls-cert", server[0], "--tls-key", server[1], "--tls-client-ca", own[0])
+        urls = safe.lease_daemon.url, safe.gateway_daemon.url
+        trusts, shown = {"PAWL_CACERT": server[0]}, {"PAWL_CERT": own[0], "PAWL_CERT_KEY": own[1]}
+        for name, env, is_good in (("token:1", {**trusts, "PAWL_ACCESS_TOKEN": token}, True), ("own:1", {**trusts, **shown}, True),
+                                   ("token:2", {"PAWL_ACCESS_TOKEN": token}, False)):
+            told = asides(*urls, name, **env)
+            check_equal(told["outcome"] == "ok", is_good, f"{name}: {told}")
+        safe.close()
 
 
 # -- sessions, several at once, events
