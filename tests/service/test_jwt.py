@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 """JWTs of named issuers: each algorithm, whatever is wrong with one, clocks, keys that change. Signed by openssl."""
 
-import base64
 import hashlib
 import http.client
 import json
@@ -9,77 +8,23 @@ import os
 import pathlib
 import signal
 import ssl
-import subprocess
 import tempfile
 import time
 
 from world import BUILD, Daemon, World, check, check_equal, check_in, main, run_daemon, test, wait_until
 from world.certificate import certificate
+from world.jwt import Key, b64, jwt, openssl
 from world.shim import Shim
 
 FOLDER = pathlib.Path(tempfile.mkdtemp(dir=os.environ["TMPDIR"]))
 FILE = FOLDER / "access.json"
 
-
-def b64(data):
-    return base64.urlsafe_b64encode(data).decode().rstrip("=")
-
-
-def openssl(*arguments, data=b""):
-    return subprocess.run(["openssl", *arguments], input=data, capture_output=True, check=True).stdout
-
-
-class Key:
-    """A private key of openssl's, and its public half as a JWK."""
-
-    def __init__(self, alg, kid, *how):
-        self.alg, self.kid, self.file = alg, kid, FOLDER / f"{kid}.pem"
-        openssl("genpkey", "-out", str(self.file), *how)
-        self.public = openssl("pkey", "-in", str(self.file), "-pubout", "-outform", "DER")
-
-    def jwk(self):
-        der = self.public
-        if self.alg == "RS256":
-            text = openssl("rsa", "-in", str(self.file), "-noout", "-modulus").decode().strip().partition("=")[2]
-            return {"kty": "RSA", "kid": self.kid, "n": b64(bytes.fromhex(text)), "e": "AQAB"}
-        if self.alg == "ES256":
-            return {"kty": "EC", "crv": "P-256", "kid": self.kid, "x": b64(der[-64:-32]), "y": b64(der[-32:])}
-        return {"kty": "OKP", "crv": "Ed25519", "kid": self.kid, "x": b64(der[-32:])}
-
-    def sign(self, data):
-        if self.alg == "EdDSA":
-            text = FOLDER / "to-sign"
-            text.write_bytes(data)
-            return openssl("pkeyutl", "-sign", "-inkey", str(self.file), "-rawin", "-in", str(text))
-        signature = openssl("dgst", "-sha256", "-sign", str(self.file), data=data)
-        return signature if self.alg == "RS256" else raw_of(signature)
-
-
-def raw_of(der):
-    """r and s of 32 bytes each, from DER."""
-    at, numbers = 2, []
-    for _ in range(2):
-        length = der[at + 1]
-        numbers.append(int.from_bytes(der[at + 2:at + 2 + length], "big").to_bytes(32, "big"))
-        at += 2 + length
-    return b"".join(numbers)
-
-
-KEYS = {"RS256": Key("RS256", "rsa", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"),
-        "ES256": Key("ES256", "ec", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"),
-        "EdDSA": Key("EdDSA", "ed", "-algorithm", "ED25519")}
-OTHER = Key("ES256", "ec", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256")  # the same kid, in the file of another issuer
-KEYS["ES256"] = Key("ES256", "ec2", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256")
-WEAK = Key("RS256", "weak", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:1024")
-
-
-def jwt(key, head=None, **body):
-    """A JWT of the issuer k8s; a member that is None is left out."""
-    now = int(time.time())
-    claims = {"iss": "https://k8s.example", "aud": "pawl", "sub": "system:worker", "iat": now, "exp": now + 600, **body}
-    text = ".".join(b64(json.dumps({name: value for name, value in part.items() if value is not None}).encode())
-                    for part in ({"alg": key.alg, "kid": key.kid, **(head or {})}, claims))
-    return f"{text}.{b64(key.sign(text.encode()))}"
+KEYS = {"RS256": Key(FOLDER, "RS256", "rsa", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"),
+        "ES256": Key(FOLDER, "ES256", "ec", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"),
+        "EdDSA": Key(FOLDER, "EdDSA", "ed", "-algorithm", "ED25519")}
+OTHER = Key(FOLDER, "ES256", "ec", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256")  # the same kid, in the file of another issuer
+KEYS["ES256"] = Key(FOLDER, "ES256", "ec2", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256")
+WEAK = Key(FOLDER, "RS256", "weak", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:1024")
 
 
 def write(path, document):

@@ -15,41 +15,14 @@ import time
 
 from world import BUILD, DURABLE, Daemon, World, check, check_equal, check_in, main, run_daemon, test, wait_until
 from world.asking import Later
+from world.certificate import Certificates
 from world.ports import own_port
 from world.wait import keeps_within
 
 PLAIN = World()
 FOLDER = PLAIN.folder
-
-
-def path(name):
-    return os.path.join(FOLDER, name)
-
-
-def openssl(*words):
-    done = subprocess.run(["openssl", *words], cwd=FOLDER, capture_output=True, text=True, timeout=60, check=False)
-    check_equal(done.returncode, 0, f"{words}: {done.stderr}")
-    return done.stdout
-
-
-def authority(name):
-    openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", f"{name}.key", "-out",
-            f"{name}.pem", "-days", "2", "-subj", f"/CN={name}")
-
-
-def certified(name, by, extensions, days=2):
-    """NAME.pem and NAME.key."""
-    with open(path(f"{name}.ext"), "w", encoding="ascii") as file:
-        file.write(extensions)
-    openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", f"{name}.key.new", "-out",
-            f"{name}.csr", "-subj", f"/CN={name}")
-    openssl("x509", "-req", "-in", f"{name}.csr", "-CA", f"{by}.pem", "-CAkey", f"{by}.key", "-CAcreateserial", "-days", str(days),
-            "-extfile", f"{name}.ext", "-out", f"{name}.pem.new")
-    for kind in ("key", "pem"):
-        os.rename(path(f"{name}.{kind}.new"), path(f"{name}.{kind}"))
-    os.chmod(path(f"{name}.key"), 0o600)
-
-
+MADE = Certificates(FOLDER)
+path, authority, certified = MADE.path, MADE.authority, MADE.certified
 SERVER = "subjectAltName=DNS:localhost,IP:127.0.0.1\nextendedKeyUsage=serverAuth\n"
 authority("ca")
 authority("other")
