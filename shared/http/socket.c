@@ -26,6 +26,14 @@ static struct http_conn *conn_of(const struct http_server *server, int fd)
     return server != NULL && fd < server->fd_count ? server->by_fd[fd] : NULL;
 }
 
+/* NULL: a plain one, as those over a unix socket always are; or none of ours. */
+static struct tls_peer *tls_of(int fd)
+{
+    const struct http_conn *conn = conn_of(in_tls, fd);
+
+    return conn != NULL ? conn->tls : NULL;
+}
+
 void http_socket_run(struct http_server *server)
 {
     running = server;
@@ -146,27 +154,27 @@ ssize_t http_recv(int fd, void *block, size_t len, int flags)
 ssize_t http_send(int fd, const void *at, size_t len, int flags) __asm__("send");
 ssize_t http_send(int fd, const void *at, size_t len, int flags)
 {
-    struct http_conn *conn = conn_of(in_tls, fd);
+    struct tls_peer *tls = tls_of(fd);
     const struct iovec part = {(void *)(uintptr_t)at, len};
 
-    return conn != NULL ? tls_peer_write(conn->tls, &part, 1) : sendto(fd, at, len, flags, NULL, 0);
+    return tls != NULL ? tls_peer_write(tls, &part, 1) : sendto(fd, at, len, flags, NULL, 0);
 }
 
 ssize_t http_sendmsg(int fd, const struct msghdr *message, int flags) __asm__("sendmsg");
 ssize_t http_sendmsg(int fd, const struct msghdr *message, int flags)
 {
-    struct http_conn *conn = conn_of(in_tls, fd);
+    struct tls_peer *tls = tls_of(fd);
 
-    return conn != NULL ? tls_peer_write(conn->tls, message->msg_iov, (int)message->msg_iovlen)
-                        : syscall(SYS_sendmsg, fd, message, flags);
+    return tls != NULL ? tls_peer_write(tls, message->msg_iov, (int)message->msg_iovlen)
+                       : syscall(SYS_sendmsg, fd, message, flags);
 }
 
 int http_shutdown(int fd, int how) __asm__("shutdown");
 int http_shutdown(int fd, int how)
 {
-    struct http_conn *conn = conn_of(in_tls, fd);
+    struct tls_peer *tls = tls_of(fd);
 
-    if (conn != NULL && how != SHUT_RD)
-        tls_peer_bye(conn->tls);
+    if (tls != NULL && how != SHUT_RD)
+        tls_peer_bye(tls);
     return (int)syscall(SYS_shutdown, fd, how);
 }

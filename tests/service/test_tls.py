@@ -365,7 +365,7 @@ def who_shows_a_good_certificate_is_who_the_access_file_says():
     file = path("access.json")
     with open(file, "w", encoding="ascii") as out:
         json.dump({"identities": {"ops": {"certs": ["dns:ops.example.org"]}, "dba": {"certs": ["dns:dba.example.org"]}, "plain": {"certs": ["cn:plain"]},
-                                  "nightly": {"certs": ["uri:spiffe://example.org/sa/nightly"]}},
+                                  "nightly": {"certs": ["uri:spiffe://example.org/sa/nightly"]}, "local": {"uids": [os.getuid()]}},
                    "rules": [{"who": ["known"], "may": ["acquire", "observe"], "on": ["*"]}, {"who": ["nobody"], "may": ["look"], "on": ["*"]}]}, out)
     os.chmod(file, 0o600)
     world = World("--access", file, *PAIR, *ASKS, "--tls-crl", path("crl.pem"))
@@ -383,6 +383,11 @@ def who_shows_a_good_certificate_is_who_the_access_file_says():
     trusts = context()
     trusts.load_cert_chain(path("foreign.pem"), path("foreign.key"))
     check_equal(ask(daemon, "/v1/leases/a", trusts)[0], 401, "who shows a bad one is not nobody")
+    local = Daemon("pawl-lease", *world.flags, "--access", file, *PAIR, *ASKS, "--listen-unix", path("lease.sock"))
+    done = subprocess.run(["curl", "-sS", "--unix-socket", path("lease.sock"), "http://localhost/v1/access"], capture_output=True, text=True,
+                          timeout=20, check=False)
+    check_in('"identity":"local","by":"socket"', done.stdout + done.stderr, "a unix socket speaks no TLS")
+    check_equal(local.end(), 0)
     world.close()
 
 
