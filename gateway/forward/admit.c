@@ -611,7 +611,7 @@ void forward_wake(struct forward *f)
     enum access_verb verb;
 
     assert(f->state == FORWARD_QUEUED);
-    if (forward_is_still_allowed(f, &verb)) {
+    if (forward_is_still_allowed(f, &verb) && http_stands(f->fenced.req)) {
         forward_ask(f);
         return;
     }

@@ -121,11 +121,14 @@ static bool events_may(const struct listening *l, struct bytes lease)
     return l->worker->access == NULL || access_allows(l->worker->access, l->identity, ACCESS_LOOK, lease);
 }
 
-/* What it may hear of all leases has changed: what is gathered for many is for those who may hear all. */
+/* What it has shown was taken out; or what it may hear of all leases has changed: what is gathered for many
+ * is for those who may hear all. */
 static bool events_stands(const struct listening *l)
 {
     const struct access *access = l->worker->access;
 
+    if (!(l->req != NULL ? http_stands(l->req) : http_response_writer_stands(&l->stream)))
+        return false;
     return l->lease.len > 0 ? events_may(l, l->lease)
                             : access == NULL || access_covers(access, l->identity, ACCESS_LOOK, BYTES("")) ||
                                   (l->is_filtered && access_allows_some(access, l->identity, ACCESS_LOOK));

@@ -208,13 +208,16 @@ static struct bytes wait_lease(const struct wait_request *request, unsigned i)
     return rest.len > 0 ? name : (struct bytes){NULL, 0};
 }
 
-/* The first lease that it may not have any more; empty: it may have all. */
+/* The first lease that it may not have any more; empty: it may have all. What it has shown may have been
+ * taken out: then it may have none. */
 static struct bytes wait_denied_lease(const struct waiter *waiter)
 {
     struct wait_request request = wait_request_of(waiter);
     wait_may_have_fn *may_have = wait_worker(waiter)->may_have;
     struct bytes lease = {NULL, 0};
 
+    if (!http_suspended_stands(&waiter->parked))
+        return request.name;
     for (unsigned i = 0; may_have != NULL && (lease = wait_lease(&request, i)).len > 0; i++)
         if (!may_have(waiter->worker, waiter->identity, lease))
             break;
@@ -224,16 +227,13 @@ static struct bytes wait_denied_lease(const struct waiter *waiter)
 /* It has given back what it may not have any more. */
 static enum step wait_denied(struct waiter *waiter)
 {
-    struct http_request *req = http_resume(&waiter->parked);
-    struct json_out *json = http_problem_begin(req, PROBLEM_FORBIDDEN, NULL);
-    struct bytes lease = wait_denied_lease(waiter);
+    struct bytes denied = wait_denied_lease(waiter), name = wait_request_of(waiter).name;
+    enum step step = service_forbid(http_resume(&waiter->parked), ACCESS_ACQUIRE,
+                                    denied.len > 0 ? denied : name);
 
-    lease_identity_write(json, waiter->worker, bytes_of(waiter->identity != NULL ? waiter->identity : ""));
-    json_text(json, "verb", BYTES("acquire"));
-    json_text(json, "lease", lease.len > 0 ? lease : wait_request_of(waiter).name);
     worker_count(waiter->worker, COUNT_WAIT_SENT_AWAY);
     wait_drop(waiter);
-    return http_problem_end(req, 0);
+    return step;
 }
 
 static enum step wait_superseded(struct waiter *waiter, struct http_request *req)
@@ -517,6 +517,26 @@ static enum step wait_act(struct waiter *waiter, struct http_request *req, enum 
     abort();
 }
 
+static bool wait_leaves_later(struct waiter *waiter)
+{
+    struct lease_worker *own = wait_worker(waiter);
+
+    if (own->leaving < LEAVING_MAX)
+        return false;
+    alarm_set(inbox_clock(own->inbox), &waiter->alarm,
+              loop_now_ms() + LATER_MS + waiter->place.wid % LATER_SPREAD_MS);
+    return true;
+}
+
+/* In the other states it is judged when it is queued, or granted the lease. */
+static void wait_judged(struct waiter *waiter)
+{
+    if (waiter->state == WAIT_QUEUED && wait_denied_lease(waiter).len > 0 && !wait_leaves_later(waiter)) {
+        waiter->is_denied = true;
+        wait_leave(waiter, WAIT_RETURNING);
+    }
+}
+
 /* -- the inbox has closed, and a release has perhaps granted the lease: again.lua */
 
 static enum step wait_found(struct store_call *call, enum store_outcome outcome,
@@ -538,6 +558,7 @@ static enum step wait_found(struct store_call *call, enum store_outcome outcome,
     if (http_suspended_is_gone(&waiter->parked))
         return wait_leave(waiter, WAIT_RETURNING);
     alarm_set(inbox_clock(wait_worker(waiter)->inbox), &waiter->alarm, wait_late_ms(waiter));
+    wait_judged(waiter);
     return SUSPENDED;
 }
 
@@ -574,26 +595,6 @@ static void wait_look(struct waiter *waiter)
 }
 
 /* -- what happens to a waiter */
-
-static bool wait_leaves_later(struct waiter *waiter)
-{
-    struct lease_worker *own = wait_worker(waiter);
-
-    if (own->leaving < LEAVING_MAX)
-        return false;
-    alarm_set(inbox_clock(own->inbox), &waiter->alarm,
-              loop_now_ms() + LATER_MS + waiter->place.wid % LATER_SPREAD_MS);
-    return true;
-}
-
-/* In the other states it is judged when it is granted the lease. */
-static void wait_judged(struct waiter *waiter)
-{
-    if (waiter->state == WAIT_QUEUED && wait_denied_lease(waiter).len > 0 && !wait_leaves_later(waiter)) {
-        waiter->is_denied = true;
-        wait_leave(waiter, WAIT_RETURNING);
-    }
-}
 
 /* While a script is under way its answer will say the same. What was granted early can still be claimed when
  * the inbox has closed since. */
@@ -646,6 +647,7 @@ enum step wait_begin(struct waiter *waiter, struct http_request *req)
         return ANSWERED;
     }
     http_suspend(req, &waiter->parked);
+    wait_judged(waiter); /* the rules may have changed while it was queued */
     return SUSPENDED;
 }
 

@@ -130,6 +130,7 @@ struct access_moment {
     int64_t now_s;                    /* since 1970, of the machine's clock */
     uint64_t steady_ms;               /* of one that does not jump */
     bool keeps;                       /* it keeps or gives back what its identity holds */
+    bool has_begun;                   /* it was good when it was shown: its dates do not count any more */
     bool known_only;                  /* one that was never good here is not looked at: ACCESS_NONE */
     const unsigned char *certificate; /* SHA-256 of the one that was shown and passes; NULL: none */
 };

@@ -7,8 +7,9 @@
  *   dates_judge          the clock of this machine, with LEEWAY_S       expired, not-yet
  *
  * Expiry ends beginnings: one that was good here before, and whose dates are wrong now, may go on keeping
- * and giving back for GRACE_MS by a clock that does not jump. Revocation (the file, the jwks) ends
- * everything: what was verified under another file is verified again. */
+ * and giving back for GRACE_MS by a clock that does not jump; and what it has begun (a wait, a stream) goes
+ * on. Revocation (the file, the jwks) ends everything: what was verified under another file is verified
+ * again. */
 #include <errno.h>
 #include <pthread.h>
 #include <sodium.h>
@@ -322,7 +323,7 @@ static enum access_why dates_judge(struct known_jwt *jwt, const struct access_mo
                             : moment->now_s < jwt->nbf - LEEWAY_S ? ACCESS_NOT_YET
                                                                   : ACCESS_GOOD;
 
-    return dates_pass(jwt, wrong, moment) ? ACCESS_GOOD : wrong;
+    return moment->has_begun || dates_pass(jwt, wrong, moment) ? ACCESS_GOOD : wrong;
 }
 
 bool access_dates_pass(const unsigned char digest[ACCESS_DIGEST], enum access_why dates,
@@ -340,7 +341,7 @@ bool access_dates_pass(const unsigned char digest[ACCESS_DIGEST], enum access_wh
     }
     if (is_there)
         entry->used_ms = moment->steady_ms;
-    passes = is_there && dates_pass(entry, dates, moment);
+    passes = moment->has_begun || (is_there && dates_pass(entry, dates, moment));
     pthread_mutex_unlock(&known.lock);
     return passes;
 }

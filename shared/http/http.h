@@ -130,6 +130,11 @@ const struct http_route *http_route(const struct http_request *req);
 const struct tls_certificate *http_client_certificate(const struct http_request *req);
 /* Who asks, as http_options.enter has found; NULL: nobody. It outlives the request. */
 const char *http_identity(const struct http_request *req);
+/* Whether it still is who it was, by what it has shown (http_options.stands): when *judged_by has changed
+ * it is asked anew. Also of one that is suspended; and, in pieces.h, of one that is answered in pieces. */
+bool http_stands(struct http_request *req);
+/* What it has shown in its head, as http_identify() was told. */
+struct bytes http_shown(const struct http_request *req);
 /* Not after http_resume(). */
 const char *http_identified_by(const struct http_request *req);
 /* What http_server_new() was given. */
@@ -202,5 +207,6 @@ void http_suspend(struct http_request *req, struct http_suspended *suspended);
 struct http_request *http_resume(struct http_suspended *suspended);
 /* Whether the client of a suspended request has gone, as far as is known: before `gone` is called. */
 bool http_suspended_is_gone(const struct http_suspended *suspended);
+bool http_suspended_stands(const struct http_suspended *suspended);
 
 #endif

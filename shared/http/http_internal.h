@@ -253,6 +253,7 @@ struct http_request {
     struct bytes note_lease, note_reason; /* for the log */
     const char *note_why;
     const char *identity, *identified_by; /* who asks; NULL: nobody */
+    struct bytes shown;                   /* in head.text */
 
     /* not cleared for a new request */
     char reply_values[REPLY_VALUES_BYTES];
@@ -274,10 +275,11 @@ struct http_kept {
     struct http_deferred deferred; /* that the client has gone */
     uint64_t id, started_us;
     enum http_method method;
-    uint16_t path_len;
+    unsigned judged;
+    uint16_t path_len, shown_len;
     uint8_t method_len;
     bool is_gone;
-    char text[]; /* path and method_text */
+    char text[]; /* path, shown and method_text */
 };
 
 /* An answer in pieces. Held by its owner, by the connection, and by libmicrohttpd's response; the last of
@@ -413,8 +415,8 @@ void http_recv_watch(struct http_conn *conn);
 void http_recv_forget(struct http_conn *conn);
 /* Time is up: the connection's request, also if only its request line has come; NULL: none. */
 struct http_request *http_recv_cut(struct http_conn *conn);
-/* Makes a copy of the path the request's. */
-void http_head_keep(struct http_request *req, struct bytes path);
+/* Makes a copy of both the request's; shown stands right behind path. */
+void http_head_keep(struct http_request *req, struct bytes path, struct bytes shown);
 bool http_waits_for_continue(const struct http_request *req);
 /* The first field of this name; NULL when there is none. */
 const struct http_field *http_field_find(const struct http_request *req, const char *name, unsigned *count);
@@ -422,6 +424,11 @@ struct bytes http_field_value(const struct http_request *req, const struct http_
 
 /* route.c: finds the route and what speaks against the request before its body is read. */
 void http_route_find(struct http_request *req);
+/* Whether those who judge still judge by the same. */
+static inline bool http_is_judged(const struct http_server *server, unsigned judged)
+{
+    return server->options.judged_by == NULL || *server->options.judged_by == judged;
+}
 /* Its body has come meanwhile: if those who judge have others to judge by, they are asked again. */
 void http_judge_again(struct http_request *req);
 /* Fills the parts of the request from its route and its path. */
@@ -470,6 +477,8 @@ void http_reply_fields(const struct http_request *req, struct MHD_Response *resp
 struct http_kept *http_kept_new(const struct http_request *req);
 struct http_request *http_kept_request(const struct http_kept *kept, struct http_conn *conn);
 void http_kept_free(struct http_kept *kept);
+/* As http_stands(). Of one whose client has gone nobody asks any more. */
+bool http_kept_stands(struct http_kept *kept);
 void http_request_pool_init(struct http_server *server);
 void http_request_pool_done(struct http_server *server);
 struct http_request *http_request_new(struct http_conn *conn);

@@ -33,7 +33,11 @@ struct http_options {
      * not. NULL: not asked. */
     enum problem (*enter)(struct http_request *req);
     enum problem (*permits)(struct http_request *req);
-    /* Changes when both are to be asked again of requests whose body is still coming; NULL: never. */
+    /* Asked of one that enter() has let in, also long after: is it still who it was, by what it has shown
+     * (http_shown(), http_client_certificate(), http_client_uid())? Its headers may be gone. */
+    bool (*stands)(struct http_request *req);
+    /* Changes when all of them are to be asked again, the first two of requests whose body is still coming;
+     * NULL: never. */
     const unsigned *judged_by;
     unsigned connections_max;
     /* The last so many of them take only requests to routes with HTTP_KEEPS: others are 503 overloaded,
@@ -63,9 +67,9 @@ struct http_options {
 struct http_peers *http_peers_new(unsigned per_address, const char *trusted, const char **why);
 void http_peers_free(struct http_peers *peers);
 
-/* For enter() and permits(): who asks, and by which kind of credential (a literal); nobody if it is not
- * called. The text outlives the server. */
-void http_identify(struct http_request *req, const char *identity, const char *by);
+/* For enter() and permits(): who asks, by which kind of credential (a literal), and that credential, if it
+ * stands in the head; nobody if it is not called. The text of identity outlives the server. */
+void http_identify(struct http_request *req, const char *identity, const char *by, struct bytes shown);
 /* For enter() and permits(): the detail (static, or NULL), and a member of the problem, as often as
  * HTTP_REFUSAL_MEMBERS; of both texts name is static, value is kept by the caller until the request is ended;
  * {NULL, 0}: null. */

@@ -72,5 +72,7 @@ bool http_stream_write(struct http_response_writer *writer, struct bytes piece);
  * timeout. To be called once, in `gone` or anywhere else; the struct is the owner's again. */
 enum http_response_writer_end { HTTP_RESPONSE_WRITER_WHOLE, HTTP_RESPONSE_WRITER_CUT };
 void http_response_writer_end(struct http_response_writer *writer, enum http_response_writer_end end);
+/* As http_stands(), until then. */
+bool http_response_writer_stands(const struct http_response_writer *writer);
 
 #endif

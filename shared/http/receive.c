@@ -98,10 +98,11 @@ static void head_copy(struct http_request *req, struct bytes text)
     req->head.len = text.len;
 }
 
-void http_head_keep(struct http_request *req, struct bytes path)
+void http_head_keep(struct http_request *req, struct bytes path, struct bytes shown)
 {
-    head_copy(req, path);
+    head_copy(req, (struct bytes){path.at, path.len + shown.len});
     req->head.path = (struct bytes){req->head.text, path.len};
+    req->shown = (struct bytes){req->head.text + path.len, shown.len};
 }
 
 /* -- bytes */

@@ -290,6 +290,11 @@ static void response_report(const struct http_response *response)
     http_request_free(req);
 }
 
+bool http_response_writer_stands(const struct http_response_writer *writer)
+{
+    return http_kept_stands(writer->response->kept);
+}
+
 void http_response_writer_end(struct http_response_writer *writer, enum http_response_writer_end end)
 {
     struct http_response *response = writer->response;

@@ -286,10 +286,11 @@ void http_route_parts(struct http_request *req)
     (void)matches;
 }
 
-void http_identify(struct http_request *req, const char *identity, const char *by)
+void http_identify(struct http_request *req, const char *identity, const char *by, struct bytes shown)
 {
     req->identity = identity;
     req->identified_by = by;
+    req->shown = shown;
 }
 
 /* What speaks against the request before anybody asks whose it is. */
@@ -318,12 +319,24 @@ void http_judge_again(struct http_request *req)
 {
     const struct http_options *options = &req->server->options;
 
-    if (options->judged_by == NULL || *options->judged_by == req->judged)
+    if (http_is_judged(req->server, req->judged))
         return;
     req->judged = *options->judged_by;
     req->refusal.problem = options->enter(req);
     if (req->refusal.problem == PROBLEM_NONE)
         req->refusal.problem = options->permits(req);
+}
+
+bool http_stands(struct http_request *req)
+{
+    const struct http_options *options = &req->server->options;
+
+    if (http_is_judged(req->server, req->judged))
+        return true;
+    if (!options->stands(req))
+        return false;
+    req->judged = *options->judged_by;
+    return true;
 }
 
 void http_route_find(struct http_request *req)
@@ -500,6 +513,11 @@ const struct http_route *http_route(const struct http_request *req)
 const char *http_identity(const struct http_request *req)
 {
     return req->identity;
+}
+
+struct bytes http_shown(const struct http_request *req)
+{
+    return req->shown;
 }
 
 const char *http_identified_by(const struct http_request *req)

@@ -22,7 +22,8 @@ static void suspended_gone(struct http_deferred *deferred)
 
 struct http_kept *http_kept_new(const struct http_request *req)
 {
-    struct http_kept *kept = must_have(malloc(sizeof(*kept) + req->head.path.len + req->head.method_len));
+    size_t len = req->head.path.len + req->shown.len;
+    struct http_kept *kept = must_have(malloc(sizeof(*kept) + len + req->head.method_len));
 
     *kept = (struct http_kept){.server = req->server,
                                .conn = req->conn,
@@ -32,10 +33,14 @@ struct http_kept *http_kept_new(const struct http_request *req)
                                .id = req->id,
                                .started_us = req->started_us,
                                .method = req->method,
+                               .judged = req->judged,
                                .path_len = (uint16_t)req->head.path.len,
+                               .shown_len = (uint16_t)req->shown.len,
                                .method_len = (uint8_t)req->head.method_len};
     memcpy(kept->text, req->head.path.at, req->head.path.len);
-    memcpy(kept->text + req->head.path.len, req->method_text, req->head.method_len);
+    if (req->shown.len > 0)
+        memcpy(kept->text + req->head.path.len, req->shown.at, req->shown.len);
+    memcpy(kept->text + len, req->method_text, req->head.method_len);
     return kept;
 }
 
@@ -57,10 +62,28 @@ struct http_request *http_kept_request(const struct http_kept *kept, struct http
     req->was_handled = true;
     req->identity = kept->identity;
     req->head.method_len = kept->method_len;
-    memcpy(req->method_text, kept->text + kept->path_len, kept->method_len);
-    http_head_keep(req, (struct bytes){kept->text, kept->path_len});
+    req->judged = kept->judged;
+    memcpy(req->method_text, kept->text + kept->path_len + kept->shown_len, kept->method_len);
+    http_head_keep(req, (struct bytes){kept->text, kept->path_len},
+                   (struct bytes){kept->text + kept->path_len, kept->shown_len});
     http_route_parts(req);
     return req;
+}
+
+/* Asked by a request like the one that it stands for; its connection knows nothing of that. */
+bool http_kept_stands(struct http_kept *kept)
+{
+    struct http_request *req;
+    bool stands;
+
+    if (kept->conn == NULL || http_is_judged(kept->server, kept->judged))
+        return true;
+    req = http_kept_request(kept, NULL);
+    req->conn = kept->conn;
+    stands = http_stands(req);
+    kept->judged = req->judged;
+    http_request_free(req);
+    return stands;
 }
 
 /* A polled one is suspended here, between two runs of libmicrohttpd. Its documentation calls only the handler
@@ -120,6 +143,11 @@ bool http_suspended_is_gone(const struct http_suspended *suspended)
     struct pollfd end = {.fd = kept->conn != NULL ? kept->conn->fd : -1, .events = POLLRDHUP};
 
     return kept->is_gone || poll(&end, 1, 0) > 0;
+}
+
+bool http_suspended_stands(const struct http_suspended *suspended)
+{
+    return http_kept_stands(suspended->kept);
 }
 
 /* == the memory of requests: taken, kept for the next one, and given back when it is not needed.

@@ -3,6 +3,7 @@
  *
  *   access_enter    the credential that was shown             401, 400, or the identity
  *   access_permits  the name in the path, then the rules      400, 403, 401, or go on
+ *   access_stands   later: the credential that was shown, by the file and the certificates of then
  *
  * The first credential that is there decides alone: Pawl-Authorization, Authorization, the certificate, the
  * uid at the other end of a unix socket. A bad one is 401, and never falls back to another, or to nobody. A
@@ -23,7 +24,9 @@ struct credential {
     const char *identity, *by; /* NULL: nobody */
     const char *detail;        /* of why; NULL: the usual one */
     enum access_why why;       /* ACCESS_GOOD, ACCESS_NONE: nothing was shown, or why it is refused */
+    struct bytes bearer;       /* behind "Bearer"; at NULL: it was not that */
     bool is_put_off;           /* a JWT that is not looked at now: limits_is_failing() */
+    bool has_begun;            /* access_stands() */
 };
 
 struct access *service_access_load(const struct service *service, char why[ACCESS_WHY_SIZE])
@@ -141,14 +144,15 @@ static struct bytes authorization_of(struct http_request *req, unsigned *count)
     return own;
 }
 
-static struct access_moment moment_of(const struct http_request *req)
+static struct access_moment moment_of(const struct http_request *req, const struct credential *shown)
 {
     const struct http_route *route = http_route(req);
 
     return (struct access_moment){.now_s = (int64_t)time(NULL),
                                   .steady_ms = loop_now_ms(),
                                   .keeps = route != NULL && (route->methods & HTTP_KEEPS) != 0,
-                                  .known_only = limits_is_failing(req)};
+                                  .has_begun = shown->has_begun,
+                                  .known_only = !shown->has_begun && limits_is_failing(req)};
 }
 
 static bool certificate_passes(const struct tls_certificate *certificate, const struct access_moment *moment)
@@ -159,30 +163,28 @@ static bool certificate_passes(const struct tls_certificate *certificate, const 
            access_dates_pass(certificate->sha256, is_good ? ACCESS_GOOD : ACCESS_CERTIFICATE, moment);
 }
 
-static void jwt_read(const struct http_request *req, struct bytes text, struct credential *shown)
+static void jwt_read(const struct http_request *req, struct credential *shown)
 {
     const struct tls_certificate *certificate = http_client_certificate(req);
-    struct access_moment moment = moment_of(req);
+    struct access_moment moment = moment_of(req, shown);
 
     if (certificate != NULL && certificate_passes(certificate, &moment))
         moment.certificate = certificate->sha256;
     shown->by = "jwt";
-    shown->identity = access_of_jwt(worker_of(req)->access, text, &moment, &shown->why);
+    shown->identity = access_of_jwt(worker_of(req)->access, shown->bearer, &moment, &shown->why);
     shown->is_put_off = shown->why == ACCESS_NONE;
 }
 
-static void bearer_read(const struct http_request *req, struct bytes value, struct credential *shown)
+static void bearer_read(const struct http_request *req, struct credential *shown)
 {
-    struct bytes token = bearer_of(value);
-
     shown->why = ACCESS_MALFORMED;
-    if (token.at != NULL && access_is_jwt(token)) {
-        jwt_read(req, token, shown);
+    if (shown->bearer.at != NULL && access_is_jwt(shown->bearer)) {
+        jwt_read(req, shown);
         return;
     }
     shown->by = "access-token";
-    if (token.at != NULL)
-        shown->identity = access_of_token_again(worker_of(req)->memo, worker_of(req)->access, token,
+    if (shown->bearer.at != NULL)
+        shown->identity = access_of_token_again(worker_of(req)->memo, worker_of(req)->access, shown->bearer,
                                                 &shown->why);
 }
 
@@ -204,7 +206,7 @@ static const char *identity_of_names(const struct access *access, const char *na
 static void certificate_read(const struct http_request *req, const struct tls_certificate *certificate,
                              struct credential *shown)
 {
-    struct access_moment moment = moment_of(req);
+    struct access_moment moment = moment_of(req, shown);
 
     shown->by = "certificate";
     shown->why = ACCESS_CERTIFICATE;
@@ -215,14 +217,29 @@ static void certificate_read(const struct http_request *req, const struct tls_ce
     shown->why = ACCESS_UNKNOWN;
 }
 
+/* The first that is there. */
+static void credential_judge(const struct http_request *req, bool has_bearer, struct credential *shown)
+{
+    const struct tls_certificate *certificate = http_client_certificate(req);
+    uid_t uid;
+
+    if (has_bearer) {
+        bearer_read(req, shown);
+    } else if (certificate != NULL && certificate->certified != TLS_CERTIFIED_NONE) {
+        certificate_read(req, certificate, shown);
+    } else if (http_client_uid(req, &uid)) {
+        shown->by = "socket";
+        shown->identity = access_of_uid(worker_of(req)->access, uid);
+    }
+    if (shown->identity != NULL)
+        shown->why = ACCESS_GOOD;
+}
+
 /* NULL, or why the request is 400. */
 static const char *credential_read(struct http_request *req, struct credential *shown)
 {
-    const struct access *access = worker_of(req)->access;
     unsigned count = 0;
     struct bytes value = authorization_of(req, &count);
-    const struct tls_certificate *certificate;
-    uid_t uid;
 
     *shown = (struct credential){.why = ACCESS_NONE};
     if (count > 1)
@@ -230,17 +247,9 @@ static const char *credential_read(struct http_request *req, struct credential *
     if (is_formed_in(http_query(req)))
         return "An access token stands in the query, where logs keep it. Send it as Authorization: Bearer, "
                "and have this one replaced.";
-    certificate = http_client_certificate(req);
-    if (count == 1) {
-        bearer_read(req, value, shown);
-    } else if (certificate != NULL && certificate->certified != TLS_CERTIFIED_NONE) {
-        certificate_read(req, certificate, shown);
-    } else if (http_client_uid(req, &uid)) {
-        shown->by = "socket";
-        shown->identity = access_of_uid(access, uid);
-    }
-    if (shown->identity != NULL)
-        shown->why = ACCESS_GOOD;
+    if (count == 1)
+        shown->bearer = bearer_of(value);
+    credential_judge(req, count == 1, shown);
     return NULL;
 }
 
@@ -256,7 +265,7 @@ enum problem access_enter(struct http_request *req)
     }
     if (shown.is_put_off)
         return limits_failing(req);
-    http_identify(req, shown.identity, shown.by);
+    http_identify(req, shown.identity, shown.by, shown.bearer);
     if (shown.why == ACCESS_GOOD)
         return limits_rate(req);
     if (route != NULL && route->needs == ACCESS_OPEN)
@@ -266,6 +275,16 @@ enum problem access_enter(struct http_request *req)
     if (shown.why != ACCESS_NONE || route == NULL || !access_has_nobody(worker_of(req)->access))
         return access_unauthenticated_detail(req, shown.why, shown.detail);
     return PROBLEM_NONE;
+}
+
+bool access_stands(struct http_request *req)
+{
+    struct credential shown = {.why = ACCESS_NONE, .bearer = http_shown(req), .has_begun = true};
+
+    if (http_identity(req) == NULL) /* nobody stays nobody: that is for the rules */
+        return true;
+    credential_judge(req, shown.bearer.len > 0, &shown);
+    return shown.identity == http_identity(req);
 }
 
 /* -- may it? */
@@ -351,7 +370,10 @@ enum problem access_permits(struct http_request *req)
 
 enum step service_forbid(struct http_request *req, enum access_verb verb, struct bytes lease)
 {
-    return http_refuse(req, service_forbidden(req, verb, lease));
+    static const char taken_out[] =
+        "Nothing was done: the credential that you have shown is not good any more. Show another one.";
+
+    return http_refuse_detail(req, service_forbidden(req, verb, lease), http_stands(req) ? NULL : taken_out);
 }
 
 /* -- GET /v1/access: what the rules say of the caller */

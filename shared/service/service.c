@@ -478,8 +478,8 @@ static void hangup_caught(struct loop_signal *signal)
     struct start *start = container_of(signal, struct start, hangup);
 
     notify_reloading();
+    service_tls_reload(start->service); /* first: who judges anew does so by these, too */
     service_reload(start->service);
-    service_tls_reload(start->service);
     if (start->service->plan->reload != NULL)
         start->service->plan->reload(start->service);
     notify_send("READY=1");

@@ -95,8 +95,8 @@ struct service_plan {
     void (*worker_free)(struct worker *worker);
     /* Every 100 ms, on the worker's own thread. */
     void (*worker_tick)(struct worker *worker);
-    /* The access file has changed: what waits or streams and is not allowed any more is ended. On the
-     * worker's own thread. */
+    /* The access file, or the certificates, may have changed: what waits or streams and is not allowed any
+     * more is ended. On the worker's own thread. */
     void (*judge)(struct worker *worker);
     /* Whether it is known how things stand with the store: readiness is said after that, or after a time-out.
      */
@@ -134,7 +134,7 @@ struct worker {
     struct http_server *http;
     struct metrics_block *metrics;
     const struct token_keys *keys; /* the ones in force; changes between turns only */
-    unsigned judged_by;            /* rises when access changes */
+    unsigned judged_by;            /* rises when access, or the certificates, were read again */
     struct access_memo *memo;      /* NULL: without --access */
     const struct access *access;   /* the same; NULL: without --access */
     int listen_fd, unix_fd;        /* unix_fd 0: none */
@@ -272,8 +272,9 @@ void audit_request(struct worker *worker, const struct http_request *req, enum p
 void audit_tick(struct worker *worker, bool is_last);
 /* access.c: the file with the keys of its issuers, or NULL and why. */
 struct access *service_access_load(const struct service *service, char why[ACCESS_WHY_SIZE]);
-/* http_options.enter and permits; GET /v1/access. */
+/* http_options.enter, stands and permits; GET /v1/access. */
 enum problem access_enter(struct http_request *req);
+bool access_stands(struct http_request *req);
 enum problem access_permits(struct http_request *req);
 enum step access_page(struct http_request *req);
 /* limits.c */

@@ -87,6 +87,7 @@ void worker_serve(struct worker *worker)
         .refuses = worker->service->plan->refuses,
         .judged_by = settings->access != NULL ? &worker->judged_by : NULL,
         .enter = settings->access != NULL ? access_enter : NULL,
+        .stands = settings->access != NULL ? access_stands : NULL,
         .permits = settings->access != NULL ? access_permits : NULL,
         .on_loopback = http_address_is_loopback(given[0] != '\0' ? given : settings->listen),
         .allow_hosts = settings->allow_hosts,
@@ -130,14 +131,11 @@ void worker_close(struct worker *worker)
 static void worker_take_keys(struct worker *worker)
 {
     unsigned generation = atomic_load(&worker->service->keys_generation);
-    const struct access *access;
-    bool is_new;
+    bool is_new = generation != worker->judged_by;
 
     worker->keys = atomic_load(&worker->service->keys);
-    access = atomic_load(&worker->service->access);
-    is_new = access != worker->access;
-    worker->judged_by += is_new;
-    worker->access = access;
+    worker->access = atomic_load(&worker->service->access);
+    worker->judged_by = generation;
     atomic_store(&worker->keys_seen, generation);
     if (is_new && worker->service->plan->judge != NULL)
         worker->service->plan->judge(worker);

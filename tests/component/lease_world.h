@@ -118,7 +118,7 @@ static inline enum problem instance_enter(struct http_request *req)
 
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
         if (bytes_are(who, known[i]))
-            http_identify(req, access_identity_keep(who), "access-token");
+            http_identify(req, access_identity_keep(who), "access-token", who);
     return PROBLEM_NONE;
 }
 

@@ -144,7 +144,6 @@ static void bob_is_denied(struct lease_world *world, unsigned release_at)
     struct asked bob, cat;
     uint64_t begun_ms;
 
-    judge(world);
     asked_as = "ada";
     lease_take(&world->instance[0], "b", ADA);
     asked_as = "bob";
@@ -153,6 +152,7 @@ static void bob_is_denied(struct lease_world *world, unsigned release_at)
     LEASE_WAIT(world, lease_waiting(world, "b") == 1);
     asked_as = "cat";
     asked_waits(&cat, his, "b", CAT, 10000);
+    judge(world);
     asked_as = "ada";
     begun_ms = waited_ms();
     lease_release(&world->instance[release_at], "b", ADA);
@@ -172,18 +172,31 @@ TEST_ACCESS(who_is_handed_what_it_may_not_have_any_more_gives_it_back, 2)
     bob_is_denied(world, 1);
 }
 
+TEST_ACCESS(who_is_judged_before_it_waits_does_not_wait, 1)
+{
+    struct asked bob;
+
+    judge(world);
+    asked_as = "ada";
+    lease_take(&world->instance[0], "b", ADA);
+    asked_as = "bob";
+    asked_send(&bob, &world->instance[0], "POST", "b", "", "{\"wait_ms\":60000}");
+    asked_is(&bob, 403, "\"identity\":\"bob\",\"verb\":\"acquire\",\"lease\":\"b\"");
+    LEASE_WAIT(world, lease_waiting(world, "b") == 0);
+}
+
 TEST_ACCESS(of_several_it_is_told_which_one, 1)
 {
     struct instance *only = &world->instance[0];
     struct asked bob;
 
-    judge(world);
     asked_as = "ada";
     lease_take(only, "c", ADA);
     asked_as = "bob";
     asked_send(&bob, only, "POST", "/v1/leases", "",
                "{\"names\":[\"a\",\"b\",\"c\"],\"lease_id\":\"" BOB "\",\"wait_ms\":10000}");
     LEASE_WAIT(world, lease_waiting(world, "c") == 1);
+    judge(world);
     asked_as = "ada";
     lease_release(only, "c", ADA);
     asked_is(&bob, 403, "\"verb\":\"acquire\",\"lease\":\"b\"");

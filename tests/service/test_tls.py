@@ -383,7 +383,7 @@ def who_shows_a_good_certificate_is_who_the_access_file_says():
     trusts = context()
     trusts.load_cert_chain(path("foreign.pem"), path("foreign.key"))
     check_equal(ask(daemon, "/v1/leases/a", trusts)[0], 401, "who shows a bad one is not nobody")
-    local = Daemon("pawl-lease", *world.flags, "--access", file, *PAIR, *ASKS, "--listen-unix", path("lease.sock"))
+    local = Daemon("pawl-lease", *world.flags, "--listen-unix", path("lease.sock"))
     done = subprocess.run(["curl", "-sS", "--unix-socket", path("lease.sock"), "http://localhost/v1/access"], capture_output=True, text=True,
                           timeout=20, check=False)
     check_in('"identity":"local","by":"socket"', done.stdout + done.stderr, "a unix socket speaks no TLS")

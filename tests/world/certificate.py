@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import time
 
 
 def certificate(folder, name, subject, usage="serverAuth"):
@@ -47,11 +48,18 @@ class Certificates:
             os.rename(self.path(f"{name}.{kind}.new"), self.path(f"{name}.{kind}"))
         os.chmod(self.path(f"{name}.key"), 0o600)
 
+    def _ca(self, by, *words):
+        self.write("ca.conf", "[ca]\ndefault_ca = its\n[its]\ndatabase = issued\nrand_serial = yes\npolicy = any\n[any]\ncommonName = supplied\n")
+        self.openssl("ca", "-config", "ca.conf", "-cert", f"{by}.pem", "-keyfile", f"{by}.key", "-md", "sha256", *words)
+
+    def ends_at(self, name, by, ends):
+        """NAME.pem anew, good until then (seconds since 1970)."""
+        self.write("issued", "")
+        self._ca(by, "-in", f"{name}.csr", "-out", f"{name}.pem", "-extfile", f"{name}.ext", "-enddate",
+                 time.strftime("%Y%m%d%H%M%SZ", time.gmtime(ends)), "-outdir", self.folder, "-notext", "-batch")
+
     def revoke(self, by, *names):
         """BY.crl: of its certificates these are revoked."""
         serials = [self.openssl("x509", "-in", f"{name}.pem", "-noout", "-serial").strip().partition("=")[2] for name in names]
-        self.write("revoked", "".join(f"R\t490101000000Z\t260101000000Z\t{serial}\tunknown\t/CN=x\n" for serial in serials))
-        self.write("ca.conf", "[ca]\ndefault_ca = its\n[its]\ndatabase = revoked\n")
-        self.openssl("ca", "-gencrl", "-config", "ca.conf", "-keyfile", f"{by}.key", "-cert", f"{by}.pem", "-md", "sha256", "-crldays", "2", "-out",
-                     f"{by}.crl.new")
-        os.rename(self.path(f"{by}.crl.new"), self.path(f"{by}.crl"))
+        self.write("issued", "".join(f"R\t490101000000Z\t260101000000Z\t{serial}\tunknown\t/CN=x\n" for serial in serials))
+        self._ca(by, "-gencrl", "-crldays", "2", "-out", f"{by}.crl")

@@ -1,0 +1,270 @@
+#!/usr/bin/python3
+"""A credential that is taken out, of whatever kind, while its identity stays: what was begun with it ends within a second of SIGHUP."""
+
+import copy
+import hashlib
+import http.client
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import ssl
+import tempfile
+import threading
+import time
+from functools import partial
+
+from world import World, check, check_equal, check_in, main, test, wait_until
+from world.certificate import Certificates
+from world.jwt import Key, b64, jwt
+from world.upstream import Upstream, route, routes_file
+
+FOLDER = pathlib.Path(tempfile.mkdtemp(dir=os.environ["TMPDIR"]))
+FILE = FOLDER / "access.json"
+MADE = Certificates(str(FOLDER))
+MADE.authority("ca")
+MADE.authority("other")
+MADE.certified("server", "ca", "subjectAltName=DNS:localhost\nextendedKeyUsage=serverAuth\n")
+MADE.certified("job", "ca", "subjectAltName=DNS:job.example.org\nextendedKeyUsage=clientAuth\n")
+(FOLDER / "new").mkdir()
+KEY, NEW_KEY = (Key(folder, "ES256", "one", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256") for folder in (FOLDER, FOLDER / "new"))
+
+
+def new_token(stem):
+    text = "pawl_" + stem.ljust(43, "A")
+    return f"{text}_{hashlib.sha256(text.encode()).hexdigest()[:6]}"
+
+
+def bound_to(certificate):
+    """A JWT that only who shows this certificate may show."""
+    der = ssl.PEM_cert_to_DER_cert((FOLDER / f"{certificate}.pem").read_text("ascii"))
+    return jwt(KEY, cnf={"x5t#S256": b64(hashlib.sha256(der).digest())})
+
+
+def sha256(token):
+    return "sha256:" + hashlib.sha256(token.encode()).hexdigest()
+
+
+class Caller:
+    """Who shows this much, over this."""
+
+    def __init__(self, bearer=None, certificate=None, unix=False):
+        self.bearer, self.unix = bearer, unix
+        self.trusts = ssl.create_default_context(cafile=MADE.path("ca.pem"))
+        if certificate:
+            self.trusts.load_cert_chain(MADE.path(f"{certificate}.pem"), MADE.path(f"{certificate}.key"))
+
+    def begin(self, daemon, method, target, *lines, body=b"", left=b""):
+        """Sends it but for what is left of its body: a socket."""
+        if self.unix:
+            one = socket.socket(socket.AF_UNIX)
+            one.connect(SOCKETS[daemon.name])
+        else:
+            one = self.trusts.wrap_socket(socket.create_connection(("127.0.0.1", daemon.port)), server_hostname="localhost")
+        one.settimeout(20)
+        shown = [f"Authorization: Bearer {self.bearer}"] if self.bearer else []
+        size = [f"Content-Length: {len(body + left)}"] if body + left else []
+        one.sendall("\r\n".join([f"{method} {target} HTTP/1.1", "Host: localhost", *shown, *size, *lines, "", ""]).encode() + body)
+        return one
+
+    def __call__(self, daemon, method, target, *lines, body=b""):
+        """(status, what it says)"""
+        with self.begin(daemon, method, target, *lines, body=body) as one:
+            return answer(one)
+
+
+def answer(one):
+    got = http.client.HTTPResponse(one)
+    got.begin()
+    text = got.read()
+    return got.status, json.loads(text) if text[:1] == b"{" else text
+
+
+TOKEN, STAYS, OPS = (Caller(new_token(stem)) for stem in ("one", "stays", "ops"))
+UID, CERTIFICATE = Caller(unix=True), Caller(certificate="job")
+SOCKETS = {name: str(FOLDER / f"{name}.sock") for name in ("pawl-lease", "pawl-gateway")}
+DOCUMENT = {
+    "issuers": {"k8s": {"iss": "https://k8s.example", "aud": "pawl", "jwks": str(FOLDER / "keys.json"), "algs": ["ES256"]}},
+    "identities": {"job": {"access_tokens": [sha256(TOKEN.bearer), sha256(STAYS.bearer)], "uids": [os.getuid()], "certs": ["dns:job.example.org"],
+                           "subjects": {"k8s": ["system:worker"]}},
+                   "other": {"access_tokens": []}, "ops": {"access_tokens": [sha256(OPS.bearer)]}},
+    "rules": [{"who": ["known"], "may": ["acquire", "look", "read", "write", "resolve"], "on": ["*"]},
+              {"who": ["ops"], "may": ["force-release"], "on": ["*"]}]}
+
+
+def write(changed, key=KEY, authority="ca", revoked=()):
+    """All files anew."""
+    for name, document in (("keys.json", {"keys": [key.jwk()]}), ("access.json", changed)):
+        (FOLDER / name).write_text(json.dumps(document), encoding="utf-8")
+        (FOLDER / name).chmod(0o600)
+    shutil.copy(MADE.path(f"{authority}.pem"), MADE.path("clients.pem"))
+    MADE.revoke(authority, *revoked)
+    shutil.copy(MADE.path(f"{authority}.crl"), MADE.path("clients.crl"))
+
+
+write(DOCUMENT)
+UPSTREAM = Upstream()
+WORLD = World("--access", str(FILE), "--tls-cert", MADE.path("server.pem"), "--tls-key", MADE.path("server.key"),
+              "--tls-client-ca", MADE.path("clients.pem"), "--tls-crl", MADE.path("clients.crl"),
+              lease_flags=["--listen-unix", SOCKETS["pawl-lease"]],
+              gateway_flags=["--listen-unix", SOCKETS["pawl-gateway"], "--routes", routes_file(str(FOLDER), [route(UPSTREAM, "/orders/{id}", "orders:{id}")])])
+LEASE, GATEWAY = WORLD.lease_daemon, WORLD.gateway_daemon
+
+
+def hang_up():
+    for daemon in (LEASE, GATEWAY):
+        daemon.send(signal.SIGHUP)
+
+
+def states(lease):
+    return [one["state"] for one in OPS(GATEWAY, "GET", f"/v1/intents/{lease}")[1]["items"]]
+
+
+class Begun:
+    """All that a caller can have begun: it waits for a lease and for one of several, listens, sends a body, and a write of it waits."""
+
+    def __init__(self, caller):
+        self.lease, self.go = WORLD.name("orders"), threading.Event()
+        self.path = f"/orders/{self.lease.partition(':')[2]}"
+        UPSTREAM.act = self.act
+        _, held = OPS(LEASE, "POST", f"/v1/leases/{self.lease}")
+        self.first = OPS.begin(GATEWAY, "PUT", self.path, f"Fencing-Token: {held['fencing_token']}", body=b"first")
+        wait_until(lambda: states(self.lease) == ["sending"], "it is sent")
+        OPS(LEASE, "POST", f"/v1/leases/{self.lease}/force-release")
+        status, self.own = caller(LEASE, "POST", f"/v1/leases/{self.lease}")
+        check_equal(status, 201, self.own)
+        self.write = caller.begin(GATEWAY, "PUT", self.path, f"Fencing-Token: {self.own['fencing_token']}", body=b"second")
+        json_type = "Content-Type: application/json"
+        self.waits = [caller.begin(LEASE, "POST", target, json_type, body=json.dumps({"wait_ms": 60000, **more}).encode())
+                      for target, more in ((f"/v1/leases/{self.lease}", {}), ("/v1/leases", {"names": [self.lease]}))]
+        self.sends = caller.begin(LEASE, "POST", f"/v1/leases/{WORLD.name()}", json_type, body=b"{", left=b"}")
+        self.streams = [caller.begin(LEASE, "GET", f"/v1/events{query}") for query in ("", f"?lease={self.lease}")]
+        self.heads = [http.client.HTTPResponse(one) for one in self.streams]
+        for head in self.heads:
+            head.begin()
+            check_equal(head.status, 200)
+        wait_until(lambda: states(self.lease) == ["sending", "queued"], "it is queued")
+        wait_until(lambda: OPS(LEASE, "GET", f"/v1/leases/{self.lease}")[1]["waiting"] == 2, "it waits")
+
+    def act(self, upstream, request):
+        if request.body == b"first":
+            check(self.go.wait(20), "nobody let it go on")
+        Upstream.obey(upstream, request)
+
+    def hears(self, text):
+        for head in self.heads:
+            while text not in (line := head.readline().decode()):
+                check("forbidden" not in line and line, f"{line!r} comes before {text}")
+
+    def has_ended(self, sends):
+        since = time.monotonic()
+        self.hears("event: forbidden")
+        for one in (*self.waits, self.write):
+            status, body = answer(one)
+            check_equal((status, body["code"], body["identity"], body["lease"]), (403, "forbidden", "job", self.lease))
+            check_in("credential", body["detail"])
+        check(time.monotonic() - since < 3, f"it took {time.monotonic() - since} s")  # a second, and a machine that is busy
+        self.sends.sendall(b"}")
+        check_equal(answer(self.sends)[0], sends)
+        self.go.set()
+        check_equal(answer(self.first)[0], 200)
+        check_equal([one.body for one in UPSTREAM.requests if one.target == self.path], [b"first"])
+        check_equal(OPS(LEASE, "GET", f"/v1/leases/{self.lease}")[1]["waiting"], 0)
+
+    def goes_on(self, sends=201):
+        self.sends.sendall(b"}")
+        self.go.set()
+        answers = [answer(one) for one in (self.sends, self.first, self.write)]
+        check_equal([status for status, _ in answers], [sends, 200, 200], f"{answers}")
+        for wait in self.waits:
+            OPS(LEASE, "POST", f"/v1/leases/{self.lease}/force-release")
+            check_equal(answer(wait)[0], 201)
+        self.hears("event: granted")
+
+
+def changed(change):
+    document = copy.deepcopy(DOCUMENT)
+    change(document)
+    return document
+
+
+def moved(document):
+    document["identities"]["other"]["access_tokens"] = [document["identities"]["job"]["access_tokens"].pop(0)]
+
+
+def job(member):
+    return partial(write, changed(lambda document: document["identities"]["job"].pop(member)))
+
+
+def issuer(**members):
+    return partial(write, changed(lambda document: document["issuers"]["k8s"].update(members)))
+
+
+MOVED = partial(write, changed(moved))
+JWT, BOUND = Caller(jwt(KEY)), Caller(bound_to("job"), "job")
+ENDS = (("the hash of an access token", TOKEN, partial(write, changed(lambda document: document["identities"]["job"]["access_tokens"].pop(0)))),
+        ("an access token that is another's now", TOKEN, MOVED),
+        ("a uid", UID, job("uids")), ("the name of a certificate", CERTIFICATE, job("certs")),
+        ("a certificate that is revoked", CERTIFICATE, partial(write, DOCUMENT, revoked=["job"])),
+        ("that, beside an access file that is refused", CERTIFICATE, partial(write, [], revoked=["job"])),
+        ("the authority of a certificate", CERTIFICATE, partial(write, DOCUMENT, authority="other")),
+        ("the key of a JWT", JWT, partial(write, DOCUMENT, key=NEW_KEY)), ("the issuer of a JWT", JWT, issuer(iss="https://other.example")),
+        ("the audience of a JWT", JWT, issuer(aud="another")), ("the subject of a JWT", JWT, job("subjects")),
+        ("the certificate that a JWT is bound to", BOUND, partial(write, DOCUMENT, revoked=["job"])))
+
+
+def wait_known(caller):
+    for daemon in (LEASE, GATEWAY):
+        wait_until(lambda: caller(daemon, "GET", "/v1/access")[1].get("identity") == "job", "it is known")  # pylint: disable=cell-var-from-loop
+
+
+@test
+def what_was_begun_with_it_ends_and_with_others_of_its_identity_goes_on():
+    for what, caller, take_out in ENDS:
+        write(DOCUMENT)
+        hang_up()
+        wait_known(caller)
+        stays, begun = Begun(STAYS), Begun(caller)
+        take_out()
+        hang_up()
+        try:
+            begun.has_ended(201 if take_out is MOVED else 401)  # another may send it
+            stays.goes_on()
+        except (AssertionError, OSError) as error:
+            raise AssertionError(f"{what}: {error}") from error
+    write(DOCUMENT)
+    hang_up()
+
+
+@test
+def a_credential_that_stays_goes_on_also_when_its_time_is_over():
+    """Expiry ends beginnings; revocation ends everything."""
+    write(DOCUMENT)
+    hang_up()
+    now = int(time.time())
+    MADE.certified("old", "ca", "subjectAltName=DNS:job.example.org\nextendedKeyUsage=clientAuth\n")
+    MADE.ends_at("old", "ca", now + 8)
+    old = Caller(jwt(KEY, iat=now - 600, exp=now - 52)), Caller(certificate="old"), Caller(bound_to("old"), "old")
+    for caller in (TOKEN, UID, CERTIFICATE, JWT, BOUND, *old):
+        wait_known(caller)
+    begun = [(caller, Begun(caller)) for caller in (TOKEN, UID, CERTIFICATE, JWT, BOUND, *old)]
+    for caller in old:
+        wait_until(lambda: caller(LEASE, "GET", "/v1/access")[0] == 401, "it is over")  # pylint: disable=cell-var-from-loop
+    write(changed(lambda document: document["identities"].update(more={})))
+    hang_up()
+    digest = hashlib.sha256(FILE.read_bytes()).hexdigest()
+    for daemon in (LEASE, GATEWAY):
+        wait_until(lambda: OPS(daemon, "GET", "/v1/access")[1]["hash"] == digest, "it judges")  # pylint: disable=cell-var-from-loop
+    for caller, one in begun:
+        one.goes_on(401 if caller in old else 201)  # what is not whole has not begun
+
+
+@test
+def everything_ends_well():
+    WORLD.close()
+
+
+if __name__ == "__main__":
+    main()
