@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "shared/service/service.h"
+#include "shared/text/ascii.h"
 #include "shared/tls/tls_server.h"
 #include "shared/token/name.h"
 
@@ -96,15 +97,23 @@ enum problem service_forbidden(struct http_request *req, enum access_verb verb, 
 
 /* -- who asks */
 
+/* Whether an access token stands there, at its begin, once it is decoded as an upstream would. */
+static bool begins_formed(struct bytes text)
+{
+    char token[ACCESS_TOKEN_SIZE - 1];
+    size_t len = 0, taken = 1;
+
+    for (; len < sizeof(token) && text.len > 0 && taken > 0; text.at += taken, text.len -= taken)
+        taken = ascii_percent_decode(text, &token[len++]);
+    return access_token_is_formed((struct bytes){token, len});
+}
+
+/* Anywhere, as a name too: who reads it may know of other separators. */
 static bool is_formed_in(struct bytes query)
 {
-    while (query.len > 0) {
-        struct bytes value = bytes_cut(&query, '&');
-
-        (void)bytes_cut(&value, '=');
-        if (access_token_is_formed(value))
+    for (; query.len > 0; query.at++, query.len--)
+        if ((query.at[0] == 'p' || query.at[0] == '%') && begins_formed(query))
             return true;
-    }
     return false;
 }
 
