@@ -101,7 +101,8 @@ struct bytes http_body(const struct http_request *req);
  * X-Forwarded-For. "127.0.0.1" or "::1"; "" when it has gone. */
 enum { HTTP_ADDRESS_SIZE = 48 };
 const char *http_client_address(const struct http_request *req, char text[HTTP_ADDRESS_SIZE]);
-/* A number of that address (of IPv6: of its /64), which nobody outside can choose; of a server with peers. */
+/* A number of that address (of IPv6: of its /64; over a unix socket: of the uid), which nobody outside can
+ * choose; of a server with peers. */
 uint64_t http_client_hash(const struct http_request *req);
 /* The uid at the other end of a unix socket (SO_PEERCRED); false: it came another way. */
 bool http_client_uid(const struct http_request *req, uid_t *uid);

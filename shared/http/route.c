@@ -448,7 +448,10 @@ const char *http_client_address(const struct http_request *req, char text[HTTP_A
 uint64_t http_client_hash(const struct http_request *req)
 {
     struct in6_addr address = client_of(req);
+    uid_t uid;
 
+    if (http_client_uid(req, &uid)) /* in ::/8, where no client is */
+        memcpy(&address.s6_addr[4], &uid, sizeof(uid));
     return http_peers_hash(req->server->options.peers, &address);
 }
 

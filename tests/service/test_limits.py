@@ -50,7 +50,8 @@ FILE.write_text(json.dumps({
     "issuers": {"k8s": {"iss": "https://k8s", "aud": "pawl", "jwks": str(JWKS), "algs": ["EdDSA"]}},
     "rules": [{"who": ["known"], "may": VERBS, "on": ["*"]}], "limits": LIMITS}), encoding="utf-8")
 FILE.chmod(0o600)
-WORLD = World("--access", str(FILE), "--trusted-proxy", PROXY, "--threads", "2")
+SOCKET = os.path.join(FOLDER, "lease.sock")
+WORLD = World("--access", str(FILE), "--trusted-proxy", PROXY, "--threads", "2", lease_flags=["--listen-unix", SOCKET])
 FRESH = Client("lease", WORLD.lease_daemon.url, World.contract, fresh=True)
 
 
@@ -192,6 +193,21 @@ def a_client_of_ipv6_has_a_whole_64():
     answer = still_limited(lambda: WORLD.lease("GET", lease_path("job:x"), behind("2001:db8:1:2:ffff::9")), "2001:db8:1:2::1")
     rate_limited(answer, FAILURES)
     check_equal(WORLD.lease("GET", lease_path("job:x"), behind("2001:db8:1:3::1")).status, 401)
+
+
+def over_socket(count, *before):
+    """The statuses of so many that are refused."""
+    words = ["curl", "-sS", "-w", "%{http_code} ", "--unix-socket", SOCKET, "-H", "Authorization: Bearer x"]
+    more = [word for _ in range(count) for word in ("-o", "/dev/null", "http://localhost/v1/access")]
+    return subprocess.run([*before, *words, *more], capture_output=True, text=True, timeout=20, check=True).stdout.split()
+
+
+@test
+def who_asks_over_a_unix_socket_is_one_for_each_uid():
+    other = [*(["sudo", "-n"] if os.geteuid() else []), "setpriv", "--reuid=65534", "--inh-caps=+dac_override", "--ambient-caps=+dac_override"]
+    for _ in range(3):  # a second may be over in between
+        check_equal(over_socket(60, *other)[-1], "429")
+        check_equal(over_socket(1), ["401"], "another uid")
 
 
 @test
