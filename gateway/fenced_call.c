@@ -256,7 +256,7 @@ enum step fenced_refuse_reply(struct fenced_call *fenced, const struct store_rep
     enum problem problem = problem_find(store_reply_text(reply, 2));
     int64_t token = store_reply_integer(reply, 3), epoch = store_reply_integer(reply, 4);
     int64_t mark = store_reply_integer(reply, 5);
-    struct bytes holder = store_reply_text(reply, 6);
+    struct bytes holder = service_holder(fenced->req, fenced->lease, store_reply_text(reply, 6));
 
     if (problem == PROBLEM_NONE)
         return fenced_fail(fenced, PROBLEM_INTERNAL);

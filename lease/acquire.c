@@ -314,12 +314,12 @@ static enum step acquire_held(struct member_call *call, const struct store_reply
         http_reply_header(a->lease.req, "Retry-After",
                           bytes_of_number(seconds, store_reply_integer(one, 4) / 1000 + 1));
     json = http_problem_begin(a->lease.req, PROBLEM_LEASE_HELD, NULL);
-    lease_held_write(json, list != NULL ? store_reply_text(one, 0) : a->lease.name, one, 2);
+    lease_held_write(json, a->lease.req, list != NULL ? store_reply_text(one, 0) : a->lease.name, one, 2);
     if (list != NULL) {
         json_list(json, "leases");
         for (size_t i = 0; (one = store_reply_list(list, i)) != NULL; i++) {
             json_object(json, NULL);
-            lease_held_write(json, store_reply_text(one, 0), one, 2);
+            lease_held_write(json, a->lease.req, store_reply_text(one, 0), one, 2);
             json_object_end(json);
         }
         json_list_end(json);

@@ -249,16 +249,17 @@ enum step grant_answer(struct http_request *req, const struct grant *grant, unsi
 
 /* -- answers */
 
-void lease_held_write(struct json_out *json, struct bytes name, const struct store_reply *reply, size_t at)
+void lease_held_write(struct json_out *json, const struct http_request *req, struct bytes name,
+                      const struct store_reply *reply, size_t at)
 {
-    struct bytes holder = store_reply_text(reply, at + 1);
+    struct bytes holder = service_holder(req, name, store_reply_text(reply, at + 1));
 
     json_text(json, "lease", name);
     json_int(json, "token", store_reply_integer(reply, at));
     if (holder.len > 0)
         json_text(json, "holder", holder);
     else
-        json_null(json, "holder"); /* free, but delayed, or on its way to somebody in line */
+        json_null(json, "holder"); /* free, but delayed, or on its way; or not to be told */
     json_int(json, "expires_in_ms", store_reply_integer(reply, at + 2));
 }
 

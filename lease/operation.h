@@ -91,7 +91,8 @@ bool grant_is_sound(const struct grant *grant);
 struct bytes grant_write(struct http_request *req, const struct grant *grant, char header[TOKEN_HEADER_SIZE]);
 
 /* Who holds it, as members of a problem, from elements at and behind: token, holder or "", expires in ms. */
-void lease_held_write(struct json_out *json, struct bytes name, const struct store_reply *reply, size_t at);
+void lease_held_write(struct json_out *json, const struct http_request *req, struct bytes name,
+                      const struct store_reply *reply, size_t at);
 /* What anybody may know of a lease, never a lease_id or a signature (look.c): one JSON object, from elements
  * at and behind: state, token, epoch, mode or "", how many wait, {{token, holder, expires in ms, held for ms,
  * holds, meta or "", identity or nothing}, ...}. */

@@ -449,7 +449,7 @@ static enum step wait_timed_out(struct waiter *waiter, const struct store_reply 
         kept_ms > 0 ? "Nothing was granted. Your place in the line is kept: ask again with the same lease_id."
                     : NULL);
 
-    lease_held_write(json, wait_name(waiter, store_reply_text(reply, 6)), reply, 3);
+    lease_held_write(json, req, wait_name(waiter, store_reply_text(reply, 6)), reply, 3);
     if (kept_ms > 0)
         json_int(json, "place_kept_ms", kept_ms);
     worker_count(waiter->worker, COUNT_WAIT_TIMED_OUT);

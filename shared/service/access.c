@@ -319,6 +319,13 @@ bool service_covers(const struct http_request *req, enum access_verb verb, struc
     return access == NULL || access_covers(access, http_identity(req), verb, prefix);
 }
 
+struct bytes service_holder(const struct http_request *req, struct bytes lease, struct bytes holder)
+{
+    if (service_allows(req, ACCESS_LOOK, lease) || access_identity(worker_of(req)->access, holder) == NULL)
+        return holder;
+    return (struct bytes){NULL, 0};
+}
+
 bool service_judges(const struct http_request *req)
 {
     return worker_of(req)->access != NULL;

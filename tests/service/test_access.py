@@ -363,6 +363,25 @@ def a_hold_is_its_identitys_whoever_knows_its_lease_id():
 
 
 @test
+def who_may_not_look_is_told_a_holder_but_no_identity():
+    reload(rules({"who": ["right"], "may": ["acquire", "write"], "on": ["app:*"]}))
+    for asked, told in (({}, None), ({"holder": "other"}, None), ({"holder": "worker-7"}, "worker-7")):
+        lease = name("app")
+        mine = acquire("app", lease, **asked)
+        for who, holder in (("right", told), ("all", mine["holder"])):
+            for path, body in ((f"/v1/leases/{lease}", {}), (f"/v1/leases/{lease}", {"wait_ms": 1}), ("/v1/leases", {"names": [lease, name("app")]})):
+                answer = WORLD.lease("POST", path, bearer(who), body=body)
+                check_equal((answer.status, answer.json["holder"]), (409, holder), f"{answer}")
+                check(who == "all" or '"app"' not in answer.body.decode(), f"{answer}")
+        WORLD.lease("POST", f"/v1/leases/{lease}/force-release", bearer("all"))
+        acquire("app", lease, **asked)
+        for who, holder in (("right", told), ("all", mine["holder"])):
+            answer = WORLD.gateway("PUT", f"/v1/resources/{lease}/a", {**bearer(who), **header(mine)}, body=b"x")
+            check_equal((answer.status, answer.json.get("holder")), (412, holder), f"{answer}")
+    reload(rules())
+
+
+@test
 def write_own_is_for_the_token_of_a_hold_of_ones_own():
     reload(rules({"who": ["right"], "may": ["write-own", "acquire", "read"], "on": ["app:*", "orders:*"]},
                  {"who": ["nobody"], "may": ["write-own", "read"], "on": ["app:*"]}))
