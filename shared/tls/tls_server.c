@@ -380,13 +380,28 @@ static void ahead_keep(struct tls_peer *peer)
 
 /* -- open and close */
 
+/* GnuTLS breaks the handshake where a certificate that may not sign has signed, and its requests are to be
+ * 401 instead (chain_wrong()). To pass over that belongs to one mode, whose other bows to bad clients count
+ * in the hellos, which are over when this is called (3.7.9 and 3.8, _gnutls_check_key_usage_for_sig()). */
+static int certificate_may_be_bad(gnutls_session_t session, unsigned type, unsigned when, unsigned incoming,
+                                  const gnutls_datum_t *message)
+{
+    (void)type, (void)when, (void)message;
+    if (incoming)
+        gnutls_session_enable_compatibility_mode(session);
+    return 0;
+}
+
 static bool session_set(struct tls_peer *peer)
 {
     static const gnutls_datum_t http = {(unsigned char *)(uintptr_t) "http/1.1", 8};
     gnutls_session_t session = peer->tls.session;
 
-    if (peer->set->trusted != NULL)
+    if (peer->set->trusted != NULL) {
         gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUEST);
+        gnutls_handshake_set_hook_function(session, GNUTLS_HANDSHAKE_CERTIFICATE_VERIFY, GNUTLS_HOOK_PRE,
+                                           certificate_may_be_bad);
+    }
     return gnutls_priority_set(session, peer->server->priority) >= 0 &&
            gnutls_alpn_set_protocols(session, &http, 1, GNUTLS_ALPN_MANDATORY) >= 0 &&
            gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, peer->set->credentials) >= 0;
@@ -628,6 +643,16 @@ static void names_read(struct names *names, gnutls_x509_crt_t leaf)
 
 /* -- is it good? */
 
+/* Of an end that signs (RFC 5280, 4.2.1.3); a certificate that does not say what its key is for may. */
+static bool may_sign(gnutls_x509_crt_t leaf)
+{
+    unsigned usage = 0;
+    int code = gnutls_x509_crt_get_key_usage(leaf, &usage, NULL);
+
+    return code == GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE ||
+           (code >= 0 && (usage & GNUTLS_KEY_DIGITAL_SIGNATURE) != 0);
+}
+
 /* NULL, or why not. */
 static const char *chain_wrong(gnutls_x509_trust_list_t trusted, gnutls_x509_crt_t *chain, unsigned count,
                                unsigned flags)
@@ -639,7 +664,7 @@ static const char *chain_wrong(gnutls_x509_trust_list_t trusted, gnutls_x509_crt
         {GNUTLS_CERT_REVOKED, "The certificate is revoked."},
         {GNUTLS_CERT_SIGNER_NOT_FOUND, "The certificate comes from no authority that this service trusts."},
         {GNUTLS_CERT_SIGNER_NOT_CA, "The certificate comes from one that may sign none."},
-        {GNUTLS_CERT_PURPOSE_MISMATCH, "The certificate is not for clients."},
+        {GNUTLS_CERT_PURPOSE_MISMATCH, "The certificate is not for clients (extended key usage)."},
         {GNUTLS_CERT_INSECURE_ALGORITHM,
          "The certificate, or one above it, has a key or a hash that is weak."},
         {GNUTLS_CERT_EXPIRED, "The certificate, or one above it, has expired."},
@@ -652,7 +677,7 @@ static const char *chain_wrong(gnutls_x509_trust_list_t trusted, gnutls_x509_crt
     flags |= GNUTLS_PROFILE_TO_VFLAGS(GNUTLS_PROFILE_MEDIUM);
     if (gnutls_x509_trust_list_verify_crt2(trusted, chain, count, &purpose, 1, flags, &status, NULL) >= 0 &&
         status == 0)
-        return NULL;
+        return may_sign(chain[0]) ? NULL : "The certificate's key is not for signatures (key usage).";
     for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
         if (status & reasons[i].flag)
             return reasons[i].why;

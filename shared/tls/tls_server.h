@@ -61,12 +61,11 @@ void tls_peer_bye(struct tls_peer *peer);
 /* NULL is fine. */
 void tls_peer_close(struct tls_peer *peer);
 
-/* -- the certificate of its client. One that does not verify breaks no handshake; one that may not sign at
- * all (key usage) cannot make one. */
+/* -- the certificate of its client. One that does not verify breaks no handshake. */
 
 enum tls_certified {
     TLS_CERTIFIED_NONE,     /* it has shown none, or was not asked */
-    TLS_CERTIFIED_GOOD,     /* now, and by what was read last: authority, dates, purpose, not revoked */
+    TLS_CERTIFIED_GOOD,     /* now, and by what was read last: authority, dates, purposes, not revoked */
     TLS_CERTIFIED_OUTDATED, /* nothing but dates speaks against it: its own, or an authority's */
     TLS_CERTIFIED_BAD
 };

@@ -334,14 +334,14 @@ def operators_ask_over_tls_too_and_wrong_files_are_78():
 # -- a certificate is an identity
 
 
-def whoami(daemon, name=None, authority_="ca"):
-    """(status, identity or why) of who shows this certificate."""
-    trusts = context(authority_)
+def whoami(daemon, name=None, version=ssl.TLSVersion.TLSv1_3):
+    """(status, identity or why), and the detail, of who shows this certificate."""
+    trusts = context(maximum_version=version)
     if name:
         trusts.load_cert_chain(path(f"{name}.pem"), path(f"{name}.key"))
     status, body = ask(daemon, "/v1/access", trusts)
     told = json.loads(body)
-    return status, told.get("identity") or told["why"]
+    return (status, told.get("identity") or told["why"]), told.get("detail", "")
 
 
 @test
@@ -352,6 +352,7 @@ def who_shows_a_good_certificate_is_who_the_access_file_says():
     certified("plain", "ca", client)
     certified("nobodys", "ca", "subjectAltName=DNS:nobody.example.org\n" + client)
     certified("serving", "ca", "subjectAltName=DNS:ops.example.org\nextendedKeyUsage=serverAuth\n")
+    certified("unsigning", "ca", "subjectAltName=DNS:ops.example.org\nkeyUsage=critical,keyAgreement\n" + client)
     certified("foreign", "other", "subjectAltName=DNS:ops.example.org\n" + client)
     certified("old", "ca", "subjectAltName=DNS:ops.example.org\n" + client, days=-1)
     certified("gone", "ca", "subjectAltName=DNS:ops.example.org\n" + client)
@@ -370,10 +371,15 @@ def who_shows_a_good_certificate_is_who_the_access_file_says():
     os.chmod(file, 0o600)
     world = World("--access", file, *PAIR, *ASKS, "--tls-crl", path("crl.pem"))
     daemon = world.lease_daemon
-    for name, wanted in (("client", (200, "ops")), ("nightly", (200, "nightly")), ("plain", (200, "plain")), ("both", (401, "unknown")),
-                         ("nobodys", (401, "unknown")), ("serving", (401, "certificate")), ("foreign", (401, "certificate")),
-                         ("old", (401, "certificate")), ("gone", (401, "certificate")), (None, (401, "none"))):
-        check_equal([whoami(one, name) for one in (daemon, world.gateway_daemon)], [wanted] * 2, name)
+    for name, *wanted, detail in (
+            ("client", 200, "ops", ""), ("nightly", 200, "nightly", ""), ("plain", 200, "plain", ""), ("both", 401, "unknown", ""),
+            ("nobodys", 401, "unknown", ""), ("serving", 401, "certificate", "not for clients (extended key usage)"),
+            ("unsigning", 401, "certificate", "not for signatures (key usage)"), ("foreign", 401, "certificate", "from no authority"),
+            ("old", 401, "certificate", "has expired"), ("gone", 401, "certificate", "revoked"), (None, 401, "none", "")):
+        for one, version in ((daemon, ssl.TLSVersion.TLSv1_2), (daemon, ssl.TLSVersion.TLSv1_3), (world.gateway_daemon, ssl.TLSVersion.TLSv1_3)):
+            said, told = whoami(one, name, version)
+            check_equal(said, tuple(wanted), f"{name} {version}")
+            check_in(detail, told)
         shown = ("-cert", path(f"{name}.pem"), "-key", path(f"{name}.key")) if name else ()
         done = subprocess.run(["openssl", "s_client", "-connect", f"127.0.0.1:{world.gateway_daemon.port}", "-CAfile", path("ca.pem"), "-verify_return_error",
                                "-quiet", *shown], input="GET /v1/access HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
