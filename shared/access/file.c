@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "shared/access/access_internal.h"
 #include "shared/text/ascii.h"
@@ -644,13 +645,13 @@ const char *access_hash(const struct access *access)
 struct access *access_load(const char *path, char *why, size_t why_size)
 {
     char *text = must_have(malloc(ACCESS_FILE_MAX + 1)); /* one more, to see that it is too long */
-    struct stat file = {0};
-    ssize_t len = read_path(path, text, ACCESS_FILE_MAX + 1, &file);
+    mode_t mode;
+    ssize_t len = read_all_of(path, text, ACCESS_FILE_MAX + 1, &mode);
     struct access *access = NULL;
 
     if (len < 0)
         snprintf(why, why_size, "it cannot be read: %s", strerrordesc_np(errno));
-    else if ((file.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+    else if ((mode & (S_IWGRP | S_IWOTH)) != 0)
         snprintf(why, why_size,
                  "others than its owner can change it, and give themselves every right; chmod go-w");
     else

@@ -15,6 +15,7 @@
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "shared/access/access_internal.h"
 #include "shared/text/json.h"
@@ -110,21 +111,21 @@ static void keys_read(struct access_issuer *issuer, const struct json *json)
 static bool jwks_load(struct access_issuer *issuer, char *why, size_t why_size)
 {
     char *text = must_have(malloc(JWKS_MAX + 1));
-    struct stat file = {0};
-    ssize_t len = read_path(issuer->jwks.at, text, JWKS_MAX + 1, &file);
+    mode_t mode;
+    ssize_t len = read_all_of(issuer->jwks.at, text, JWKS_MAX + 1, &mode);
     struct json *json = NULL;
 
     if (len < 0)
         snprintf(why, why_size, "issuers.%.*s.jwks: %s cannot be read: %s", (int)issuer->name.len,
                  issuer->name.at, issuer->jwks.at, strerrordesc_np(errno));
-    else if ((file.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+    else if ((mode & (S_IWGRP | S_IWOTH)) != 0)
         snprintf(why, why_size, "issuers.%.*s.jwks: others than its owner can change %s; chmod go-w",
                  (int)issuer->name.len, issuer->name.at, issuer->jwks.at);
     else if (len <= JWKS_MAX)
         json = json_parse((struct bytes){text, (size_t)len}, JWT_LEVELS, NULL);
     if (json != NULL)
         keys_read(issuer, json);
-    if (issuer->key_count == 0 && len >= 0 && (file.st_mode & (S_IWGRP | S_IWOTH)) == 0)
+    if (issuer->key_count == 0 && len >= 0 && (mode & (S_IWGRP | S_IWOTH)) == 0)
         snprintf(
             why, why_size,
             "issuers.%.*s.jwks: %s has no key that is known here: RSA of 2,048 bits or more, P-256, Ed25519",

@@ -1,8 +1,9 @@
-/* read_all.c - a file from where it stands to its end, and all of a text. */
+/* read_all.c - a file from where it stands to its end, or by its name, and all of a text. */
 #include "shared/text/read_all.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 ssize_t read_all(int fd, char *at, size_t size)
@@ -23,16 +24,18 @@ ssize_t read_all(int fd, char *at, size_t size)
     return (ssize_t)len;
 }
 
-ssize_t read_path(const char *path, char *at, size_t size, struct stat *what)
+ssize_t read_all_of(const char *path, char *at, size_t size, mode_t *mode)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t len = fd >= 0 && fstat(fd, what) == 0 ? read_all(fd, at, size) : -1;
-    int error = errno;
+    int fd = open(path, O_RDONLY | O_CLOEXEC), error;
+    struct stat file = {0};
+    ssize_t got = fd >= 0 && fstat(fd, &file) == 0 ? read_all(fd, at, size) : -1;
 
+    error = errno;
     if (fd >= 0)
         close(fd);
+    *mode = file.st_mode;
     errno = error;
-    return len;
+    return got;
 }
 
 bool write_all(int fd, struct bytes text)

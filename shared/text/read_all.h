@@ -1,4 +1,4 @@
-/* read_all.h - a file from where it stands to its end, and all of a text. */
+/* read_all.h - a file from where it stands to its end, or by its name, and all of a text. */
 #ifndef PAWL_SHARED_READ_ALL_H
 #define PAWL_SHARED_READ_ALL_H
 
@@ -9,8 +9,8 @@
 
 /* To the end or to size bytes, also when interrupted; -1 with errno. */
 ssize_t read_all(int fd, char *at, size_t size);
-/* The same of a file by its name, and what it is. */
-ssize_t read_path(const char *path, char *at, size_t size, struct stat *what);
+/* The same of the file of that name; mode: what it is, and who may do what with it. */
+ssize_t read_all_of(const char *path, char *at, size_t size, mode_t *mode);
 /* All of it, also when interrupted; false with errno. */
 bool write_all(int fd, struct bytes text);
 

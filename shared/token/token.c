@@ -6,6 +6,7 @@
 #include <stdalign.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "shared/text/ascii.h"
 #include "shared/text/read_all.h"
@@ -397,13 +398,13 @@ struct token_keys *token_keys_load(const char *path, char *why, size_t why_size)
 {
     char text[TOKEN_FILE_MAX_BYTES + 1]; /* one more, to see that it is too long */
     char reason[256];
-    struct stat file = {0};
-    ssize_t len = read_path(path, text, sizeof(text), &file);
+    mode_t mode;
+    ssize_t len = read_all_of(path, text, sizeof(text), &mode);
     struct token_keys *keys = NULL;
 
     if (len < 0) {
         snprintf(why, why_size, "the key file %s cannot be read: %s", path, strerrordesc_np(errno));
-    } else if (S_ISREG(file.st_mode) && (file.st_mode & (S_IRWXO | S_IWGRP)) != 0) {
+    } else if (S_ISREG(mode) && (mode & (S_IRWXO | S_IWGRP)) != 0) {
         snprintf(why, why_size,
                  "the key file %s is refused: others can read or change it, and make tokens; chmod 600",
                  path);
