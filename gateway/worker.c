@@ -2,7 +2,7 @@
  * intents; and what each of its workers has.
  *
  * A table that was replaced is kept until the end of the process: a request may go by it for a long time, and
- * an operator does not change routes often. */
+ * an operator does not change routes often. What it shows to upstreams is forgotten with the last of them. */
 #include "gateway/worker.h"
 
 #include <stdio.h>
@@ -17,10 +17,27 @@
 /* The table that --routes names; *why is "" when there is to be none. */
 static struct route_table *table_load(const struct service *service, char why[ROUTE_WHY_SIZE])
 {
+    struct route_table *table;
+
     why[0] = '\0';
     if (service->settings.routes == NULL)
         return NULL;
-    return route_table_load(service->settings.routes, service->settings.allow_unsafe_redis, why);
+    table = route_table_load(service->settings.routes, service->settings.allow_unsafe_redis, why);
+    if (table != NULL)
+        table->users = 1; /* as long as it is in force */
+    return table;
+}
+
+/* The last one forgets its secrets. */
+static void table_drop(struct gateway *gateway, struct route_table *table)
+{
+    unsigned users;
+
+    pthread_mutex_lock(&gateway->table_mutex);
+    users = --table->users;
+    pthread_mutex_unlock(&gateway->table_mutex);
+    if (users == 0)
+        route_table_forget(table);
 }
 
 int gateway_open(struct service *service)
@@ -33,6 +50,7 @@ int gateway_open(struct service *service)
     gateway->service = service;
     intents_init(&gateway->intents);
     pthread_mutex_init(&gateway->doubt_mutex, NULL);
+    pthread_mutex_init(&gateway->table_mutex, NULL);
     table = table_load(service, why);
     atomic_store(&gateway->table, table);
     if (table == NULL && why[0] != '\0') {
@@ -56,6 +74,7 @@ void gateway_close(struct service *service)
     route_table_free(atomic_load(&gateway->table));
     intents_done(&gateway->intents);
     pthread_mutex_destroy(&gateway->doubt_mutex);
+    pthread_mutex_destroy(&gateway->table_mutex);
     free(gateway);
 }
 
@@ -83,6 +102,7 @@ void gateway_reload(struct service *service)
     struct route_table *table = table_load(service, why);
     struct route_table *before;
 
+    atomic_store(&gateway->routes_lacking, why[0] != '\0');
     if (table == NULL) {
         struct log_field fields[] = {LOG_T("why", bytes_of(why)), LOG_END};
 
@@ -90,12 +110,15 @@ void gateway_reload(struct service *service)
             log_event(&service->log, LOG_ERROR, "routes-not-reloaded", fields);
         return;
     }
+    pthread_mutex_lock(&gateway->table_mutex);
     before = atomic_exchange(&gateway->table, table);
+    atomic_fetch_add(&gateway->generation, 1);
+    pthread_mutex_unlock(&gateway->table_mutex);
     if (before != NULL) {
         before->next = gateway->retired;
         gateway->retired = before;
+        table_drop(gateway, before);
     }
-    atomic_fetch_add(&gateway->generation, 1);
     struct log_field fields[] = {LOG_T("hash", bytes_of(table->hash)), LOG_I("routes", (int64_t)table->count),
                                  LOG_END};
     log_event(&service->log, LOG_INFO, "routes-reloaded", fields);
@@ -179,6 +202,7 @@ static void unused_free(struct gateway_worker *own)
         *at = use->next;
         for (unsigned i = 0; i < use->table->upstream_count; i++)
             upstream_pool_free(use->pools[i]);
+        table_drop(own->gateway, use->table);
         free(use);
     }
 }
@@ -198,12 +222,17 @@ static void table_leave(struct gateway_worker *own)
 /* The table in force, if it is another one than before. */
 static void table_follow(struct gateway_worker *own)
 {
-    unsigned generation = atomic_load(&own->gateway->generation);
-    struct route_table *table = atomic_load(&own->gateway->table);
+    struct gateway *gateway = own->gateway;
+    struct route_table *table = atomic_load(&gateway->table);
 
-    if (generation == own->generation && (own->use != NULL || table == NULL))
+    if (atomic_load(&gateway->generation) == own->generation && (own->use != NULL || table == NULL))
         return;
-    own->generation = generation;
+    pthread_mutex_lock(&gateway->table_mutex);
+    own->generation = atomic_load(&gateway->generation);
+    table = atomic_load(&gateway->table);
+    if (table != NULL)
+        table->users++;
+    pthread_mutex_unlock(&gateway->table_mutex);
     table_leave(own);
     if (table != NULL)
         own->use = table_use_new(own, table);

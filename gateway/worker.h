@@ -45,9 +45,11 @@ struct gateway {
     atomic_bool routes_differed;         /* a request was refused for that since in_doubt was looked at */
     atomic_int_fast64_t given_up;        /* as the last look says */
     atomic_uint_fast64_t body_disk;      /* bytes of bodies in files */
+    pthread_mutex_t table_mutex;         /* for who takes a table into use, and for its users */
     _Atomic(struct route_table *) table; /* NULL: no routes */
     struct route_table *retired;         /* those of before */
     atomic_uint generation;              /* rises with every new table */
+    atomic_bool routes_lacking;          /* the last SIGHUP found a table that cannot be served */
     const char *id, *incarnation; /* as the store knows this process; set when the first worker opens */
 };
 

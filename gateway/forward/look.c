@@ -182,8 +182,11 @@ static bool probe_begin(struct forward *f)
     size_t path_len = route_probe_path(&f->match, path), id_len = blocker_id(f, id);
     int target_len = snprintf(target, sizeof(target), "%s%.*s", f->route->upstream->prefix, (int)path_len,
                               path);
-    int fields_len = snprintf(fields, sizeof(fields), "Host: %s\r\nPawl-Request-Id: %s\r\n",
-                              f->route->upstream->authority, id);
+    const char *authorization = f->route->authorization;
+    int fields_len = snprintf(
+        fields, sizeof(fields), "Host: %s\r\nPawl-Request-Id: %s\r\n%s%s%s", f->route->upstream->authority,
+        id, authorization != NULL ? "Authorization: " : "", authorization != NULL ? authorization : "",
+        authorization != NULL ? "\r\n" : "");
     struct upstream_request request = {.method = bytes_of(f->route->probe_method),
                                        .target = {target, (size_t)target_len},
                                        .fields = {fields, (size_t)fields_len},

@@ -175,7 +175,9 @@ static bool is_authorization(struct bytes name)
 
 static void put_passed(struct forward *f, struct head_text *text)
 {
-    bool hides_authorization = service_judges(f->fenced.req) && f->route->credential == ROUTE_CREDENTIAL_OWN;
+    bool hides_authorization = f->route->authorization != NULL ||
+                               (service_judges(f->fenced.req) &&
+                                f->route->credential == ROUTE_CREDENTIAL_OWN);
     struct bytes name, value;
 
     for (unsigned i = 0; i < http_field_count(f->fenced.req); i++) {
@@ -241,6 +243,8 @@ bool forward_head_make(struct forward *f, char fields[FORWARD_HEAD_MAX], size_t 
     }
     put_field(&head, BYTES("Host"), bytes_of(f->route->upstream->authority));
     put_passed(f, &head);
+    if (f->route->authorization != NULL)
+        put_field(&head, BYTES("Authorization"), bytes_of(f->route->authorization));
     put_forwarded(f, &head);
     put_precondition(f, &head);
     if (f->is_fenced && f->state != FORWARD_LOOKING)

@@ -242,6 +242,14 @@ const char *unreported_lacking(struct worker *worker, const char **member, char 
         unreported_detail(detail, begin, bytes_of(seen.first));
         return "in-doubt";
     }
+    if (seen.marks[0] == '\0' && atomic_load(&gateway->routes_lacking)) {
+        *member = "routes";
+        snprintf(
+            detail, READY_DETAIL_SIZE,
+            "The routes, or a file that they name, could not be read on the last SIGHUP: those of before "
+            "count. The log says why.");
+        return "not-reloaded";
+    }
     if (seen.marks[0] == '\0')
         return NULL;
     *member = "mark";

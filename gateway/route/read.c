@@ -394,10 +394,44 @@ static bool is_lease_text(struct bytes text)
     return ascii_is_word(text, BYTES("._:-"));
 }
 
+/* The path of a file. */
+static bool member_path(struct route_reading *reading, const struct json *json, const char *name,
+                        struct bytes *path)
+{
+    if (!member_text(reading, json, name, path))
+        return false;
+    return path->len == 0 || (path->at[0] == '/' && path->len <= ROUTE_FILE_MAX) ||
+           route_wrong(reading, "%s must be the path of a file, beginning with a slash", name);
+}
+
+static bool read_tls(struct route_reading *reading, const struct json *json,
+                     struct bytes files[ROUTE_TLS_FILES])
+{
+    static const char *const names[] = {"ca_file", "cert_file", "key_file", NULL};
+    enum json_found found;
+    const struct json *tls = json_get_object(json, "upstream_tls", &found);
+
+    for (unsigned i = 0; i < ROUTE_TLS_FILES; i++)
+        files[i] = (struct bytes){NULL, 0};
+    if (found == JSON_MISTYPED)
+        return route_wrong(reading, "upstream_tls must be an object");
+    if (found == JSON_ABSENT)
+        return true;
+    if (json_unknown(tls, names) != NULL)
+        return route_wrong(reading, "upstream_tls has ca_file, cert_file and key_file and nothing else");
+    for (unsigned i = 0; i < ROUTE_TLS_FILES; i++)
+        if (!member_path(reading, tls, names[i], &files[i]))
+            return false;
+    if ((files[ROUTE_CERT_FILE].len > 0) != (files[ROUTE_KEY_FILE].len > 0))
+        return route_wrong(reading, "upstream_tls: cert_file and key_file go together");
+    return files[ROUTE_CA_FILE].len + files[ROUTE_CERT_FILE].len > 0 ||
+           route_wrong(reading, "upstream_tls must have ca_file, or cert_file and key_file");
+}
+
 static bool read_where(struct route_reading *reading, const struct json *json)
 {
     struct route *route = reading->route;
-    struct bytes match, lease, upstream, ca_file;
+    struct bytes match, lease, upstream, tls_files[ROUTE_TLS_FILES];
 
     if (!member_needed(reading, json, "match", &match))
         return false;
@@ -405,10 +439,9 @@ static bool read_where(struct route_reading *reading, const struct json *json)
     if (!route_pattern_read(reading, match, &route->own->pattern) ||
         !member_needed(reading, json, "lease", &lease) ||
         !route_template_read(reading, "lease", lease, is_lease_text, &route->own->lease) ||
-        !member_needed(reading, json, "upstream", &upstream) ||
-        !member_text(reading, json, "ca_file", &ca_file))
+        !member_needed(reading, json, "upstream", &upstream) || !read_tls(reading, json, tls_files))
         return false;
-    route->upstream = route_upstream_read(reading, upstream, ca_file);
+    route->upstream = route_upstream_read(reading, upstream, tls_files);
     return route->upstream != NULL;
 }
 
@@ -533,12 +566,18 @@ static bool read_limits(struct route_reading *reading, const struct json *json)
 
 static bool read_credential(struct route_reading *reading, const struct json *json)
 {
+    struct route *route = reading->route;
     int credential = ROUTE_CREDENTIAL_OWN;
+    struct bytes path;
 
-    if (!member_word(reading, json, "credential", credentials, &credential))
+    if (!member_word(reading, json, "credential", credentials, &credential) ||
+        !member_path(reading, json, "upstream_authorization_file", &path))
         return false;
-    reading->route->credential = (enum route_credential)credential;
-    return true;
+    route->credential = (enum route_credential)credential;
+    route->authorization_file = path.len > 0 ? route_text(reading->table, path) : NULL;
+    return path.len == 0 || credential == ROUTE_CREDENTIAL_OWN ||
+           route_wrong(reading, "upstream_authorization_file is for credential own: with credential upstream "
+                                "Authorization is the caller's");
 }
 
 static bool read_body(struct route_reading *reading, const struct json *json)
@@ -558,10 +597,28 @@ static bool read_body(struct route_reading *reading, const struct json *json)
 
 bool route_read(struct route_reading *reading, const struct json *json)
 {
-    static const char *const names[] = {
-        "match",   "lease",           "upstream",   "guarantee",  "check",   "read_methods",    "reads",
-        "serial",  "unknown",         "timeout_ms", "max_body",   "headers", "upstream_checks", "if_match",
-        "ca_file", "unsure_statuses", "body",       "incomplete", "store",   "credential",      NULL};
+    static const char *const names[] = {"match",
+                                        "lease",
+                                        "upstream",
+                                        "guarantee",
+                                        "check",
+                                        "read_methods",
+                                        "reads",
+                                        "serial",
+                                        "unknown",
+                                        "timeout_ms",
+                                        "max_body",
+                                        "headers",
+                                        "upstream_checks",
+                                        "if_match",
+                                        "upstream_tls",
+                                        "unsure_statuses",
+                                        "body",
+                                        "incomplete",
+                                        "store",
+                                        "credential",
+                                        "upstream_authorization_file",
+                                        NULL};
     const char *unknown;
 
     if (!read_where(reading, json))

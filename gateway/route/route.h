@@ -33,16 +33,20 @@ enum route_body { ROUTE_BODY_WHOLE, ROUTE_BODY_IN_DOUBT, ROUTE_BODY_NEVER_APPLIE
 enum route_aid { ROUTE_AID_NONE, ROUTE_AID_IF_MATCH, ROUTE_AID_CHECKS };
 enum route_scheme { ROUTE_HTTP, ROUTE_HTTPS, ROUTE_UNIX };
 
+/* Files (PEM) of upstream_tls: whom to trust instead of the system's; and what to show to who asks. */
+enum route_tls_file { ROUTE_CA_FILE, ROUTE_CERT_FILE, ROUTE_KEY_FILE, ROUTE_TLS_FILES };
+
 /* Where to. Two routes with the same upstream share one (compared by pointer). */
 struct route_upstream {
     enum route_scheme scheme;
-    char *url;       /* as it was written, for people and logs; has no password in it */
-    char *host;      /* without brackets; for unix: the path of the socket */
-    unsigned port;   /* 0 for unix */
-    char *authority; /* for the Host header: "127.0.0.1:9000"; "localhost" for unix */
-    char *prefix;    /* path before the canonical path, "" or "/api" */
-    char *ca_file;   /* https: whom to trust instead of the system's, or NULL */
-    unsigned index;  /* 0, 1, ... in the table */
+    char *url;                        /* as it was written, for people and logs; has no password in it */
+    char *host;                       /* without brackets; for unix: the path of the socket */
+    unsigned port;                    /* 0 for unix */
+    char *authority;                  /* for the Host header: "127.0.0.1:9000"; "localhost" for unix */
+    char *prefix;                     /* path before the canonical path, "" or "/api" */
+    char *tls_files[ROUTE_TLS_FILES]; /* https; NULL: not said */
+    struct tls_trust *trust;          /* https: what was in them; NULL: not loaded */
+    unsigned index;                   /* 0, 1, ... in the table */
 };
 
 /* Whose the header Authorization is. */
@@ -59,6 +63,8 @@ struct route {
     enum route_aid aid;
     enum route_body body;
     enum route_credential credential;
+    char *authorization_file; /* NULL: none */
+    char *authorization;      /* the value of Authorization that was in it; NULL: none, or not loaded */
     bool serial;
     uint64_t grace_ms;   /* ROUTE_GRACE: 1,000 to 86,400,000 */
     uint64_t timeout_ms; /* for the upstream's whole head of an answer, and for a turn in the queue; 100 to
@@ -78,7 +84,8 @@ struct route_table {
     struct route_upstream **upstreams;
     unsigned upstream_count;
     struct route_piece *memory; /* the module's own */
-    struct route_table *next;   /* of the tables of before: the owner's */
+    struct route_table *next;   /* of the tables of before, and who uses this one: the owner's */
+    unsigned users;
     char hash[ROUTE_HASH_CHARS +
               1]; /* of what it means, not of white space, order of members or defaults left out */
 };
@@ -86,8 +93,10 @@ struct route_table {
 /* NULL with the reason in why. unsafe_redis: the store can lose locks (--allow-unsafe-redis), so `ordered` is
  * refused. Reads nothing but the text. */
 struct route_table *route_table_parse(struct bytes text, bool unsafe_redis, char why[ROUTE_WHY_SIZE]);
-/* The same from a file (at most 1 MiB); its ca_files are looked at, too. */
+/* The same from a file (at most 1 MiB), with what its upstream_tls and upstream_authorization_file name. */
 struct route_table *route_table_load(const char *path, bool unsafe_redis, char why[ROUTE_WHY_SIZE]);
+/* What it shows to upstreams is forgotten: nothing goes by it any more. */
+void route_table_forget(struct route_table *table);
 void route_table_free(struct route_table *table);
 
 /* What a request is to this table. Not to be copied: captures point into path. */

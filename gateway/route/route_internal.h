@@ -1,7 +1,7 @@
 /* route_internal.h - between the files of the route table (gateway/route/route.h):
  *
  *   path.c      the canonical path; patterns, "/orders/{id}/{line}"; templates, "order:{id}"
- *   upstream.c  "http://127.0.0.1:9000/api", and the certificates that it is trusted by
+ *   upstream.c  "http://127.0.0.1:9000/api", and the files with what it is trusted by and what it is shown
  *   read.c      the members of one route
  *   table.c     all of it together: read, checked, hashed, freed
  *   find.c      what a request is to the table
@@ -24,6 +24,7 @@ enum {
     ROUTE_METHOD_MAX = 32,
     ROUTE_FIELDS_MAX = 100,
     ROUTE_FIELD_MAX = 128,
+    ROUTE_FILE_MAX = 1024, /* bytes of the path of a file */
     ROUTE_STATUS_MIN = 200,
     ROUTE_STATUS_MAX = 599,
     ROUTE_UNSURE_MAX = 64
@@ -110,14 +111,14 @@ bool route_templates_meet(const struct route_template *a, const struct route_tem
 bool route_lease_expand(const struct route_template *template, const struct bytes *captures,
                         char lease[NAME_MAX_BYTES + 1], size_t *len);
 
-/* -- upstream.c: one that the table has already is taken again; ca_file may be NULL. */
+/* -- upstream.c: one that the table has already is taken again; a file that is not said is empty. */
 struct route_upstream *route_upstream_read(struct route_reading *reading, struct bytes url,
-                                           struct bytes ca_file);
+                                           const struct bytes tls_files[ROUTE_TLS_FILES]);
 /* Whether both are the same server, whatever their prefixes. */
 bool route_upstream_same_server(const struct route_upstream *a, const struct route_upstream *b);
 
-/* Reads every ca_file of the table. */
-bool route_trust_check(struct route_table *table, char why[ROUTE_WHY_SIZE]);
+/* Reads the files of upstream_tls and upstream_authorization_file. */
+bool route_proofs_load(struct route_table *table, char why[ROUTE_WHY_SIZE]);
 
 /* -- read.c: fills reading->route. */
 bool route_read(struct route_reading *reading, const struct json *json);

@@ -331,7 +331,7 @@ static void put_upstream(FILE *out, const struct route_upstream *upstream)
     put(out, upstream->host);
     put_number(out, upstream->port);
     put(out, upstream->prefix);
-    put(out, upstream->ca_file != NULL ? upstream->ca_file : "");
+    put(out, upstream->tls_files[ROUTE_CA_FILE] != NULL ? upstream->tls_files[ROUTE_CA_FILE] : "");
 }
 
 static void put_fields(FILE *out, const struct route_fields *fields)
@@ -373,8 +373,17 @@ static void put_route(FILE *out, const struct route *route)
         put_number(out, own->unsure[i]);
     if (route->credential == ROUTE_CREDENTIAL_UPSTREAM)
         put(out, "credential upstream");
-    if (route->body != ROUTE_BODY_WHOLE) /* a text: what follows a route begins with a number */
+    if (route->body != ROUTE_BODY_WHOLE) /* texts: what follows a route begins with a number */
         put(out, route->body == ROUTE_BODY_IN_DOUBT ? "stream in-doubt" : "stream never-applied");
+    if (route->upstream->tls_files[ROUTE_CERT_FILE] != NULL) {
+        put(out, "shows");
+        put(out, route->upstream->tls_files[ROUTE_CERT_FILE]);
+        put(out, route->upstream->tls_files[ROUTE_KEY_FILE]);
+    }
+    if (route->authorization_file != NULL) {
+        put(out, "authorization");
+        put(out, route->authorization_file);
+    }
 }
 
 static void table_hash(struct route_table *table)
@@ -473,7 +482,7 @@ struct route_table *route_table_load(const char *path, bool unsafe_redis, char w
     if (text == NULL)
         return NULL;
     table = route_table_parse((struct bytes){text, len}, unsafe_redis, wrong);
-    if (table != NULL && !route_trust_check(table, wrong)) {
+    if (table != NULL && !route_proofs_load(table, wrong)) {
         route_table_free(table);
         table = NULL;
     }
@@ -485,6 +494,8 @@ struct route_table *route_table_load(const char *path, bool unsafe_redis, char w
 
 void route_table_free(struct route_table *table)
 {
+    if (table != NULL)
+        route_table_forget(table);
     while (table != NULL && table->memory != NULL) {
         struct route_piece *piece = table->memory;
 

@@ -1,14 +1,15 @@
-/* upstream.c - where a route leads: the URL of the upstream, and whom its certificate must come from. */
+/* upstream.c - where a route leads: the URL of the upstream, and the files with what proves it and us. */
 #include "gateway/route/route_internal.h"
 
 #include <arpa/inet.h>
-#include <stdlib.h>
+#include <errno.h>
+#include <sys/stat.h>
 
-#include "shared/service/options.h"
 #include "shared/text/ascii.h"
+#include "shared/text/read_all.h"
 #include "shared/tls/tls.h"
 
-enum { HOST_MAX = 253, SOCKET_PATH_MAX = 107, PORT_MAX = 65535, URL_MAX = 2048, CA_FILE_MAX = 1024 };
+enum { HOST_MAX = 253, SOCKET_PATH_MAX = 107, PORT_MAX = 65535, URL_MAX = 2048 };
 
 /* The parts of a url, before it is known whether the table has such an upstream already. */
 struct place {
@@ -161,14 +162,22 @@ static bool place_read(struct route_reading *reading, struct bytes url, struct p
 
 /* -- the table's */
 
+static bool has_files(const struct route_upstream *one, const struct bytes files[ROUTE_TLS_FILES])
+{
+    for (unsigned i = 0; i < ROUTE_TLS_FILES; i++)
+        if (!bytes_equal(bytes_of(one->tls_files[i]), files[i]))
+            return false;
+    return true;
+}
+
 static struct route_upstream *upstream_find(const struct route_table *table, const struct place *place,
-                                            struct bytes ca_file)
+                                            const struct bytes files[ROUTE_TLS_FILES])
 {
     for (unsigned i = 0; i < table->upstream_count; i++) {
         struct route_upstream *one = table->upstreams[i];
 
         if (one->scheme == place->scheme && one->port == place->port && strcmp(one->host, place->host) == 0 &&
-            strcmp(one->prefix, place->prefix) == 0 && bytes_equal(bytes_of(one->ca_file), ca_file))
+            strcmp(one->prefix, place->prefix) == 0 && has_files(one, files))
             return one;
     }
     return NULL;
@@ -194,7 +203,7 @@ static char *authority_of(struct route_table *table, const struct place *place)
 }
 
 static struct route_upstream *upstream_add(struct route_table *table, const struct place *place,
-                                           struct bytes url, struct bytes ca_file)
+                                           struct bytes url, const struct bytes files[ROUTE_TLS_FILES])
 {
     struct route_upstream *one = route_alloc(table, 1, sizeof(*one));
 
@@ -205,31 +214,28 @@ static struct route_upstream *upstream_add(struct route_table *table, const stru
         .port = place->port,
         .authority = authority_of(table, place),
         .prefix = route_text(table, bytes_of(place->prefix)),
-        .ca_file = ca_file.len > 0 ? route_text(table, ca_file) : NULL,
         .index = table->upstream_count,
     };
+    for (unsigned i = 0; i < ROUTE_TLS_FILES; i++)
+        one->tls_files[i] = files[i].len > 0 ? route_text(table, files[i]) : NULL;
     table->upstreams[table->upstream_count++] = one;
     return one;
 }
 
 struct route_upstream *route_upstream_read(struct route_reading *reading, struct bytes url,
-                                           struct bytes ca_file)
+                                           const struct bytes tls_files[ROUTE_TLS_FILES])
 {
     struct place place = {0};
     struct route_upstream *found;
 
     if (!place_read(reading, url, &place))
         return NULL;
-    if (ca_file.len > 0 && place.scheme != ROUTE_HTTPS) {
-        route_wrong(reading, "ca_file is for an upstream that begins with https://");
+    if (tls_files[ROUTE_CA_FILE].len + tls_files[ROUTE_CERT_FILE].len > 0 && place.scheme != ROUTE_HTTPS) {
+        route_wrong(reading, "upstream_tls is for an upstream that begins with https://");
         return NULL;
     }
-    if (ca_file.len > 0 && (ca_file.at[0] != '/' || ca_file.len > CA_FILE_MAX)) {
-        route_wrong(reading, "ca_file must be the path of a file, beginning with a slash");
-        return NULL;
-    }
-    found = upstream_find(reading->table, &place, ca_file);
-    return found != NULL ? found : upstream_add(reading->table, &place, url, ca_file);
+    found = upstream_find(reading->table, &place, tls_files);
+    return found != NULL ? found : upstream_add(reading->table, &place, url, tls_files);
 }
 
 /* http and https of one host, both at their usual ports, are one, too. */
@@ -240,41 +246,82 @@ bool route_upstream_same_server(const struct route_upstream *a, const struct rou
     return strcmp(a->host, b->host) == 0 && (a->port == b->port || usual);
 }
 
-/* == ca_file: whom an upstream's certificate must come from
- *
- * The file must be there, readable, and have certificates in it. TLS reads it only when it connects, and
- * every request of the route would then be a 502. */
+/* == what proves the upstream to the gateway, and the gateway to the upstream */
 
-enum { CA_BYTES_MAX = 4 << 20 };
+enum { AUTHORIZATION_MAX = 4096 };
 
-static bool trust_check(struct route_reading *reading, const char *ca_file)
+/* Those who read the same files share what was in them: the system's list is long. */
+static bool trust_load(struct route_reading *reading, struct route_upstream *upstream)
 {
+    char *const *files = upstream->tls_files;
+    const struct bytes named[] = {bytes_of(files[0]), bytes_of(files[1]), bytes_of(files[2])};
     char why[ROUTE_WHY_SIZE];
-    size_t len = 0;
-    char *text = options_read_file(ca_file, CA_BYTES_MAX, &len, why, sizeof(why));
-    const char *wrong;
 
-    if (text == NULL)
-        return route_wrong(reading, "ca_file: %s", why);
-    wrong = tls_trust_wrong((struct bytes){text, len});
-    free(text);
-    return wrong == NULL || route_wrong(reading, "ca_file: %s %s", ca_file, wrong);
+    for (unsigned i = 0; i < upstream->index && upstream->trust == NULL; i++) {
+        const struct route_upstream *one = reading->table->upstreams[i];
+
+        if (one->trust != NULL && has_files(one, named))
+            upstream->trust = tls_trust_share(one->trust);
+    }
+    if (upstream->trust == NULL)
+        upstream->trust = tls_trust_load(files[ROUTE_CA_FILE], files[ROUTE_CERT_FILE], files[ROUTE_KEY_FILE],
+                                         why, sizeof(why));
+    return upstream->trust != NULL || route_wrong(reading, "%s", why);
 }
 
-bool route_trust_check(struct route_table *table, char why[ROUTE_WHY_SIZE])
+/* The report of a fault repeats nothing of the file. */
+static bool authorization_load(struct route_reading *reading, struct route *route)
+{
+    static const char name[] = "upstream_authorization_file";
+    char text[AUTHORIZATION_MAX + 2]; /* a line's end, and one more to see that it is too long */
+    mode_t mode;
+    ssize_t got = read_all_of(route->authorization_file, text, sizeof(text), &mode);
+    struct bytes value = {text, got > 0 ? (size_t)got : 0};
+    bool good = false;
+
+    if (value.len > 0 && text[value.len - 1] == '\n')
+        value.len--;
+    for (size_t i = 0; i < value.len; i++)
+        good = (i == 0 || good) && (unsigned char)text[i] >= ' ' && (unsigned char)text[i] < 0x7f;
+    if (got < 0)
+        route_wrong(reading, "%s: the file %s cannot be read: %s", name, route->authorization_file,
+                    strerrordesc_np(errno));
+    else if (S_ISREG(mode) && (mode & (S_IRWXO | S_IWGRP)) != 0)
+        route_wrong(reading, "%s: the file %s is refused: others can change it, or read it", name,
+                    route->authorization_file);
+    else if (!good || value.len > AUTHORIZATION_MAX || !bytes_equal(value, bytes_trim(value)))
+        route_wrong(reading,
+                    "%s: the file %s must have one line of at most %d visible ASCII characters: all "
+                    "that follows \"Authorization: \"",
+                    name, route->authorization_file, AUTHORIZATION_MAX);
+    else
+        route->authorization = route_text(reading->table, value);
+    explicit_bzero(text, sizeof(text));
+    return !reading->wrong;
+}
+
+bool route_proofs_load(struct route_table *table, char why[ROUTE_WHY_SIZE])
 {
     struct route_reading reading = {.table = table, .why = why};
-    unsigned checked = 0;
 
     for (unsigned i = 0; i < table->count; i++) {
-        const struct route_upstream *upstream = table->routes[i].upstream;
+        struct route *route = reading.route = &table->routes[i];
 
-        reading.route = &table->routes[i];
-        if (upstream->index < checked) /* with a route before */
-            continue;
-        checked = upstream->index + 1;
-        if (upstream->ca_file != NULL && !trust_check(&reading, upstream->ca_file))
+        if ((route->upstream->scheme == ROUTE_HTTPS && route->upstream->trust == NULL &&
+             !trust_load(&reading, route->upstream)) ||
+            (route->authorization_file != NULL && !authorization_load(&reading, route)))
             return false;
     }
     return true;
+}
+
+void route_table_forget(struct route_table *table)
+{
+    for (unsigned i = 0; i < table->upstream_count; i++) {
+        tls_trust_free(table->upstreams[i]->trust);
+        table->upstreams[i]->trust = NULL;
+    }
+    for (unsigned i = 0; i < table->count; i++)
+        if (table->routes[i].authorization != NULL)
+            explicit_bzero(table->routes[i].authorization, strlen(table->routes[i].authorization));
 }

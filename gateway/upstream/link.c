@@ -322,8 +322,7 @@ enum {
     PORT_CHARS = 16,
     NAME_KEPT_MS = 10000,
     KEEPALIVE_S = 5,
-    KEEPALIVE_TRIES = 2,  /* a dead host is noticed within 15 s */
-    TRUST_KEPT_MS = 60000 /* then the file of authorities is read again, for the next connection */
+    KEEPALIVE_TRIES = 2 /* a dead host is noticed within 15 s */
 };
 
 struct upstream_lookup {
@@ -482,30 +481,10 @@ static int socket_connect(struct upstream_link *link, const struct upstream_addr
     return error;
 }
 
-/* NULL: it cannot be read, and why. */
-static struct tls_trust *trust_now(struct upstream_pool *pool, const char **why)
-{
-    uint64_t now_ms = loop_now_ms();
-
-    if (pool->place.trust == NULL || now_ms >= pool->place.trust_until_ms) {
-        tls_trust_free(pool->place.trust);
-        pool->place.trust = tls_trust_new(pool->place.ca_file, why);
-        pool->place.trust_until_ms = now_ms + TRUST_KEPT_MS;
-    }
-    return pool->place.trust;
-}
-
 static void handshake_begin(struct upstream_link *link)
 {
-    const char *why = NULL;
-    struct tls_trust *trust = trust_now(link->pool, &why);
-
     uplink_enter(link, UPLINK_HANDSHAKE);
-    if (trust == NULL) {
-        uplink_over(link, UPSTREAM_NOT_SENT, why != NULL ? why : strerrordesc_np(ENOMEM));
-        return;
-    }
-    link->socket.tls = tls_open(trust, link->socket.fd, link->pool->place.host);
+    link->socket.tls = tls_open(link->pool->place.trust, link->socket.fd, link->pool->place.host);
     if (link->socket.tls == NULL) {
         uplink_over(link, UPSTREAM_NOT_SENT,
                     "TLS cannot be set up here: no memory, or wrong settings of GnuTLS");
@@ -528,7 +507,7 @@ static void uplink_handshake(struct upstream_link *link)
 
 static void connection_stands(struct upstream_link *link)
 {
-    if (link->pool->place.is_https) {
+    if (link->pool->place.trust != NULL) {
         handshake_begin(link);
     } else {
         uplink_enter(link, UPLINK_SENDING);
@@ -587,8 +566,8 @@ struct upstream_pool *upstream_pool_new(struct loop *loop, const struct route_up
     pool->user_timeout_ms = user_timeout_ms;
     pool->in = must_have(malloc(UPLINK_IN_SIZE));
     pool->clock = alarm_clock_new(loop);
-    pool->place.is_https = upstream->scheme == ROUTE_HTTPS;
-    pool->place.ca_file = upstream->ca_file != NULL ? must_have(strdup(upstream->ca_file)) : NULL;
+    assert((upstream->scheme == ROUTE_HTTPS) == (upstream->trust != NULL));
+    pool->place.trust = upstream->trust;
     addresses_init(pool, upstream);
     loop_hook_add(loop, &pool->turn_end, pool_turn_end);
     return pool;
@@ -600,9 +579,7 @@ static void pool_free_now(struct upstream_pool *pool)
     assert(LIST_EMPTY(&pool->due) && LIST_EMPTY(&pool->naming));
     loop_hook_remove(pool->loop, &pool->turn_end);
     addresses_done(pool);
-    tls_trust_free(pool->place.trust);
     alarm_clock_free(pool->clock);
-    free(pool->place.ca_file);
     free(pool->place.host);
     free(pool->in);
     free(pool);

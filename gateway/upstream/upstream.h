@@ -83,7 +83,7 @@ struct upstream_request {
 };
 
 struct upstream_pool;
-/* user_timeout_ms: TCP_USER_TIMEOUT of its sockets. */
+/* user_timeout_ms: TCP_USER_TIMEOUT of its sockets. upstream->trust outlives the pool. */
 struct upstream_pool *upstream_pool_new(struct loop *loop, const struct route_upstream *upstream,
                                         unsigned user_timeout_ms);
 /* No call is open any more (asserted); one whose ended() is being called is not. A name that is being looked

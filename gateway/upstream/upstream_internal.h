@@ -94,10 +94,7 @@ struct upstream_place {
     unsigned count;
     uint64_t until_ms;              /* how long they count; UINT64_MAX: for ever */
     struct upstream_lookup *lookup; /* that is under way, or NULL */
-    bool is_https;
-    char *ca_file;           /* NULL: the system's */
-    struct tls_trust *trust; /* NULL: not read yet, or it cannot be */
-    uint64_t trust_until_ms;
+    struct tls_trust *trust;        /* NULL: no https */
 };
 
 struct upstream_pool {

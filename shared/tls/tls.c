@@ -6,7 +6,6 @@
  * At most one record waits there; then the caller waits. */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <gnutls/x509.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -14,11 +13,6 @@
 #include "shared/tls/tls_internal.h"
 
 enum { OUT_FIRST = 2048, OUT_KEPT = 8192 };
-
-struct tls_trust {
-    gnutls_certificate_credentials_t credentials;
-    unsigned users; /* its owner, and connections */
-};
 
 struct tls_client {
     struct tls tls;
@@ -29,26 +23,41 @@ struct tls_client {
 
 /* -- whom to trust */
 
-struct tls_trust *tls_trust_new(const char *ca_file, const char **why)
+struct tls_trust *tls_trust_of_nobody(void)
 {
     struct tls_trust *trust = calloc(1, sizeof(*trust));
-    int count;
 
-    *why = NULL;
     if (trust == NULL || gnutls_certificate_allocate_credentials(&trust->credentials) < 0) {
         free(trust);
         return NULL;
     }
     trust->users = 1;
-    count = ca_file != NULL
-                ? gnutls_certificate_set_x509_trust_file(trust->credentials, ca_file, GNUTLS_X509_FMT_PEM)
-                : gnutls_certificate_set_x509_system_trust(trust->credentials);
-    if (ca_file != NULL && count <= 0) {
-        *why = count == GNUTLS_E_MEMORY_ERROR ? NULL : "the file that says whom to trust has no certificate";
-        tls_trust_free(trust);
-        return NULL;
-    }
-    return trust; /* a system without certificates trusts nobody */
+    return trust;
+}
+
+struct tls_trust *tls_trust_of_system(void)
+{
+    struct tls_trust *trust = tls_trust_of_nobody();
+
+    if (trust != NULL)
+        gnutls_certificate_set_x509_system_trust(trust->credentials);
+    return trust;
+}
+
+struct tls_trust *tls_trust_new(const char *ca_file, const char **why)
+{
+    struct tls_trust *trust = ca_file != NULL ? tls_trust_of_nobody() : tls_trust_of_system();
+    int count;
+
+    *why = NULL;
+    if (trust == NULL || ca_file == NULL)
+        return trust;
+    count = gnutls_certificate_set_x509_trust_file(trust->credentials, ca_file, GNUTLS_X509_FMT_PEM);
+    if (count > 0)
+        return trust;
+    *why = count == GNUTLS_E_MEMORY_ERROR ? NULL : "the file that says whom to trust has no certificate";
+    tls_trust_free(trust);
+    return NULL;
 }
 
 bool tls_trust_show(struct tls_trust *trust, const char *cert_file, const char *key_file, const char **why)
@@ -66,20 +75,10 @@ bool tls_trust_show(struct tls_trust *trust, const char *cert_file, const char *
     return code >= 0;
 }
 
-const char *tls_trust_wrong(struct bytes pem)
+struct tls_trust *tls_trust_share(struct tls_trust *trust)
 {
-    const gnutls_datum_t text = {(unsigned char *)(uintptr_t)pem.at, (unsigned)pem.len};
-    gnutls_x509_crt_t *list = NULL;
-    unsigned count = 0;
-    int code = gnutls_x509_crt_list_import2(&list, &count, &text, GNUTLS_X509_FMT_PEM, 0);
-
-    for (unsigned i = 0; code >= 0 && i < count; i++)
-        gnutls_x509_crt_deinit(list[i]);
-    gnutls_free(list);
-    return code >= 0 ? NULL
-           : code == GNUTLS_E_NO_CERTIFICATE_FOUND
-               ? "has no certificate in it (PEM: -----BEGIN CERTIFICATE-----)"
-               : "has a certificate in it that is damaged or cut short";
+    trust->users++;
+    return trust;
 }
 
 void tls_trust_free(struct tls_trust *trust)
@@ -209,8 +208,7 @@ struct tls *tls_open(struct tls_trust *trust, int fd, const char *host)
         return NULL;
     }
     tls_attach(tls, fd, in_take);
-    client->trust = trust;
-    trust->users++;
+    client->trust = tls_trust_share(trust);
     /* The dot of an absolute name is in no certificate (RFC 6066, 3). */
     memcpy(client->host, host, len > 1 && host[len - 1] == '.' ? len - 1 : len);
     if (!session_set(client)) {

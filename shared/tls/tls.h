@@ -16,7 +16,7 @@
  * those that the system's administrator allows (GnuTLS' default priorities). ALPN names http/1.1. No session
  * is resumed.
  *
- * Safe in several threads, each with connections of its own; a struct tls_trust belongs to one of them.
+ * Safe in several threads, each with connections of its own; they may share a struct tls_trust.
  * Initialises nothing that the caller knows of (GnuTLS does so as it is loaded). Never ends the process here:
  * without memory it fails, and says so with NULL for the reason. (GMP, below GnuTLS, does end it.) */
 #ifndef PAWL_SHARED_TLS_H
@@ -37,9 +37,14 @@ struct tls_trust *tls_trust_new(const char *ca_file, const char **why);
 /* What connections show to who asks for a certificate: a file of it and its chain (PEM), and that of its key.
  * false: *why says what is wrong, as above. */
 bool tls_trust_show(struct tls_trust *trust, const char *cert_file, const char *key_file, const char **why);
-/* NULL, or what is wrong with a text of certificates (PEM), as a predicate of its file. */
-const char *tls_trust_wrong(struct bytes pem);
-/* Connections that it was given to keep what they need of it. NULL is fine. */
+/* All of that at once, for a route: what its upstream_tls names, or NULL; cert_file and key_file are both
+ * there, or none is. NULL: a sentence in why, which names member and file; one that others can change (of the
+ * key: read) is refused, too. Ends the process without memory. */
+struct tls_trust *tls_trust_load(const char *ca_file, const char *cert_file, const char *key_file, char *why,
+                                 size_t why_size);
+/* For one more owner, who frees it, too. */
+struct tls_trust *tls_trust_share(struct tls_trust *trust);
+/* The last owner's, or connection's, frees it. NULL is fine. */
 void tls_trust_free(struct tls_trust *trust);
 
 struct tls;

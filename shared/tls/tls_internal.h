@@ -1,9 +1,13 @@
-/* tls_internal.h - what both sides of TLS share: who connects, and who accepts. */
+/* tls_internal.h - what both sides of TLS share: who connects, and who accepts; and the files of both. */
 #ifndef PAWL_SHARED_TLS_INTERNAL_H
 #define PAWL_SHARED_TLS_INTERNAL_H
 
-#include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <time.h>
+
+#include "shared/text/bytes.h"
 
 enum {
     TLS_RECORD_MAX = 16384,
@@ -35,5 +39,41 @@ int tls_flush(struct tls *tls);
 bool tls_is_to_be_repeated(int code);
 /* Sets errno, and why; -1. */
 int tls_fail(struct tls *tls, int code);
+
+struct tls_trust {
+    gnutls_certificate_credentials_t credentials;
+    atomic_uint users; /* its owner, and connections */
+};
+
+/* NULL: no memory. A system without certificates trusts nobody, too. */
+struct tls_trust *tls_trust_of_nobody(void);
+struct tls_trust *tls_trust_of_system(void);
+
+/* -- tls_files.c: one after the other. What is false or NULL has said why. */
+
+/* A file, and what the sentence that refuses it calls it: "--tls-key". */
+struct tls_setting {
+    const char *name, *path;
+};
+
+struct tls_reading {
+    char *why;
+    size_t size;
+    struct tls_setting setting; /* the one that is being read */
+    gnutls_datum_t text;        /* of its file */
+};
+
+/* refused: rights that nobody else may have. */
+bool tls_text_read(struct tls_reading *reading, struct tls_setting setting, mode_t refused);
+void tls_text_forget(struct tls_reading *reading);
+/* false, with the sentence. */
+bool tls_text_wrong(const struct tls_reading *reading, const char *what, const char *more);
+/* All that there are, each the caller's, as is the array, for gnutls_free(). ends: when the first of them
+ * does; 0: never. */
+gnutls_x509_crt_t *tls_certificates_read(struct tls_reading *reading, struct tls_setting setting,
+                                         unsigned *count, int64_t *ends);
+bool tls_pair_read(struct tls_reading *reading, gnutls_certificate_credentials_t credentials,
+                   struct tls_setting cert, struct tls_setting key, int64_t *ends);
+void tls_ends_lower(int64_t *ends, time_t at);
 
 #endif

@@ -5,7 +5,6 @@
 #include "shared/tls/tls_server.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <gnutls/x509.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -13,15 +12,12 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "shared/text/memory.h"
-#include "shared/text/read_all.h"
 #include "shared/tls/tls.h"
 #include "shared/tls/tls_internal.h"
 
 enum {
-    FILE_MAX = 64 << 20,
     AHEAD_BYTES = TLS_RECORD_MAX + 2048,
     SEALED_MAX = TLS_RECORD_MAX + 29, /* a whole record on the wire: TLS 1.2 with AES-GCM, and */
     SEAL_MIN = 21,                    /* what the shortest head and seal take: TLS 1.2, ChaCha20 */
@@ -68,118 +64,24 @@ struct tls_peer {
 
 /* == files */
 
-/* The one that is being read, and where the sentence goes. */
 struct reading {
-    char *why;
-    size_t size;
-    const char *flag, *path;
-    gnutls_datum_t text;
+    struct tls_reading file;
     gnutls_x509_crt_t *authorities; /* the set's; the array is gnutls_free()'s */
     unsigned authority_count;
 };
 
-static bool wrong(const struct reading *reading, const char *what, const char *more)
-{
-    snprintf(reading->why, reading->size, "--%s: the file %s %s%s.", reading->flag, reading->path, what,
-             more);
-    return false;
-}
-
-static void text_forget(struct reading *reading)
-{
-    if (reading->text.data != NULL)
-        explicit_bzero(reading->text.data, reading->text.size);
-    free(reading->text.data);
-    reading->text = (gnutls_datum_t){NULL, 0};
-}
-
-/* refused: rights that nobody else may have. */
-static bool text_read(struct reading *reading, const char *flag, const char *path, mode_t refused)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    struct stat file = {0};
-    ssize_t got = -1;
-
-    text_forget(reading);
-    reading->flag = flag;
-    reading->path = path;
-    reading->text.data = must_have(malloc(FILE_MAX + 1));
-    if (fd >= 0 && fstat(fd, &file) == 0)
-        got = read_all(fd, (char *)reading->text.data, FILE_MAX + 1);
-    int error = errno;
-    if (fd >= 0)
-        close(fd);
-    reading->text.size = got > 0 ? (unsigned)got : 0;
-    if (got < 0)
-        return wrong(reading, "cannot be read: ", strerrordesc_np(error));
-    if (S_ISREG(file.st_mode) && (file.st_mode & refused) != 0)
-        return wrong(reading, "is refused: others can change it", (refused & S_IROTH) ? ", or read it" : "");
-    return got <= FILE_MAX || wrong(reading, "has more than 64 MiB", "");
-}
-
-static void ends_lower(int64_t *ends, time_t at)
-{
-    if (at > 0 && (*ends == 0 || at < *ends))
-        *ends = at;
-}
-
-/* Those of a file, for gnutls_free(). */
-static gnutls_x509_crt_t *certificates_read(struct reading *reading, const char *flag, const char *path,
-                                            unsigned *count, int64_t *ends)
-{
-    gnutls_x509_crt_t *list = NULL;
-    const char *bad;
-
-    if (!text_read(reading, flag, path, S_IWGRP | S_IWOTH))
-        return NULL;
-    bad = tls_trust_wrong((struct bytes){(char *)reading->text.data, reading->text.size});
-    if (bad != NULL)
-        wrong(reading, bad, "");
-    else if (gnutls_x509_crt_list_import2(&list, count, &reading->text, GNUTLS_X509_FMT_PEM, 0) < 0)
-        abort(); /* no memory */
-    for (unsigned i = 0; list != NULL && i < *count; i++)
-        ends_lower(ends, gnutls_x509_crt_get_expiration_time(list[i]));
-    return list;
-}
-
-static bool key_take(struct tls_set *set, const struct reading *reading, gnutls_x509_crt_t *chain,
-                     unsigned count)
-{
-    gnutls_x509_privkey_t key;
-    int code = gnutls_x509_privkey_init(&key);
-
-    if (code < 0)
-        abort(); /* no memory */
-    code = gnutls_x509_privkey_import2(key, &reading->text, GNUTLS_X509_FMT_PEM, NULL, 0);
-    if (code >= 0)
-        code = gnutls_certificate_set_x509_key(set->credentials, chain, (int)count, key);
-    gnutls_x509_privkey_deinit(key);
-    return code >= 0 || wrong(reading,
-                              code == GNUTLS_E_CERTIFICATE_KEY_MISMATCH
-                                  ? "is not the key of the certificate of --tls-cert"
-                                  : "has no key in it that can be read (PEM, without a password)",
-                              "");
-}
-
 static bool pair_read(struct tls_set *set, const struct tls_files *files, struct reading *reading)
 {
-    unsigned count = 0;
-    gnutls_x509_crt_t *chain = certificates_read(reading, "tls-cert", files->cert, &count,
-                                                 &set->ends[TLS_FILE_CERT]);
-    bool good = chain != NULL && text_read(reading, "tls-key", files->key, S_IRWXO | S_IWGRP) &&
-                key_take(set, reading, chain, count);
-
-    for (unsigned i = 0; chain != NULL && i < count; i++)
-        gnutls_x509_crt_deinit(chain[i]);
-    gnutls_free(chain);
-    return good;
+    return tls_pair_read(&reading->file, set->credentials, (struct tls_setting){"--tls-cert", files->cert},
+                         (struct tls_setting){"--tls-key", files->key}, &set->ends[TLS_FILE_CERT]);
 }
 
 /* The credentials own the list, and free what is in it. */
 static bool trusted_read(struct tls_set *set, const struct tls_files *files, struct reading *reading)
 {
-    reading->authorities = certificates_read(reading, "tls-client-ca", files->client_ca,
-                                             &reading->authority_count, &set->ends[TLS_FILE_CLIENT_CA]);
+    reading->authorities = tls_certificates_read(&reading->file,
+                                                 (struct tls_setting){"--tls-client-ca", files->client_ca},
+                                                 &reading->authority_count, &set->ends[TLS_FILE_CLIENT_CA]);
     if (reading->authorities == NULL)
         return false;
     if (gnutls_x509_trust_list_init(&set->trusted, 0) < 0)
@@ -207,18 +109,20 @@ static bool revoked_read(struct tls_set *set, const struct tls_files *files, str
     unsigned count = 0;
     bool all_signed = true;
 
-    if (!text_read(reading, "tls-crl", files->crl, S_IWGRP | S_IWOTH))
+    if (!tls_text_read(&reading->file, (struct tls_setting){"--tls-crl", files->crl}, S_IWGRP | S_IWOTH))
         return false;
-    if (gnutls_x509_crl_list_import2(&list, &count, &reading->text, GNUTLS_X509_FMT_PEM, 0) < 0)
-        return wrong(reading, "has no list of revoked certificates in it that can be read (PEM)", "");
+    if (gnutls_x509_crl_list_import2(&list, &count, &reading->file.text, GNUTLS_X509_FMT_PEM, 0) < 0)
+        return tls_text_wrong(&reading->file,
+                              "has no list of revoked certificates in it that can be read (PEM)", "");
     for (unsigned i = 0; i < count; i++) {
         all_signed = all_signed && is_signed(reading, list[i]);
-        ends_lower(&set->ends[TLS_FILE_CRL], gnutls_x509_crl_get_next_update(list[i]));
+        tls_ends_lower(&set->ends[TLS_FILE_CRL], gnutls_x509_crl_get_next_update(list[i]));
     }
     gnutls_x509_trust_list_add_crls(set->trusted, list, count, 0, 0);
     gnutls_free(list);
     return all_signed ||
-           wrong(reading, "has a list in it that no authority of --tls-client-ca has signed", "");
+           tls_text_wrong(&reading->file, "has a list in it that no authority of --tls-client-ca has signed",
+                          "");
 }
 
 /* -- a set */
@@ -231,7 +135,7 @@ static void set_free(struct tls_set *set)
 
 static struct tls_set *set_read(const struct tls_files *files, char *why, size_t why_size)
 {
-    struct reading reading = {.why = why, .size = why_size};
+    struct reading reading = {.file = {.why = why, .size = why_size}};
     struct tls_set *set = must_have(calloc(1, sizeof(*set)));
     bool good;
 
@@ -241,7 +145,7 @@ static struct tls_set *set_read(const struct tls_files *files, char *why, size_t
     good = pair_read(set, files, &reading) &&
            (files->client_ca == NULL || trusted_read(set, files, &reading)) &&
            (files->crl == NULL || revoked_read(set, files, &reading));
-    text_forget(&reading);
+    tls_text_forget(&reading.file);
     gnutls_free(reading.authorities);
     if (good)
         return set;

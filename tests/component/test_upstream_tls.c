@@ -13,7 +13,8 @@ static struct world *world_open_as(const struct authority *signer, struct certif
 
     upstream_pool_free(world->pool);
     world->identity = identity_make(signer, certified);
-    world->upstream.ca_file = ca_file;
+    tls_trust_free(world->upstream.trust);
+    world->upstream.trust = trust_of(ca_file);
     world->pool = upstream_pool_new(world->loop, &world->upstream, USER_TIMEOUT_MS);
     return world;
 }
@@ -106,31 +107,6 @@ TEST(the_name_of_the_route_is_what_the_certificate_must_be_for)
         }
         world_close_as(world);
     }
-}
-
-TEST_UPSTREAM(a_file_of_authorities_that_cannot_be_read_is_not_sent_and_one_that_is_new_counts, world_open())
-{
-    char kept[160];
-
-    snprintf(kept, sizeof(kept), "%s.kept", safe.authority.file);
-    CHECK(rename(safe.authority.file, kept) == 0);
-    for (unsigned i = 0; i < 2; i++) {
-        ask(asker, world);
-        peer_accept_raw(peer, world);
-        ends(asker, UPSTREAM_NOT_SENT, "no certificate");
-        peer_cut(peer);
-    }
-    CHECK(rename(kept, safe.authority.file) == 0);
-    peer_asked(peer, asker, world);
-    peer_send(peer, "HTTP/1.1 204 No\r\nConnection: close\r\n\r\n");
-    ends_whole(asker, 204, "");
-    peer_close(peer);
-    CHECK(rename(safe.authority.file, kept) == 0);
-    world->pool->place.trust_until_ms = loop_now_ms();
-    ask(asker, world);
-    peer_accept_raw(peer, world);
-    ends(asker, UPSTREAM_NOT_SENT, "no certificate");
-    CHECK(rename(kept, safe.authority.file) == 0);
 }
 
 /* -- the handshake */

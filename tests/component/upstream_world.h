@@ -70,6 +70,16 @@ static inline void world_pool(struct world *world)
     world->pool = upstream_pool_new(world->loop, &world->upstream, USER_TIMEOUT_MS);
 }
 
+/* NULL: the system. */
+static inline struct tls_trust *trust_of(const char *ca_file)
+{
+    const char *why;
+    struct tls_trust *trust = tls_trust_new(ca_file, &why);
+
+    CHECK(trust != NULL);
+    return trust;
+}
+
 static inline struct world *world_open(void)
 {
     struct world *world = calloc(1, sizeof(*world));
@@ -78,7 +88,7 @@ static inline struct world *world_open(void)
     world->upstream = (struct route_upstream){.scheme = ROUTE_HTTP, .host = host};
     if (world_over_tls) {
         world->upstream.scheme = ROUTE_HTTPS;
-        world->upstream.ca_file = safe.authority.file;
+        world->upstream.trust = trust_of(safe.authority.file);
         world->identity = safe.identity;
     }
     world->listener = listen_tcp(&world->upstream.port, 64);
@@ -114,6 +124,7 @@ static inline void world_free(struct world *world)
 {
     loop_jobs_wait(world->loop);
     loop_free(world->loop);
+    tls_trust_free(world->upstream.trust);
     close(world->listener);
     if (world->path[0] != '\0')
         unlink(world->path);

@@ -979,8 +979,8 @@ def another_table_is_served_only_when_it_was_adopted():
 @test
 def a_table_that_cannot_be_used_changes_nothing():
     before, missing = WORLD.gateway("GET", "/v1/routes", held=False).json["hash"], os.path.join(FOLDER, "no-ca.pem")
-    safe = {"match": "/safe", "lease": "safe", "upstream": "https://h", "ca_file": missing, "guarantee": "admitted"}
-    for text, why in ((json.dumps({"routes": [*ROUTES, safe]}), f"routes[{len(ROUTES)}] (/safe): ca_file: {missing}"), ("{", "")):
+    safe = {"match": "/safe", "lease": "safe", "upstream": "https://h", "upstream_tls": {"ca_file": missing}, "guarantee": "admitted"}
+    for text, why in ((json.dumps({"routes": [*ROUTES, safe]}), f"routes[{len(ROUTES)}] (/safe): upstream_tls.ca_file: the file {missing}"), ("{", "")):
         with open(TABLE, "w", encoding="utf-8") as file:
             file.write(text)
         begin = len(WORLD.gateway_daemon.lines)

@@ -57,12 +57,24 @@ def certificate(name):
     return cert, key
 
 
+def file_of(name, text, mode=0o600):
+    path = os.path.join(FOLDER.name, name)
+    with open(path, "w", encoding="latin-1") as file:
+        file.write(text)
+    os.chmod(path, mode)
+    return path
+
+
 CA_FILE, CA_KEY = certificate("ca")
+AUTHORIZATION = file_of("authorization", "Bearer what-the-upstream-knows\n")
 
 
 def on_this_machine(document):
-    """The same with a ca_file that is there."""
-    return table(*({**route, "ca_file": CA_FILE} if "ca_file" in route else route for route in document["routes"]))
+    """The same with files that are there."""
+    there = {"ca_file": CA_FILE, "cert_file": CA_FILE, "key_file": CA_KEY}
+    return table(*({**route, **({"upstream_tls": {name: there[name] for name in route["upstream_tls"]}} if "upstream_tls" in route else {}),
+                    **({"upstream_authorization_file": AUTHORIZATION} if "upstream_authorization_file" in route else {})}
+                   for route in document["routes"]))
 
 
 def schema(document):
@@ -99,7 +111,7 @@ def surroundings(member, example):
         return with_(ORDERED, lease="x")
     if member == "lease":
         return with_(ORDERED, match="/{id}")
-    if member == "ca_file":
+    if member == "upstream_tls":
         return with_(ORDERED, upstream="https://h")
     if member == "store":
         return with_(ADMITTED, check="mark")
@@ -205,9 +217,13 @@ WRONG = [
         [], {"response": {}}, {"request": []}, {"request": {"drop": []}}, {"request": {"allow": ["a"], "deny": ["b"]}}, {"answer": {"deny": "a"}},
         {"answer": {"deny": ["a b"]}}, {"answer": {"deny": [""]}}, {"answer": {"deny": [1]}}, {"answer": {"deny": ["a", "a"]}})),
     *(with_(ORDERED, unsure_statuses=one) for one in (502, ["502"], [199], [600], [502, 502])),
-    *(with_(ORDERED, upstream="https://h", ca_file=one) for one in ("", "ca.pem", 7)),
+    *(with_(ORDERED, upstream="https://h", upstream_tls=one) for one in (
+        {}, "/ca.pem", {"ca_file": ""}, {"ca_file": "ca.pem"}, {"ca_file": 7}, {"cert_file": "/c.pem"}, {"ca_file": "/ca.pem", "key_file": "/c.key"},
+        {"cert_file": "c.pem", "key_file": "/c.key"}, {"ca_file": "/ca.pem", "more": "/m"})),
+    *(with_(ORDERED, upstream_authorization_file=one) for one in ("", "token", 7)), *(with_(ORDERED, credential=one) for one in ("", "theirs", True)),
+    with_(ORDERED, credential="upstream", upstream_authorization_file="/t"), with_(ORDERED, upstream="https://h", ca_file="/ca.pem"),
     *(with_(ADMITTED, check="mark", store=one) for one in ("", "s" * 23, "s" * 25, "s" * 23 + ".", 7)), with_(ADMITTED, store=STORE),
-    with_(ADMITTED, check="live", store=STORE), with_(ORDERED, ca_file="/ca.pem"), with_(ORDERED, upstream="unix:/a", ca_file="/ca.pem"),
+    with_(ADMITTED, check="live", store=STORE), with_(ORDERED, upstream_tls={"ca_file": "/ca.pem"}), with_(ORDERED, upstream="unix:/a", upstream_tls={"ca_file": "/ca.pem"}),
     with_(ORDERED, upstream_checks=True), with_(ORDERED, if_match=True), with_(ORDERED, guarantee="committed"),
     with_(ORDERED, guarantee="committed", upstream_checks=False), with_(CHECKS, if_match=True), with_(CHECKS, upstream_checks="yes"),
     with_(ADMITTED, serial=True), with_(ADMITTED, unknown="hold"), with_(CHECKS, unknown={"grace_ms": 1000}), with_(ADMITTED, reads="fenced"),
@@ -222,6 +238,7 @@ RIGHT = [
     with_(ORDERED, body="stream", incomplete="never-applied"), with_(ORDERED, timeout_ms=100, max_body=1099511627776), with_(ORDERED, timeout_ms=600000), with_(ORDERED, read_methods=["QUERY", "POST", "X-1"]),
     with_(ORDERED, headers={}), with_(ORDERED, headers={"request": {}, "answer": {"deny": ["X-A"]}}), with_(ORDERED, unsure_statuses=[200, 599]),
     *(with_(ORDERED, match=match, lease="x") for match in ("/", "/a/", "/**", "/{x}", "/caf%C3%A9/a:b;c", "/...", "/v1x", "/a/v1", "/.well-known/x")),
+    with_(ORDERED, credential="own", upstream_authorization_file="/t"),
     *(with_(ORDERED, upstream=upstream) for upstream in ("https://h.example:8443/a/b", "http://[::1]:80", "unix:///run/a.sock", "http://h/")),
 ]
 
@@ -295,19 +312,18 @@ def text_of(path):
         return file.read()
 
 
-def file_of(name, text):
-    path = os.path.join(FOLDER.name, name)
-    with open(path, "w", encoding="latin-1") as file:
-        file.write(text)
-    return path
+def proven(ca=CA_FILE, cert=CA_FILE, key=CA_KEY):
+    return with_(ADMITTED, upstream="https://h.example", upstream_tls={"ca_file": ca, "cert_file": cert, "key_file": key})
 
 
 @test
-def a_ca_file_without_a_certificate_is_a_bad_configuration_that_names_route_and_file():
-    cert, secure = text_of(CA_FILE), with_(ADMITTED, upstream="https://h.example")
+def a_file_of_upstream_tls_that_is_no_good_is_a_bad_configuration_that_names_route_and_file():
+    cert = text_of(CA_FILE)
     lines = cert.splitlines(keepends=True)
+    long = file_of("long.pem", cert)
+    os.truncate(long, (64 << 20) + 1)
     bad = [
-        (os.path.join(FOLDER.name, "gone.pem"), "cannot be opened"),
+        (os.path.join(FOLDER.name, "gone.pem"), "cannot be read"),
         (FOLDER.name, "cannot be read"),
         (file_of("empty.pem", ""), "no certificate"),
         (file_of("words.pem", "not a certificate\n"), "no certificate"),
@@ -319,31 +335,56 @@ def a_ca_file_without_a_certificate_is_a_bad_configuration_that_names_route_and_
         (file_of("letter.pem", cert.replace(lines[2][:4], "!!!!")), "damaged or cut short"),
         (file_of("hollow.pem", "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n"), "damaged or cut short"),
         (file_of("second.pem", cert + cert[:len(cert) // 2]), "damaged or cut short"),
-        (file_of("long.pem", cert + "#" * (4 << 20)), "more than"),
+        (long, "more than"),
+        (file_of("shared.pem", cert, 0o660), "others can change it"),
     ]
-    for path, word in bad:
-        document = table(with_(ADMITTED, match="/first", lease="first"), with_(secure, ca_file=path))
-        taken, said = parser(document)
-        check(not taken, f"{path} is taken")
-        for one in (f"routes[1] ({ADMITTED['match']}): ca_file: {path}", word):
-            check_in(one, said)
+    key, other_key = text_of(CA_KEY), certificate("another")[1]
+    rows = [("ca_file", path, word, proven(ca=path)) for path, word in bad] + [("cert_file", path, word, proven(cert=path)) for path, word in bad]
+    rows += [("key_file", path, word, proven(key=path)) for path, word in (
+        (os.path.join(FOLDER.name, "gone.key"), "cannot be read"), (CA_FILE, "is refused: others can change it, or read it"),
+        (file_of("words.key", "no key\n"), "has no key in it"), (other_key, "is not the key of the certificate of upstream_tls.cert_file"),
+        *((file_of(f"{mode:o}.key", key, mode), "is refused: others can change it, or read it") for mode in (0o602, 0o604, 0o620)))]
+    for name, path, word, route in rows:
+        taken, said = parser(table(with_(ADMITTED, match="/first", lease="first"), route))
+        check(not taken, f"{name} {path} is taken")
+        check_in(f"routes[1] ({ADMITTED['match']}): upstream_tls.{name}: the file {path} ", said)
+        check_in(word, said)
     plain = run_daemon("pawl-gateway", "--keys", KEYS, "--routes", os.path.join(FOLDER.name, "routes.json"))  # without --check-config
     check_equal(plain.returncode, CONFIG, repr(plain))
-    check_in("ca_file: ", plain.stderr)
+    check_in("upstream_tls.key_file: ", plain.stderr)
     second = text_of(certificate("other")[0])
     for name, text in (("two", cert + second), ("words", "Ada's authority\n" + cert + "and another's:\n" + second + "\n"), ("crlf", cert.replace("\n", "\r\n")),
-                       ("x509", cert.replace(" CERTIFICATE", " X509 CERTIFICATE")), ("key", text_of(CA_KEY) + cert)):
-        taken, said = parser(table(with_(secure, ca_file=file_of(name + ".pem", text))))
+                       ("x509", cert.replace(" CERTIFICATE", " X509 CERTIFICATE")), ("key", key + cert)):
+        taken, said = parser(table(proven(ca=file_of(name + ".pem", text))))
         check(taken, f"{name}: {said}")
+    check(parser(table(proven(key=file_of("group.key", key, 0o640))))[0], "a key that a group reads is refused")
 
 
 @test
-def the_first_route_of_an_upstream_is_named_and_each_ca_file_is_looked_at():
-    secure = [with_(ADMITTED, match=f"/{name}/{{id}}", lease=f"{name}:{{id}}", upstream=f"https://{name[0]}.example", ca_file=path)
+def an_authorization_file_that_is_no_good_is_too_and_nothing_of_it_is_told():
+    gone, secret = os.path.join(FOLDER.name, "gone"), "Bearer s3cret"
+    for path, word in (
+            (gone, "cannot be read"), (FOLDER.name, "cannot be read"), *((file_of("none", text), "one line") for text in ("", "\n")),
+            *((file_of(f"mode{mode:o}", secret, mode), "others can change it, or read it") for mode in (0o602, 0o604, 0o620)),
+            *((file_of(f"text{number}", text), "one line of at most 4096 visible ASCII") for number, text in enumerate((
+                secret + "\r\n", secret + "\n\n", secret + "\nX: y", secret + "\x00", "\t" + secret, " " + secret, secret + " \n", secret + "\x7f", secret + "\xe9",
+                secret + 4096 * "x")))):
+        taken, said = parser(table(with_(ADMITTED, match="/first", lease="first"), with_(ADMITTED, upstream_authorization_file=path)))
+        check(not taken, f"{path} is taken")
+        check_in(f"routes[1] ({ADMITTED['match']}): upstream_authorization_file: the file {path} ", said)
+        check_in(word, said)
+        check("s3cret" not in said, said)
+    for text in (secret, secret + "\n", 4096 * "x"):
+        check(parser(table(with_(ADMITTED, upstream_authorization_file=file_of("good", text, 0o640))))[0], text)
+
+
+@test
+def the_first_route_of_an_upstream_is_named_and_each_file_is_looked_at():
+    secure = [with_(ADMITTED, match=f"/{name}/{{id}}", lease=f"{name}:{{id}}", upstream=f"https://{name[0]}.example", upstream_tls={"ca_file": path})
               for name, path in (("a1", CA_FILE), ("a2", CA_FILE), ("b1", "/nonexistent/b.pem"), ("b2", "/nonexistent/b.pem"))]
     taken, said = parser(table(*secure))
     check(not taken, "taken")
-    check_in("routes[2] (/b1/{id}): ca_file: /nonexistent/b.pem", said)
+    check_in("routes[2] (/b1/{id}): upstream_tls.ca_file: the file /nonexistent/b.pem", said)
     check(parser(table(*secure[:2]))[0], "those that are there are refused")
 
 

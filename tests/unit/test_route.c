@@ -243,36 +243,60 @@ TEST(an_upstream_is_a_url_without_user_and_query_or_a_socket)
 
 TEST(routes_to_one_place_share_an_upstream)
 {
-    static const char *const urls_of[] = {"http://H", "http://h:80/", "http://h/x", "https://h",
-                                          "https://h','ca_file':'/ca"};
+    static const char *const urls_of[] = {
+        "http://H'",
+        "http://h:80/'",
+        "http://h/x'",
+        "https://h'",
+        "https://h','upstream_tls':{'ca_file':'/ca'}",
+        "https://h','upstream_tls':{'ca_file':'/ca','cert_file':'/c','key_file':'/k'}"};
     char why[ROUTE_WHY_SIZE], routes[1024];
     struct route_table *table;
     size_t len = 0;
 
     for (size_t i = 0; i < sizeof(urls_of) / sizeof(urls_of[0]); i++) {
-        len += (size_t)snprintf(routes + len, sizeof(routes) - len, "%s{" TO("/%zu", "%zu", "%s") "}",
+        len += (size_t)snprintf(routes + len, sizeof(routes) - len,
+                                "%s{'match':'/%zu','lease':'%zu','guarantee':'admitted','upstream':'%s}",
                                 i > 0 ? "," : "", i, i, urls_of[i]);
     }
     table = table_of(routes, why);
     if (!CHECK(table != NULL))
         return;
-    CHECK_INT(table->upstream_count, 4);
+    CHECK_INT(table->upstream_count, 5);
     CHECK(table->routes[0].upstream == table->routes[1].upstream);
     CHECK(table->routes[0].upstream != table->routes[2].upstream);
     CHECK(table->routes[3].upstream != table->routes[4].upstream);
+    CHECK(table->routes[4].upstream != table->routes[5].upstream);
     for (unsigned i = 0; i < table->upstream_count; i++)
         CHECK_INT(table->upstreams[i]->index, i);
     route_table_free(table);
 }
 
-TEST(a_certificate_is_for_https)
+#define TLS(url, members) "{" TO("/a", "a", url) ",'upstream_tls':" members "}"
+#define SHOWN "'cert_file':'/c.pem','key_file':'/c.key'"
+
+TEST(certificates_are_for_https_and_an_authorization_is_pawls_or_the_callers)
 {
     static const struct table_case cases[] = {
-        {"{" TO("/a", "a", "https://h") ",'ca_file':'/etc/ca.pem'}", NULL},
-        {"{" TO("/a", "a", "https://h") ",'ca_file':'ca.pem'}", "beginning with a slash"},
-        {"{" TO("/a", "a", "https://h") ",'ca_file':''}", "ca_file must be a text that is not empty"},
-        {"{" TO("/a", "a", "http://h") ",'ca_file':'/etc/ca.pem'}", "https://"},
-        {"{" TO("/a", "a", "unix:/a") ",'ca_file':'/etc/ca.pem'}", "https://"},
+        {TLS("https://h", "{'ca_file':'/etc/ca.pem'}"), NULL},
+        {TLS("https://h", "{" SHOWN "}"), NULL},
+        {TLS("https://h", "{'ca_file':'/etc/ca.pem'," SHOWN "}"), NULL},
+        {TLS("https://h", "{}"), "upstream_tls must have ca_file, or cert_file and key_file"},
+        {TLS("https://h", "'/etc/ca.pem'"), "upstream_tls must be an object"},
+        {TLS("https://h", "{'ca_file':'/etc/ca.pem','key':'/k'}"), "and nothing else"},
+        {TLS("https://h", "{'cert_file':'/c.pem'}"), "go together"},
+        {TLS("https://h", "{'ca_file':'/etc/ca.pem','key_file':'/c.key'}"), "go together"},
+        {TLS("https://h", "{'ca_file':'ca.pem'}"), "ca_file must be the path of a file"},
+        {TLS("https://h", "{'cert_file':'c.pem','key_file':'/c.key'}"), "cert_file must be the path"},
+        {TLS("https://h", "{'ca_file':''}"), "ca_file must be a text that is not empty"},
+        {TLS("http://h", "{'ca_file':'/etc/ca.pem'}"), "https://"},
+        {TLS("http://h", "{" SHOWN "}"), "https://"},
+        {TLS("unix:/a", "{'ca_file':'/etc/ca.pem'}"), "https://"},
+        {"{" TO("/a", "a", "https://h") ",'ca_file':'/etc/ca.pem'}", "ca_file is not known"},
+        {"{" TO("/a", "a", "http://h") ",'upstream_authorization_file':'/t','credential':'own'}", NULL},
+        {"{" TO("/a", "a", "http://h") ",'upstream_authorization_file':'t'}", "must be the path of a file"},
+        {"{" TO("/a", "a", "http://h") ",'upstream_authorization_file':'/t','credential':'upstream'}",
+         "is for credential own"},
     };
 
     TRY(cases);
@@ -598,7 +622,10 @@ TEST(the_hash_sees_everything_that_a_table_means)
             CHECK(!same_hash(others[i], others[j]));
     }
     CHECK(!same_hash("{" IF_MATCH("/a:b/{x}", "{x}") "}", "{" IF_MATCH("/a%3Ab/{x}", "{x}") "}"));
-    CHECK(!same_hash("{" TO("/a", "a", "https://h") "}", "{" TO("/a", "a", "https://h") ",'ca_file':'/ca'}"));
+    CHECK(!same_hash("{" TO("/a", "a", "https://h") "}", TLS("https://h", "{'ca_file':'/ca'}")));
+    CHECK(!same_hash("{" TO("/a", "a", "https://h") "}", TLS("https://h", "{" SHOWN "}")));
+    CHECK(!same_hash("{" TO("/a", "a", "http://h") "}",
+                     "{" TO("/a", "a", "http://h") ",'upstream_authorization_file':'/t'}"));
 }
 
 CHECK_MAIN

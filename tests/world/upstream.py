@@ -95,13 +95,13 @@ class Connection:
 
 class Upstream(Listening):
     """act(request): what it does with a request; by default it applies writes and answers 200. Runs on a thread for each
-    connection. Everything that came is in `requests`; what was applied, by apply(), in `applied`."""
+    connection. Everything that came is in `requests`; what was applied, by apply(), in `applied`. tls: a context of ssl."""
 
-    def __init__(self, act=None, path=None):
-        self.act = act or Upstream.obey
+    def __init__(self, act=None, path=None, tls=None):
+        self.act, self.tls = act or Upstream.obey, tls
         self.lock = threading.Condition()
         self.requests, self.applied, self.connections, self.wrong = [], [], 0, []
-        self.listen(path)
+        self.listen(path, scheme="https" if tls else "http")
 
     def _serve(self, sock):
         connection = Connection(self, sock)
@@ -110,6 +110,8 @@ class Upstream(Listening):
         if self.port:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
+            if self.tls:
+                connection.socket = self.tls.wrap_socket(connection.socket, server_side=True)
             while True:
                 request = connection.request()
                 with self.lock:
