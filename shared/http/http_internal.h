@@ -113,6 +113,7 @@ struct http_conn {
     bool more;                 /* the last read was as long as it could be, or there is something unread */
     bool is_unix;              /* it came by unix_socket.c */
     bool reserved;             /* one of the last, see http_options */
+    bool is_late;              /* it is closed, for nothing has come in time */
     bool over;                 /* its last answer was an early one: it is only to be closed */
     struct http_deferred left; /* on the list of those whose client has closed its side; run is NULL */
 };

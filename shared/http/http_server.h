@@ -3,9 +3,9 @@
 #define PAWL_SHARED_HTTP_SERVER_H
 
 #include "shared/http/http.h"
+#include "shared/tls/tls_server.h"
 
 struct http_server;
-struct tls_server; /* shared/tls/tls_server.h */
 
 enum http_limit { HTTP_LIMIT_ALL, HTTP_LIMIT_ADDRESS };
 struct http_owner { /* the service embeds this and finds itself with container_of */
@@ -14,6 +14,9 @@ struct http_owner { /* the service embeds this and finds itself with container_o
                   uint64_t took_us);
     /* A connection was closed at a limit before anything was read from it; may be NULL. */
     void (*closed)(const struct http_owner *owner, enum http_limit limit, const char *address);
+    /* The connection of a client was closed with whom there was no TLS; may be NULL. why: static, or NULL. */
+    void (*handshake_failed)(const struct http_owner *owner, enum tls_failure failure, const char *why,
+                             const char *address);
 };
 
 enum { HTTP_HEAD_MAX = 8192 };

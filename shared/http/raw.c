@@ -178,6 +178,7 @@ void http_raw_timeout(struct http_conn *conn)
      * its next request. */
     struct http_request *req = http_recv_cut(conn);
 
+    conn->is_late = true;
     if (req != NULL && req->state <= STATE_BODY)
         raw_write(req, PROBLEM_REQUEST_TIMEOUT, NULL);
     http_socket_shut(conn, SHUT_RDWR);

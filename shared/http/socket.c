@@ -87,8 +87,27 @@ void http_socket_open(struct http_conn *conn)
         conn->tls = must_have(tls_peer_open(conn->server->options.tls, conn->fd));
 }
 
+/* At the end of the service its clients' handshakes do not fail. */
+static void handshake_tell(struct http_conn *conn)
+{
+    const struct http_owner *owner = conn->server->options.owner;
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(conn->mhd,
+                                                                   MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    char text[HTTP_ADDRESS_SIZE];
+    enum tls_failure failure;
+    struct in6_addr address;
+    const char *why;
+
+    if (conn->tls == NULL || owner == NULL || owner->handshake_failed == NULL || conn->server->draining ||
+        info == NULL || !tls_peer_has_failed(conn->tls, conn->is_late, &failure, &why))
+        return;
+    address = http_peer_address(info->client_addr);
+    owner->handshake_failed(owner, failure, why, http_peer_text(&address, text));
+}
+
 void http_socket_close(struct http_conn *conn)
 {
+    handshake_tell(conn);
     flush_end(conn);
     tls_peer_close(conn->tls);
 }

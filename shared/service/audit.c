@@ -1,10 +1,12 @@
 /* audit.c - what an operator's request did, and who was refused: lines of the log that are always there,
  * however little is logged.
  *
- * deed    each force-release, resolve, dead, adopt that was let in. denied  each 401 and 403 of an identity,
- * or of an address without one: DENIED_MAX a minute; when the minute
- *         is over, denied-more says how many there were beyond. So a flood fills no disk. An entry is of this
- *         thread: with several, each has its own. */
+ * deed              each force-release, resolve, dead, adopt that was let in
+ * denied            each 401 and 403 of an identity, or of an address without one
+ * handshake-failed  each client with whom there was no TLS, by its address
+ *
+ * Of the last two DENIED_MAX a minute; when it is over, denied-more says how many there were beyond. So a
+ * flood fills no disk. An entry is of this thread: with several, each has its own. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +19,7 @@
 enum { DENIED_MAX = 10, MINUTE_MS = 60000, CALLERS_MAX = 256, CALLER_SIZE = 80 };
 
 struct denied_caller {
-    char name[CALLER_SIZE]; /* "identity billing", "address 10.0.0.7"; "": all others */
+    char name[CALLER_SIZE]; /* "identity billing", "address 10.0.0.7", "handshake 10.0.0.7"; "": others */
     uint64_t since_ms;
     uint64_t count;
 };
@@ -86,19 +88,34 @@ static struct denied_caller *caller_of(struct audit *audit, const char *name)
     return &audit->caller[i];
 }
 
+static bool may_log(struct worker *worker, const char *kind, const char *who)
+{
+    char name[CALLER_SIZE];
+
+    snprintf(name, sizeof(name), "%s %s", kind, who);
+    return ++caller_of(worker->audit, name)->count <= DENIED_MAX;
+}
+
+void audit_handshake(struct worker *worker, const char *reason, const char *why, const char *address)
+{
+    struct log_field fields[] = {LOG_T("peer", bytes_of(address)), LOG_T("reason", bytes_of(reason)),
+                                 LOG_T("why", bytes_of(why)), LOG_END};
+
+    if (may_log(worker, "handshake", address))
+        log_event(&worker->service->log, LOG_NOTICE, "handshake-failed", fields);
+}
+
 static void denied_log(struct worker *worker, const struct http_request *req, enum problem problem)
 {
     const char *identity = http_identity(req);
     const struct http_route *route = http_route(req);
-    char name[CALLER_SIZE], peer[HTTP_ADDRESS_SIZE], id[HTTP_ID_SIZE];
+    char peer[HTTP_ADDRESS_SIZE], id[HTTP_ID_SIZE];
     bool is_verb = route != NULL && (route->needs & ((1U << ACCESS_VERB_SHIFT) - 1)) >= ACCESS_HOLD;
     const struct bytes none = {NULL, 0};
     const char *why = problem == PROBLEM_UNAUTHENTICATED ? http_noted_why(req) : problem_info(problem)->code;
 
     http_client_address(req, peer);
-    snprintf(name, sizeof(name), "%s %s", identity != NULL ? "identity" : "address",
-             identity != NULL ? identity : peer);
-    if (++caller_of(worker->audit, name)->count > DENIED_MAX)
+    if (!may_log(worker, identity != NULL ? "identity" : "address", identity != NULL ? identity : peer))
         return;
     struct log_field fields[] = {
         LOG_T("identity", bytes_of(identity)),

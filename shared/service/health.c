@@ -89,6 +89,10 @@ void problem_page_write(enum problem problem, struct json_out *out)
 #define MEMORY_HELP "Of the store, as last asked; allowed 0: no bound is set."
 #define CLOSED "pawl_http_connections_closed_total"
 #define CLOSED_HELP "Connections closed at a limit, before anything was read from them."
+#define HANDSHAKE(failure, reason)                                                                           \
+    [METRIC_HANDSHAKE_FIRST + (failure)] = {"pawl_tls_handshake_failures_total", METRIC_COUNTER,             \
+                                            "reason=\"" reason "\"",                                         \
+                                            "Connections with which there was no TLS, by reason."}
 #define REFUSALS "pawl_problems_total"
 #define REFUSALS_HELP "Requests refused or failed, by code."
 const struct metric service_metrics[SERVICE_METRICS] = {
@@ -96,6 +100,11 @@ const struct metric service_metrics[SERVICE_METRICS] = {
     [METRIC_CONNECTIONS] = {"pawl_http_connections", METRIC_GAUGE, NULL, "Open connections."},
     [METRIC_CLOSED_FIRST] = {CLOSED, METRIC_COUNTER, "reason=\"max-connections\"", CLOSED_HELP},
     [METRIC_CLOSED_ADDRESS] = {CLOSED, METRIC_COUNTER, "reason=\"max-connections-per-address\"", CLOSED_HELP},
+    HANDSHAKE(TLS_FAILURE_PROTOCOL, "protocol"),
+    HANDSHAKE(TLS_FAILURE_CERTIFICATE, "certificate"),
+    HANDSHAKE(TLS_FAILURE_TIMEOUT, "timeout"),
+    HANDSHAKE(TLS_FAILURE_CLOSED, "closed"),
+    HANDSHAKE(TLS_FAILURE_OTHER, "other"),
     [METRIC_STORE_DONE] = {"pawl_store_calls_total", METRIC_COUNTER, "outcome=\"done\"",
                            "Calls to the store."},
     [METRIC_STORE_NOT_SENT] = {"pawl_store_calls_total", METRIC_COUNTER, "outcome=\"not-sent\"",

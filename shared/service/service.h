@@ -193,6 +193,8 @@ enum {
     METRIC_CONNECTIONS,
     METRIC_CLOSED_FIRST, /* a row for each enum http_limit */
     METRIC_CLOSED_ADDRESS,
+    METRIC_HANDSHAKE_FIRST, /* a row for each enum tls_failure */
+    METRIC_HANDSHAKE_LAST = METRIC_HANDSHAKE_FIRST + TLS_FAILURES - 1,
     METRIC_STORE_DONE,
     METRIC_STORE_NOT_SENT,
     METRIC_STORE_UNKNOWN,
@@ -271,6 +273,7 @@ void process_metrics_write(const struct service *service, struct json_out *out);
 struct audit *audit_new(void);
 void audit_free(struct audit *audit);
 void audit_request(struct worker *worker, const struct http_request *req, enum problem problem);
+void audit_handshake(struct worker *worker, const char *reason, const char *why, const char *address);
 /* Every now and then; is_last: before the end. */
 void audit_tick(struct worker *worker, bool is_last);
 /* access.c: the file with the keys of its issuers, or NULL and why. */

@@ -15,6 +15,8 @@ static void worker_tick(struct loop_timer *timer);
 static void worker_ended(const struct http_owner *owner, const struct http_request *req, unsigned status,
                          uint64_t took_us);
 static void worker_closed(const struct http_owner *owner, enum http_limit limit, const char *address);
+static void worker_handshake_failed(const struct http_owner *owner, enum tls_failure failure, const char *why,
+                                    const char *address);
 static void worker_store_answered(const struct store_owner *owner, uint64_t took_us);
 
 /* The owner is const to the HTTP layer only. */
@@ -57,7 +59,7 @@ void worker_open(struct worker *worker, struct service *service, unsigned index)
 {
     struct store_options options = service_store_options(service);
 
-    worker->owner = (struct http_owner){worker_ended, worker_closed};
+    worker->owner = (struct http_owner){worker_ended, worker_closed, worker_handshake_failed};
     worker->service = service;
     worker->index = index;
     worker->loop = loop_new();
@@ -349,4 +351,18 @@ static void worker_closed(const struct http_owner *owner, enum http_limit limit,
         worker->closed_second = second;
         log_event(&worker->service->log, LOG_WARNING, "connection-closed", fields);
     }
+}
+
+static void worker_handshake_failed(const struct http_owner *owner, enum tls_failure failure, const char *why,
+                                    const char *address)
+{
+    static const char *const reasons[TLS_FAILURES] = {[TLS_FAILURE_PROTOCOL] = "protocol",
+                                                      [TLS_FAILURE_CERTIFICATE] = "certificate",
+                                                      [TLS_FAILURE_TIMEOUT] = "timeout",
+                                                      [TLS_FAILURE_CLOSED] = "closed",
+                                                      [TLS_FAILURE_OTHER] = "other"};
+    struct worker *worker = worker_from(owner);
+
+    metric_add(worker->metrics, (unsigned)METRIC_HANDSHAKE_FIRST + (unsigned)failure, 1);
+    audit_handshake(worker, reasons[failure], why, address);
 }

@@ -255,6 +255,7 @@ int tls_fail(struct tls *tls, int code)
     int error = tls->error != 0 ? tls->error : code == GNUTLS_E_MEMORY_ERROR ? ENOMEM : EPROTO;
 
     tls->is_broken = true;
+    tls->code = code;
     switch (code) {
     case GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR: tls->why = why_untrusted(tls->session); break;
     case GNUTLS_E_PREMATURE_TERMINATION: tls->why = "its connection ended without TLS' word for it"; break;

@@ -23,6 +23,7 @@ struct tls {
     size_t owed; /* plain bytes of the caller's that are in it, and not yet reported */
     uint64_t sent;
     int error;      /* of the socket, as errno says it; 0: none */
+    int code;       /* of GnuTLS, when it is broken */
     bool is_dry;    /* the socket had nothing when it was last read */
     bool is_midway; /* a part of a record has come, and not yet the rest */
     bool is_secure, is_broken;

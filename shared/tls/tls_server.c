@@ -59,7 +59,8 @@ struct tls_peer {
     char *kept;          /* where ahead is between two calls; NULL: nothing is left */
     size_t from, to;     /* of it */
     size_t part;         /* bytes of a record that GnuTLS has, at the most */
-    bool is_open, has_ended, said_bye;
+    int alert;           /* the client's, that ended the handshake; 0: none */
+    bool has_begun, is_open, has_ended, said_bye;
 };
 
 /* == files */
@@ -243,6 +244,7 @@ static void ahead_fill(struct tls_peer *peer)
     while (n < 0 && errno == EINTR);
     peer->tls.is_dry = n < AHEAD_BYTES;
     peer->tls.error = n < 0 && errno != EAGAIN ? errno : 0;
+    peer->has_begun = peer->has_begun || n > 0;
     peer->has_ended = peer->has_ended || n == 0;
     peer->ahead = peer->fresh;
     peer->from = 0;
@@ -337,6 +339,46 @@ void tls_peer_bye(struct tls_peer *peer)
     }
 }
 
+/* -- why a handshake has failed */
+
+static bool is_about_certificates(int alert)
+{
+    return (alert >= GNUTLS_A_BAD_CERTIFICATE && alert <= GNUTLS_A_CERTIFICATE_UNKNOWN) ||
+           alert == GNUTLS_A_UNKNOWN_CA || alert == GNUTLS_A_CERTIFICATE_REQUIRED;
+}
+
+static enum tls_failure failure_of(const struct tls_peer *peer)
+{
+    if (peer->alert != 0)
+        return is_about_certificates(peer->alert) ? TLS_FAILURE_CERTIFICATE : TLS_FAILURE_PROTOCOL;
+    switch (peer->tls.code) {
+    case GNUTLS_E_CERTIFICATE_ERROR:
+    case GNUTLS_E_UNSUPPORTED_CERTIFICATE_TYPE:
+    case GNUTLS_E_PK_SIG_VERIFY_FAILED:
+    case GNUTLS_E_ASN1_DER_ERROR:
+    case GNUTLS_E_ASN1_TAG_ERROR: return TLS_FAILURE_CERTIFICATE;
+    case GNUTLS_E_PULL_ERROR:
+    case GNUTLS_E_PUSH_ERROR: return TLS_FAILURE_CLOSED;
+    case GNUTLS_E_MEMORY_ERROR:
+    case GNUTLS_E_INTERNAL_ERROR: return TLS_FAILURE_OTHER;
+    default: return TLS_FAILURE_PROTOCOL;
+    }
+}
+
+bool tls_peer_has_failed(const struct tls_peer *peer, bool is_late, enum tls_failure *failure,
+                         const char **why)
+{
+    const struct tls *tls = &peer->tls;
+
+    if (peer->is_open || !peer->has_begun)
+        return false;
+    *why = !tls->is_broken    ? NULL
+           : peer->alert != 0 ? gnutls_alert_get_name((gnutls_alert_description_t)peer->alert)
+                              : tls->why;
+    *failure = tls->is_broken ? failure_of(peer) : is_late ? TLS_FAILURE_TIMEOUT : TLS_FAILURE_CLOSED;
+    return true;
+}
+
 void tls_peer_close(struct tls_peer *peer)
 {
     if (peer == NULL)
@@ -350,11 +392,29 @@ void tls_peer_close(struct tls_peer *peer)
 
 /* -- bytes */
 
+/* OpenSSL says in plain text what it has against our certificate (TLS 1.3, before it knows the keys), and
+ * GnuTLS takes that for a record that it cannot decrypt. */
+static int alert_of(const struct tls_peer *peer)
+{
+    static const char head[] = {21, 3, 3, 0, 2};
+    const size_t size = sizeof(head) + 2;
+    const char *record = peer->from >= size ? peer->ahead + peer->from - size : NULL;
+
+    if (peer->tls.code == GNUTLS_E_FATAL_ALERT_RECEIVED)
+        return (int)gnutls_alert_get(peer->tls.session);
+    return peer->tls.code == GNUTLS_E_DECRYPTION_FAILED && record != NULL &&
+                   memcmp(record, head, sizeof(head)) == 0
+               ? (unsigned char)record[size - 1]
+               : 0;
+}
+
 static bool peer_opens(struct tls_peer *peer)
 {
     enum tls_step step = peer->is_open ? TLS_DONE : tls_handshake(&peer->tls);
 
     peer->is_open = step == TLS_DONE;
+    if (step == TLS_FAILED)
+        peer->alert = alert_of(peer);
     if (step == TLS_WAITS)
         errno = peer->has_ended ? ECONNRESET : EAGAIN;
     return peer->is_open;

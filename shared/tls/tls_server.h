@@ -58,6 +58,19 @@ ssize_t tls_peer_write(struct tls_peer *peer, const struct iovec *parts, int cou
 size_t tls_peer_waiting(const struct tls_peer *peer, size_t in_kernel);
 /* Says once that nothing more comes. Without effect where something waits, or was broken. */
 void tls_peer_bye(struct tls_peer *peer);
+/* Whether its handshake has failed, asked when the connection is closed; is_late: for its deadline. Where
+ * nothing has come, none was begun (somebody has looked whether the port is open). *why: a static text, or
+ * NULL. */
+enum tls_failure {
+    TLS_FAILURE_PROTOCOL,    /* no TLS, nothing in common, or not as it should be */
+    TLS_FAILURE_CERTIFICATE, /* the client refuses ours, or its own is broken */
+    TLS_FAILURE_TIMEOUT,
+    TLS_FAILURE_CLOSED, /* by the client */
+    TLS_FAILURE_OTHER,
+    TLS_FAILURES
+};
+bool tls_peer_has_failed(const struct tls_peer *peer, bool is_late, enum tls_failure *failure,
+                         const char **why);
 /* NULL is fine. */
 void tls_peer_close(struct tls_peer *peer);
 

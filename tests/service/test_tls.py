@@ -192,7 +192,7 @@ def the_metrics_say_how_long_the_certificates_last():
     check_equal(sorted(found), ["tls-cert", "tls-client-ca"])
     for file, seconds in found.items():
         check(86400 < int(seconds) <= 2 * 86400, f"{file}: {seconds}")
-    check("pawl_tls" not in PLAIN.lease("GET", "/metrics").body.decode(), "a plain service has none")
+    check("pawl_tls_ends" not in PLAIN.lease("GET", "/metrics").body.decode(), "a plain service has none")
 
 
 @test
@@ -263,6 +263,57 @@ def five_hundred_handshakes_that_do_not_go_on_cost_others_nothing_and_end_in_tim
         one.close()
     check(3 < time.monotonic() - began < 15, f"closed after {time.monotonic() - began} s, not some 4")
     check_equal(get(connection, "/livez")[0], 200)
+
+
+def failures(daemon):
+    return dict(re.findall(r'^pawl_tls_handshake_failures_total\{reason="(.*)"\} (\d+)$', ask(daemon, "/metrics")[1], re.M))
+
+
+def begun(daemon, text):
+    """A connection on which so much has been sent."""
+    spoken = socket.create_connection((daemon.host, daemon.port), 15)
+    spoken.sendall(text)
+    return spoken
+
+
+def closed(spoken):
+    """By the other side."""
+    with spoken:
+        while spoken.recv(4096):
+            pass
+
+
+def refused(daemon, ca="ca", **more):
+    try:
+        context(ca, **more).wrap_socket(begun(daemon, b""), server_hostname="localhost")
+        check(False, "there is TLS")
+    except (ssl.SSLError, ConnectionError):
+        pass
+
+
+@test
+def a_handshake_that_fails_is_counted_by_reason_and_logged_ten_times_a_minute():
+    world = World()
+    daemon = Daemon("pawl-lease", *world.flags, *PAIR, *ASKS, "--threads", "1", "--header-timeout", "1s")
+    begun(daemon, b"").close()  # somebody looks whether the port is open
+    late = [begun(daemon, b""), begun(daemon, hello()[:100])]
+    for _ in range(9):
+        closed(begun(daemon, b"GET /secret HTTP/1.1\r\nAuthorization: Bearer secret\r\n\r\n"))
+    refused(daemon, minimum_version=ssl.TLSVersion.TLSv1, maximum_version=ssl.TLSVersion.TLSv1_1)
+    for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+        refused(daemon, "other", maximum_version=version)
+    begun(daemon, hello()[:50]).close()
+    for one in late:
+        closed(one)
+    wanted = {"protocol": "10", "certificate": "2", "timeout": "1", "closed": "1", "other": "0"}
+    wait_until(lambda: failures(daemon) == wanted, f"{wanted}, not {failures(daemon)}")
+    check_equal(daemon.end(), 0)
+    told = [json.loads(line) for line in daemon.log().splitlines() if line.startswith("{")]
+    failed = [one for one in told if one["event"] == "handshake-failed"]
+    check_equal([(one["peer"], one["reason"]) for one in failed[:1]] + [len(failed)], [("127.0.0.1", "protocol"), 10])
+    check_equal([(one["caller"], one["more"]) for one in told if one["event"] == "denied-more"], [("handshake 127.0.0.1", 4)])
+    check("secret" not in daemon.log(), "what came is in the log")
+    world.close()
 
 
 # -- the store over TLS
