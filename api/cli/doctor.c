@@ -2,6 +2,7 @@
  *
  *   doctor_read      flags                                    64 | 78, or go on
  *   doctor_service   each of the two: reachable, version, clock, ready
+ *   doctor_access    do both judge by the same access file?
  *   doctor_store     Redis, when it was named                 78, or go on
  *   look_at_file     the key file
  *   probe            a lease of its own
@@ -15,6 +16,7 @@
 #include "api/cli/print.h"
 #include "api/cli/request.h"
 #include "api/cli/store/store.h"
+#include "shared/access/access.h"
 #include "shared/token/name.h"
 #include "shared/token/token.h"
 
@@ -78,9 +80,10 @@ static int doctor_read(struct doctor *d, int argc, char **argv)
                     "  pawl doctor --probe -o json | jq -r '.findings[] | select(.status == \"problem\") | "
                     ".remedy'\n",
         .summary =
-            "Looks at the lease service and the gateway (reachable, ready, version, clock), at Redis when\n"
-            "--redis or PAWL_REDIS names it (its settings, and what the store says of itself), and at the\n"
-            "keys. Every finding comes with its remedy. Changes nothing, unless --probe is given.\n"
+            "Looks at the lease service and the gateway (reachable, ready, version, clock, the same\n"
+            "access file), at Redis when --redis or PAWL_REDIS names it (its settings, and what the store\n"
+            "says of itself), and at the keys. Every finding comes with its remedy. Changes nothing, unless "
+            "--probe is given.\n"
             "Exit status: 0 nothing is wrong, 1 something is.",
         .flags = flags,
     };
@@ -175,12 +178,12 @@ static void look_at_memory(struct doctor *doctor, const struct service *service,
 /* A problem says in its detail what is wrong and what to do now. */
 static void look_at_ready(struct doctor *doctor, const struct service *service, struct request *request)
 {
-    bool answered = request_try(request) == HTTP_CLIENT_ANSWERED;
+    bool answered = request_try(request) == HTTP_CLIENT_ANSWERED, good = request->answer.status == 200;
     struct bytes detail = request_text(request->json, "detail");
     bool whole = detail.len == 0;
     char todo[TEXT_SIZE];
 
-    if (answered && request->answer.status == 200) {
+    if (answered && good && bytes_are(request_text(request->json, "status"), "ready")) {
         found(doctor, whole ? OK : PROBLEM, service->label, "ready",
               whole ? "" : "pawl store status, run where Redis can be reached, says more.", "%s %s%.*s",
               service->program, whole ? "is ready" : "serves, but not all of it: ", (int)detail.len,
@@ -193,12 +196,12 @@ static void look_at_ready(struct doctor *doctor, const struct service *service, 
              "pawl store status, run where Redis can be reached, says what the store needs; the log of %s "
              "has the rest.",
              service->program);
-    if (answered) {
+    if (answered && !good) {
         found(doctor, PROBLEM, service->label, "ready", todo, "%s is not ready (%u): %.*s", service->program,
               request->answer.status, (int)detail.len, whole ? "" : detail.at);
     } else {
         found(doctor, PROBLEM, service->label, "ready", todo, "%s did not say whether it is ready: %s",
-              service->program, request->answer.why);
+              service->program, answered ? "it was answered 200, and not as Pawl does" : request->answer.why);
     }
 }
 
@@ -208,7 +211,7 @@ static bool doctor_service(struct doctor *doctor, const struct service *service)
     struct request version = {.what = "doctor", .trace = doctor->trace, .http.method = "GET"};
     struct request ready = {.what = "doctor",
                             .wants = REQUEST_JSON,
-                            .needs = "status checks",
+                            .needs = "status", /* the rest is for who may observe */
                             .trace = doctor->trace,
                             .http.method = "GET"};
     bool named = request_service(&version, service->to, service->base, "/version") == CLI_GO_ON,
@@ -238,6 +241,46 @@ static bool doctor_service(struct doctor *doctor, const struct service *service)
     request_done(&version);
     request_done(&ready);
     return right;
+}
+
+/* -- the access file, which each service judges by on its own */
+
+/* hash: of the file; "none": it has none; "": it did not say. */
+static void ask_access(struct doctor *doctor, const struct service *service, char hash[ACCESS_HASH_SIZE])
+{
+    struct request request = {.what = "doctor",
+                              .wants = REQUEST_JSON,
+                              .needs = "identity hash",
+                              .trace = doctor->trace,
+                              .http.method = "GET"};
+    bool answered = request_service(&request, service->to, service->base, "/v1/access") == CLI_GO_ON &&
+                    request_try(&request) == HTTP_CLIENT_ANSWERED;
+    struct bytes told = answered && request.answer.status == 200 ? request_text(request.json, "hash")
+                        : answered && request_is_problem(&request, "not-found") ? BYTES("none")
+                                                                                : BYTES("");
+
+    snprintf(hash, ACCESS_HASH_SIZE, "%.*s", (int)told.len, told.at);
+    if (*hash == '\0') {
+        found(doctor, SKIPPED, service->label, "access",
+              "Say who asks: --access-token-file FILE, or --cert and --cert-key.",
+              "%s tells its access file only to who is in it", service->program);
+    }
+    request_done(&request);
+}
+
+static void doctor_access(struct doctor *doctor, const struct service *lease, const struct service *gateway)
+{
+    char first[ACCESS_HASH_SIZE], second[ACCESS_HASH_SIZE];
+    bool same;
+
+    ask_access(doctor, lease, first);
+    ask_access(doctor, gateway, second);
+    same = strcmp(first, second) == 0;
+    if (*first != '\0' && *second != '\0') {
+        found(doctor, same ? OK : PROBLEM, "", "access",
+              same ? "" : "Give both the same file (--access), and send them SIGHUP.",
+              "sha256 of the access file: pawl-lease %s, pawl-gateway %s", first, second);
+    }
 }
 
 /* -- Redis: what it could lose, and the diagnosis of the store */
@@ -488,6 +531,8 @@ int cli_doctor(int argc, char **argv)
     if (status == CLI_GO_ON) {
         both = doctor_service(&doctor, &lease);
         both = doctor_service(&doctor, &gateway) && both;
+        if (both)
+            doctor_access(&doctor, &lease, &gateway);
         status = doctor_store(&doctor);
     }
     if (status == CLI_GO_ON) {

@@ -54,9 +54,9 @@ def with_date(seconds):
     return change
 
 
-def gateway(redis, keys):
+def gateway(redis, keys, *flags):
     """Another one, of this store and with these keys."""
-    daemon = Daemon("pawl-gateway", "--redis", redis.url, "--keys", keys, "--listen", "127.0.0.1:0")
+    daemon = Daemon("pawl-gateway", "--redis", redis.url, "--keys", keys, "--listen", "127.0.0.1:0", *flags)
     world.daemons.append(daemon)
     return daemon
 
@@ -65,7 +65,7 @@ def gateway(redis, keys):
 def all_is_well_and_nothing_was_changed():
     everything = found("--redis", world.redis.url, "--keys", world.keys_file)
     check_equal({check_ for check_, one in everything.items() if one["status"] == "ok"},
-                {"lease version", "lease clock", "lease ready", "gateway version", "gateway clock", "gateway ready", "store",
+                {"lease version", "lease clock", "lease ready", "gateway version", "gateway clock", "gateway ready", "access", "store",
                  "redis clock", "redis settings", "key file"})
     check_equal(everything["probe"]["status"], "not checked")
     check_equal(world.lease("GET", "/v1/leases?prefix=pawl-doctor").json["items"], [])
@@ -182,9 +182,38 @@ def services_with_other_keys_or_another_store_are_told():
 
 
 @test
+def services_that_judge_by_different_access_files_are_told():
+    def write(name, *rules):
+        path = os.path.join(world.folder, name)
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"identities": {"ops": {"access_tokens": [json.loads(line)]}}, "rules": list(rules)}, file)
+        os.chmod(path, 0o600)
+        return path
+
+    token = pawl("access", "new", "ops").stdout.splitlines()[0]
+    line = pawl("access", "hash", stdin=token).stdout
+    one, other = write("one.json"), write("other.json", {"who": ["ops"], "may": ["observe"]})
+    own = World("--access", one)
+    urls = {"PAWL_LEASE_URL": own.lease.url, "PAWL_GATEWAY_URL": own.gateway.url}
+    known = {"PAWL_ACCESS_TOKEN": token}
+    own.wait_ready()
+    check_equal(found(**urls, **known)["access"]["status"], "ok")
+    unknown = found(**urls)
+    check("access" not in unknown, unknown)
+    check_in("--access-token-file", unknown["lease access"]["remedy"] + unknown["gateway access"]["remedy"])
+    urls["PAWL_GATEWAY_URL"] = gateway(own.redis, own.keys_file, "--access", other).url
+    wrong = problems(**urls, **known)
+    check_equal(list(wrong), ["access"])
+    check_in("SIGHUP", wrong["access"])
+    urls["PAWL_GATEWAY_URL"] = world.gateway.url
+    check_in("pawl-gateway none", problems(**urls, **known)["access"])
+    own.close()
+
+
+@test
 def trace_shows_what_is_asked_and_no_secret():
     lines = pawl("doctor", "--probe", "--trace").stderr.splitlines()
-    check_equal(len(lines), 7, lines)
+    check_equal(len(lines), 9, lines)
     check(all(line.startswith("curl ") for line in lines) and "sig=" not in "".join(lines), lines)
 
 

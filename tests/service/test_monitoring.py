@@ -40,6 +40,7 @@ RAISED = {
     "PawlFilesRunOut": [('process_open_fds{job="pawl-lease"}', "90x99"), ('process_max_fds{job="pawl-lease"}', "100x99")],
     "PawlRestarts": [('process_start_time_seconds{job="pawl-lease"}', RISES)],
     "PawlVersionsDiffer": [('pawl_build_info{version="1"}', "1x99"), ('pawl_build_info{version="2"}', "1x99")],
+    "PawlAccessFilesDiffer": [('pawl_access_file_info{hash="1"}', "1x99"), ('pawl_access_file_info{hash="2"}', "1x99")],
 }
 
 
