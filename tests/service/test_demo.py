@@ -125,8 +125,11 @@ def refused(*words, status):
 
 @test
 def what_dev_says_to_type_works_when_it_is_pasted():
-    dev = Dev()
+    dev = Dev(PAWL_ACCESS_TOKEN="pawl_secret", PAWL_ACCESS_TOKEN_FILE="/nowhere")
     check_equal(set(dev.children()), {"redis-server", "pawl-lease", "pawl-gateway"})
+    for name, pid in dev.children().items():
+        with open(f"/proc/{pid}/environ", encoding="utf-8", errors="replace") as file:
+            check("PAWL_ACCESS" not in file.read(), f"{name} knows what only dev was told")
     curl = [line for line in dev.text.splitlines() if re.match(r"TOKEN=|curl ", line)]
     check_equal(len(curl), 4, dev.text)
     out = dev.shell("\n".join(curl))
