@@ -21,10 +21,10 @@ from clients_test import AFTER, BEFORE, BUILD, DEADLINE_S, DURING, MUTE, ROOT, T
 CLIENT, WAITING, SEED = {}, [], random.randrange(1000)
 
 
-def begin(argv, missing=None, renews=True, enters=True, sessions=True, attempts=3, sockets=True):
+def begin(argv, missing=None, renews=True, enters=True, sessions=True, attempts=3):
     """missing: why the language cannot be run here; all tests are then not run. renews, enters, sessions (and several leases
-    at once, and events), sockets: what the client has. attempts: how often it asks."""
-    CLIENT.update(missing=missing, renews=renews, enters=enters, sessions=sessions, attempts=attempts, sockets=sockets)
+    at once, and events): what the client has. attempts: how often it asks."""
+    CLIENT.update(missing=missing, renews=renews, enters=enters, sessions=sessions, attempts=attempts)
     for run, needs in WAITING:
         if not needs or CLIENT[needs]:
             test(run)
@@ -55,7 +55,7 @@ def scenario(function, needs=None):
         CLIENT["lease"].begin()
         CLIENT["gateway"].begin()
         function(CLIENT["world"], CLIENT["agent"], CLIENT["lease"], CLIENT["gateway"])
-    run.__name__ = function.__name__
+    run.__name__, run.steps = function.__name__, function
     if CLIENT:
         return test(run)
     WAITING.append((run, needs))
@@ -951,7 +951,37 @@ def a_unix_socket_is_an_address(world, _agent, _lease, _gateway):
             check_in("\r\nHost: localhost\r\n", relay.seen[0])
 
 
-scenario(a_unix_socket_is_an_address, "sockets")
+scenario(a_unix_socket_is_an_address)
+
+
+@scenario
+def each_end_is_told_over_a_unix_socket_as_over_a_network(world, _agent, _lease, _gateway):
+    with tempfile.TemporaryDirectory(prefix="pawl-unix-") as folder:
+        lease, gateway = (HttpRelay(daemon.port, f"{folder}/{kind}") for daemon, kind in
+                          ((world.lease_daemon, "lease"), (world.gateway_daemon, "gateway")))
+        aside, name = CLIENT["make"](lease.url, gateway.url), world.name()
+        for steps in (an_acquire_whose_answer_is_lost_is_asked_again_and_granted_once, an_acquire_without_any_answer_is_unknown_and_given_back,
+                      a_refusal_after_a_lost_answer_is_unknown, slow_bytes_do_not_stretch_the_time_limit, what_is_no_http_or_no_json_is_unknown,
+                      an_answer_without_an_end_is_unknown_and_not_kept, a_write_without_an_answer_is_unknown_and_is_not_repeated,
+                      *((events_go_on_behind_the_last_one_after_a_break,) if CLIENT["sessions"] else ())):
+            lease.begin()
+            gateway.begin()
+            steps.steps(world, aside, lease, gateway)
+        lease.begin()
+        granted(aside, name, ttl_ms=60000)
+        chunks = Flood.HEAD + b"3;x=y\r\nabc\r\n03\r\ndef\r\n"
+        trailer = b"A: b\r\n" if CLIENT["renews"] else b""  # the shell takes an answer with one for cut off
+        for said, wanted in ((chunks + b"0\r\n" + trailer + b"\r\n", "ok"), (chunks, "unknown"), (chunks + b"x\r\n\r\n", "unknown")):
+            gateway.begin(*every(Raw(said)))
+            told = aside.ask("get", hold="h", key=name)
+            check((told["outcome"], told.get("body") or "abcdef") == (wanted, "abcdef"), f"{said}: {told}")
+        aside.ask("release", hold="h")
+        aside.end()
+        for one in (lease, gateway):
+            one.close()
+        aside = CLIENT["make"](f"unix:{folder}/nobody", f"unix:{folder}/{'x' * 200}")
+        outcome(aside.ask("acquire", hold="h", name=name), "not-done", "not-sent")
+        aside.end()
 
 
 @scenario

@@ -82,6 +82,21 @@ def a_round_tripper_tells_the_gateway_alone_who_asks_and_not_after_a_redirect(wo
 
 
 @scenario
+def a_round_tripper_reaches_a_gateway_at_a_unix_socket(world, _agent, lease, _gateway):
+    with tempfile.TemporaryDirectory(prefix="pawl-go-") as folder:
+        relay = HttpRelay(world.gateway_daemon.port, f"{folder}/gateway")
+        name, aside = world.name(), scenarios.known(lease.url, relay.url, PAWL_ACCESS_TOKEN=scenarios.ACCESS)
+        granted(aside, name, hold="there", ttl_ms=60000)
+        told = aside.ask("request", hold="there", url=f"http://gateway.localhost/v1/resources/{name}", body="x")
+        check_equal(told["status"], "201")
+        for line in ("Host: localhost", f"Pawl-Authorization: Bearer {scenarios.ACCESS}", "Fencing-Token: "):
+            check_in(f"\r\n{line}", relay.seen[0])
+        outcome(aside.ask("release", hold="there"), "ok")
+        aside.end()
+        relay.close()
+
+
+@scenario
 def a_context_that_ends_gives_up_and_leaves_no_place_behind(world, agent, lease, _gateway):
     name = world.name()
     other = world.acquire(name)

@@ -67,7 +67,7 @@ def its_pom_names_its_sources_and_pawls_version():
                 [one.text for one in POM.iter(MAVEN + "include")])
 
 
-scenarios.begin(ARGV, MISSING, sockets=False)
+scenarios.begin(ARGV, MISSING)
 
 @scenario
 def try_lock_is_false_only_when_it_is_certainly_not_granted(world, agent, lease, _gateway):

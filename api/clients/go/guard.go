@@ -383,7 +383,7 @@ func (g *Guard) Get(ctx context.Context, key string) (got *Resource, err error) 
 
 // Transport adds the token to each request, and sends none when the hold is over. What the gateway refuses as stale is a loss. An
 // access token goes to the gateway alone, as Pawl-Authorization, so that an Authorization of yours is the upstream's; not after a
-// redirect. base: nil is one that keeps no connections, so that net/http sends nothing twice.
+// redirect. A gateway at unix:/path is http://gateway.localhost here, if base is nil. base: nil is one that keeps no connections, so that net/http sends nothing twice.
 func (g *Guard) Transport(base http.RoundTripper) http.RoundTripper {
 	if base == nil {
 		base = g.c.http.Transport
@@ -411,6 +411,9 @@ func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) {
 	fenced.Header.Set("Fencing-Token", r.guard.FencingToken)
 	if token != "" && request.Response == nil && strings.HasPrefix(request.URL.String(), r.guard.c.gateway+"/") {
 		fenced.Header.Set("Pawl-Authorization", "Bearer "+token)
+	}
+	if _, local := r.guard.c.sockets[fenced.URL.Host]; local && (fenced.Host == "" || fenced.Host == fenced.URL.Host) {
+		fenced.Host = "localhost"
 	}
 	response, err := r.base.RoundTrip(fenced)
 	if err == nil {

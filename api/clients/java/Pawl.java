@@ -1,4 +1,4 @@
-/* Pawl.java - leases with fencing tokens, from JDK 17 on; this one file, java.net.http and nothing else.
+/* Pawl.java - leases with fencing tokens, from JDK 17 on; this one file, and nothing but the JDK.
  *
  *     Pawl pawl = new Pawl();                  // PAWL_LEASE_URL, PAWL_GATEWAY_URL, or the usual ports of this machine
  *     Pawl.Lease lease = pawl.lease("orders:42", new Pawl.Ask().ttl(Duration.ofSeconds(30)).holder("billing-7"));
@@ -26,14 +26,18 @@
  * remaining() says too much, by the length of the sleep, until a renewal or a write is refused. */
 package pawl;
 
+import java.io.InputStream;
 import java.net.ConnectException;
 import java.net.URI;
+import java.net.UnixDomainSocketAddress;
 import java.net.http.HttpClient;
 import java.net.http.HttpConnectTimeoutException;
 import java.net.http.HttpHeaders;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.nio.ByteBuffer;
+import java.nio.channels.Channels;
+import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -48,11 +52,13 @@ import java.security.spec.PKCS8EncodedKeySpec;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Base64;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
@@ -60,6 +66,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Flow;
 import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -70,6 +77,7 @@ import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
 import java.util.stream.Collectors;
+import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import javax.net.ssl.KeyManagerFactory;
 import javax.net.ssl.SSLContext;
@@ -173,6 +181,7 @@ public final class Pawl {
     private final Access access;
     private final String leaseUrl;
     private final String gatewayUrl;
+    private final Map<String, Path> sockets = new HashMap<>(); // of the hosts that stand for one
     private final Duration timeout;
     private final int attempts;
 
@@ -180,7 +189,7 @@ public final class Pawl {
         this(null, null, Duration.ofSeconds(5), 3);
     }
 
-    /** A URL that is null comes from the environment, or is the usual one. timeout: of one attempt, without its wait in line;
+    /** A URL that is null comes from the environment, or is the usual one; it may be unix:/path. timeout: of one attempt, without its wait in line;
      * attempts: at most, of what is safe to repeat. Safe for use by several threads. */
     public Pawl(String leaseUrl, String gatewayUrl, Duration timeout, int attempts) {
         this(leaseUrl, gatewayUrl, timeout, attempts, new Access());
@@ -284,8 +293,11 @@ public final class Pawl {
     private String base(String given, String variable, String usual) {
         String url = given != null ? given : System.getenv(variable);
         url = url == null || url.isEmpty() ? usual : url;
-        if (url.startsWith("unix:"))
-            throw new IllegalArgumentException("java.net.http has no unix sockets: " + url);
+        if (url.startsWith("unix:/")) {
+            String host = variable.equals("PAWL_LEASE_URL") ? "lease.invalid" : "gateway.invalid"; // within this object
+            sockets.put(host, Path.of(url.substring("unix:".length())));
+            return "http://" + host;
+        }
         URI parts = URI.create(url);
         boolean http = "http".equals(parts.getScheme()) || "https".equals(parts.getScheme());
         if (!http || parts.getHost() == null || parts.getUserInfo() != null || parts.getQuery() != null)
@@ -422,8 +434,7 @@ public final class Pawl {
         });
         HttpRequest built = request.build();
         long sent = System.nanoTime();
-        CompletableFuture<HttpResponse<byte[]>> coming =
-            client.sendAsync(built, Pawl::whole);
+        CompletableFuture<HttpResponse<byte[]>> coming = begin(built, body, Pawl::whole);
         boolean interrupted = false;
         try {
             while (true) {
@@ -454,6 +465,152 @@ public final class Pawl {
         String now = access.now();
         HttpRequest.Builder made = HttpRequest.newBuilder(URI.create(url));
         return now == null ? made : made.header("Authorization", "Bearer " + now);
+    }
+
+    /** body: of the request, once more. Whoever cancels what comes closes the connection. */
+    private CompletableFuture<HttpResponse<byte[]>> begin(HttpRequest request, byte[] body,
+                                                          HttpResponse.BodyHandler<byte[]> handler) {
+        Path socket = sockets.get(request.uri().getHost());
+        try {
+            return socket == null ? client.sendAsync(request, handler)
+                : new Local(socket, request, body == null ? new byte[0] : body, handler).coming;
+        } catch (java.io.IOException error) {
+            return CompletableFuture.failedFuture(new ConnectException("no socket: " + error.getMessage()));
+        }
+    }
+
+    /** One exchange over a unix socket, which java.net.http does not have: a connection and a thread of its own. */
+    private static final class Local implements Flow.Subscription, HttpResponse.ResponseInfo {
+        private static final int HEAD_BYTES_MAX = 64 << 10;
+        private static final Pattern STATUS = Pattern.compile("HTTP/1\\.[01] ([1-5][0-9][0-9])( .*)?");
+        private static final Pattern FIELD = Pattern.compile("([!#-'*+.^-z|~A-Z0-9-]+):[ \t]*(.*?)[ \t]*");
+        private static final Pattern LENGTH = Pattern.compile("[0-9]{1,15}");
+        private static final Pattern NOTHING = Pattern.compile("");
+        private static final Pattern CHUNK = Pattern.compile("([0-9A-Fa-f]{1,8})[ \t]*(;.*)?");
+        private final CompletableFuture<HttpResponse<byte[]>> coming = new CompletableFuture<>();
+        private final Semaphore wanted = new Semaphore(0);
+        private final SocketChannel channel;
+        private int status;
+        private HttpHeaders headers;
+
+        private record Told(int statusCode, HttpHeaders headers, byte[] body, HttpRequest request) implements HttpResponse<byte[]> {
+            @Override public Optional<HttpResponse<byte[]>> previousResponse() { return Optional.empty(); }
+            @Override public Optional<javax.net.ssl.SSLSession> sslSession() { return Optional.empty(); }
+            @Override public URI uri() { return request.uri(); }
+            @Override public HttpClient.Version version() { return HttpClient.Version.HTTP_1_1; }
+        }
+
+        private Local(Path socket, HttpRequest request, byte[] body, HttpResponse.BodyHandler<byte[]> handler)
+            throws java.io.IOException {
+            channel = SocketChannel.open(java.net.StandardProtocolFamily.UNIX);
+            coming.whenComplete((answer, broken) -> cancel());
+            Thread made = new Thread(() -> {
+                try {
+                    channel.connect(UnixDomainSocketAddress.of(socket));
+                } catch (java.io.IOException | RuntimeException error) { // nothing was sent, whatever it was
+                    coming.completeExceptionally(new ConnectException(socket + ": " + error.getMessage()));
+                }
+                try {
+                    say(request, body);
+                    hear(request, handler);
+                } catch (Exception error) {
+                    coming.completeExceptionally(error);
+                }
+            }, "pawl-socket");
+            made.setDaemon(true);
+            made.start();
+        }
+
+        private void say(HttpRequest request, byte[] body) throws java.io.IOException {
+            String query = request.uri().getRawQuery();
+            StringBuilder head = new StringBuilder(request.method() + " " + request.uri().getRawPath() + (query == null ? "" : "?" + query)
+                + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: " + body.length + "\r\n");
+            request.headers().map().forEach((name, values) -> values.forEach(value -> head.append(name + ": " + value + "\r\n")));
+            byte[] first = head.append("\r\n").toString().getBytes(StandardCharsets.ISO_8859_1);
+            ByteBuffer all = ByteBuffer.allocate(first.length + body.length).put(first).put(body).flip();
+            while (all.hasRemaining())
+                channel.write(all);
+        }
+
+        private void hear(HttpRequest request, HttpResponse.BodyHandler<byte[]> handler) throws Exception {
+            InputStream in = new java.io.BufferedInputStream(Channels.newInputStream(channel));
+            do {
+                Matcher first = matched(STATUS, line(in));
+                status = Integer.parseInt(first.group(1));
+                headers = fields(in);
+            } while (status / 100 == 1);
+            HttpResponse.BodySubscriber<byte[]> body = handler.apply(this);
+            body.getBody().whenComplete((bytes, broken) -> {
+                if (broken != null)
+                    coming.completeExceptionally(broken);
+                else
+                    coming.complete(new Told(status, headers, bytes, request));
+            });
+            body.onSubscribe(this);
+            List<String> coded = headers.allValues("Transfer-Encoding"), lengths = headers.allValues("Content-Length");
+            if (coded.size() == 1 && coded.get(0).equalsIgnoreCase("chunked")) {
+                for (long left; (left = Long.parseLong(matched(CHUNK, line(in)).group(1), 16)) > 0; matched(NOTHING, line(in)))
+                    pieces(in, left, body);
+                fields(in);
+            } else if (status != 204 && status != 304) {
+                String length = coded.isEmpty() && lengths.size() == 1 ? lengths.get(0) : "";
+                pieces(in, Long.parseLong(matched(LENGTH, length).group()), body);
+            }
+            body.onComplete();
+        }
+
+        private void pieces(InputStream in, long left, HttpResponse.BodySubscriber<byte[]> body) throws Exception {
+            while (left > 0) {
+                byte[] piece = new byte[(int) Math.min(left, 16 << 10)];
+                int got = in.read(piece);
+                if (got < 0)
+                    throw new java.io.EOFException("the answer was cut");
+                left -= got;
+                wanted.acquire();
+                body.onNext(List.of(ByteBuffer.wrap(piece, 0, got)));
+            }
+        }
+
+        private static HttpHeaders fields(InputStream in) throws java.io.IOException {
+            Map<String, List<String>> found = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
+            int left = HEAD_BYTES_MAX;
+            for (String line; !(line = line(in)).isEmpty();) {
+                Matcher field = matched(FIELD, (left -= line.length()) >= 0 ? line : "");
+                found.computeIfAbsent(field.group(1), name -> new ArrayList<>()).add(field.group(2));
+            }
+            return HttpHeaders.of(found, (name, value) -> true);
+        }
+
+        private static String line(InputStream in) throws java.io.IOException {
+            StringBuilder text = new StringBuilder();
+            for (int c; (c = in.read()) != '\n'; text.append((char) c))
+                if (c < 0 || text.length() > HEAD_BYTES_MAX)
+                    throw new java.io.IOException("the answer was cut, or is none of HTTP");
+            int end = text.length() - 1;
+            return end >= 0 && text.charAt(end) == '\r' ? text.substring(0, end) : text.toString();
+        }
+
+        private static Matcher matched(Pattern pattern, String line) throws java.io.IOException {
+            Matcher found = pattern.matcher(line);
+            if (!found.matches())
+                throw new java.io.IOException("the answer is none of HTTP");
+            return found;
+        }
+
+        @Override public void request(long pieces) { wanted.release((int) Math.min(pieces, 1 << 28)); }
+        @Override public int statusCode() { return status; }
+        @Override public HttpHeaders headers() { return headers; }
+        @Override public HttpClient.Version version() { return HttpClient.Version.HTTP_1_1; }
+
+        @Override
+        public void cancel() {
+            wanted.release();
+            try {
+                channel.close();
+            } catch (java.io.IOException error) {
+                // it is of no use any more
+            }
+        }
     }
 
     /** The body, all of it: with an end that is told, and not more than there is room for. */
@@ -831,7 +988,7 @@ public final class Pawl {
             Lines lines = new Lines();
             long sent = System.nanoTime();
             CompletableFuture<HttpResponse<byte[]>> coming =
-                client.sendAsync(request.build(), head -> head.statusCode() == 200 ? lines.body() : whole(head));
+                begin(request.build(), null, head -> head.statusCode() == 200 ? lines.body() : whole(head));
             coming.whenComplete((answer, broken) -> lines.told.add(Optional.empty()));
             try {
                 if (lines.next(timeout.toMillis()) == null) {
