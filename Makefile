@@ -343,7 +343,7 @@ $(BASELINE_MADE):
 
 bench-instructions: all $(BASELINE_MADE)
 	@deploy/install-deps test
-	tests/bench/instructions --build $(BUILD) --baseline build/baseline/$(BASELINE)/build --output build/instructions.json
+	tests/bench/instructions --build $(BUILD) --baseline build/baseline/$(BASELINE)/build --access --output build/instructions.json
 
 include deploy/build/install.mk
 

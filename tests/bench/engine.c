@@ -24,6 +24,7 @@ static const uint64_t NS = 1000000000, SILENCE_NS = SILENCE_S * (uint64_t)100000
 
 struct conn {
     int fd;
+    struct tls *tls; /* NULL: plain */
     unsigned index, step;
     uint64_t turn; /* which of its names or resources comes next */
     uint64_t task_ns, sent_ns;
@@ -63,6 +64,8 @@ static void conn_open(struct engine *e, struct conn *c, unsigned index)
     c->index = index;
     c->random = 0x9E3779B97F4A7C15U * (index + 1) ^ clock_ns() ^ (uint64_t)getpid() << 32;
     c->fd = wire_connect(e->plan->to);
+    if (e->plan->trust != NULL)
+        c->tls = wire_tls(e->plan->trust, c->fd);
     if (e->job->hello.len > 0) {
         struct bytes word;
 
@@ -109,9 +112,15 @@ static int conn_choose(struct engine *e, struct conn *c)
 
 static void conn_send(struct engine *e, struct conn *c)
 {
+    struct bytes text;
+
     request_fill(&c->now->request, &c->values);
     c->sent_ns = e->now_ns;
-    wire_send(c->fd, (struct bytes){c->now->request.text, c->now->request.len});
+    text = (struct bytes){c->now->request.text, c->now->request.len};
+    if (c->tls == NULL)
+        wire_send(c->fd, text);
+    else if (tls_write(c->tls, text) != (ssize_t)text.len)
+        load_fail("sending %zu bytes over TLS: %s", text.len, tls_why(c->tls));
 }
 
 static void conn_begin(struct engine *e, struct conn *c)
@@ -189,10 +198,14 @@ static void conn_ended_step(struct engine *e, struct conn *c, struct bytes answe
 
 static void conn_read(struct engine *e, struct conn *c)
 {
-    ssize_t got = read(c->fd, c->in + c->in_len, sizeof(c->in) - c->in_len);
+    size_t room = sizeof(c->in) - c->in_len;
+    ssize_t got = c->tls != NULL ? tls_read(c->tls, c->in + c->in_len, room)
+                                 : read(c->fd, c->in + c->in_len, room);
     struct bytes word;
     long whole;
 
+    if (got < 0 && errno == EAGAIN)
+        return;
     if (got <= 0)
         load_fail("connection %u: %s", c->index, got < 0 ? strerror(errno) : "closed by the other side");
     c->in_len += (size_t)got;

@@ -6,7 +6,8 @@
 #include "tests/bench/job.h"
 
 struct engine_plan {
-    const char *to; /* see wire_connect() */
+    const char *to;          /* see wire_connect() */
+    struct tls_trust *trust; /* NULL: plain */
     unsigned connections;
     double warm_s, measure_s; /* lease, put: for how long; hold: until all names are held */
     uint64_t first, names;    /* lease, hold: numbers of the names */

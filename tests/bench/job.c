@@ -37,22 +37,27 @@ static void body_of_put(char body[PUT_BYTES])
 
 /* -- HTTP */
 
-static void http_acquire(struct job_step *step, const char *ttl)
+static void http_head(struct job_step *step, const char *method, const char *token)
+{
+    request_addf(&step->request, "%s /v1/leases/" RUN_NAME " HTTP/1.1\r\n" HTTP_HOST, method);
+    if (token != NULL)
+        request_addf(&step->request, "Authorization: Bearer %s\r\n", token);
+}
+
+static void http_acquire(struct job_step *step, const char *ttl, const char *token)
 {
     char body[128];
     int len = snprintf(body, sizeof(body), "{\"ttl_ms\":%s,\"lease_id\":\"" RUN_LEASE_ID "\"}", ttl);
 
-    request_addf(&step->request,
-                 "POST /v1/leases/" RUN_NAME " HTTP/1.1\r\n" HTTP_HOST
-                 "Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
-                 len, body);
+    http_head(step, "POST", token);
+    request_addf(&step->request, "Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len, body);
     step_expect(step, "201", NULL);
 }
 
-static void http_release(struct job_step *step)
+static void http_release(struct job_step *step, const char *token)
 {
-    request_addf(&step->request, "DELETE /v1/leases/" RUN_NAME " HTTP/1.1\r\n" HTTP_HOST
-                                 "Lease-Id: " RUN_LEASE_ID "\r\n\r\n");
+    http_head(step, "DELETE", token);
+    request_addf(&step->request, "Lease-Id: " RUN_LEASE_ID "\r\n\r\n");
     step_expect(step, "204", NULL);
 }
 
@@ -63,7 +68,9 @@ bool job_has_holds(enum job_kind kind)
 
 static void http_read(struct job_step *step, const char *path, const char *name)
 {
-    request_addf(&step->request, "GET %s%s HTTP/1.1\r\n" HTTP_HOST "\r\n", path, name);
+    bool is_whole = path[strlen(path) - 1] != '/'; /* nobody's name follows it */
+
+    request_addf(&step->request, "GET %s%s HTTP/1.1\r\n" HTTP_HOST "\r\n", path, is_whole ? "" : name);
     step_expect(step, "204", "200");
 }
 
@@ -87,14 +94,14 @@ static void http_put(struct job_step *step, const char *path, const char *name, 
     step_expect(step, "204", "201");
 }
 
-void job_init_http(struct job *job, enum job_kind kind)
+void job_init_http(struct job *job, enum job_kind kind, const char *token)
 {
     *job = (struct job){.kind = kind, .speech = SPEAK_HTTP, .measure = http_measure, .step_count = 1};
     if (job_has_holds(kind))
         return;
-    http_acquire(&job->steps[0], ttl_of(kind));
+    http_acquire(&job->steps[0], ttl_of(kind), token);
     if (kind == JOB_LEASE)
-        http_release(&job->steps[job->step_count++]);
+        http_release(&job->steps[job->step_count++], token);
 }
 
 /* -- Redis */

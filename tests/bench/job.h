@@ -51,7 +51,8 @@ struct job_scripts {
 /* Whether it needs job_read_holds(). */
 bool job_has_holds(enum job_kind kind);
 void step_expect(struct job_step *step, const char *word, const char *other);
-void job_init_http(struct job *job, enum job_kind kind);
+/* token: the access token that goes with acquire and release; or NULL. */
+void job_init_http(struct job *job, enum job_kind kind, const char *token);
 void job_init_resp(struct job *job, enum job_kind kind, const struct job_scripts *scripts);
 /* release: the SHA-1 of tests/bench/naive_release.lua. */
 void job_init_naive(struct job *job, const char *release);

@@ -3,6 +3,7 @@
  *   load --to 127.0.0.1:PORT --speak http|resp|naive|etcd|zookeeper --job lease|put|read|check|hold|idle
  *        [--connections N] [--seconds S] [--rate TASKS-A-SECOND] [--writes N]
  *        [--warm S] [--first N] [--names N] [--holds FILE] [--path PATH]
+ *        [--cacert FILE] [--token ACCESS-TOKEN]
  *        [--scripts DIR --identity SCHEMA:ID --epoch N]
  *
  * One JSON object on stdout. Any answer but the expected one ends it with 1 and a sentence on stderr. */
@@ -18,7 +19,7 @@
 
 struct options {
     struct engine_plan plan;
-    const char *speak, *job, *holds, *path, *scripts, *identity, *epoch;
+    const char *speak, *job, *holds, *path, *scripts, *identity, *epoch, *cacert, *token;
 };
 
 static const struct option known[] = {
@@ -29,7 +30,8 @@ static const struct option known[] = {
     {"holds", required_argument, NULL, 'h'},   {"path", required_argument, NULL, 'p'},
     {"scripts", required_argument, NULL, 'l'}, {"identity", required_argument, NULL, 'i'},
     {"epoch", required_argument, NULL, 'e'},   {"rate", required_argument, NULL, 'r'},
-    {"writes", required_argument, NULL, 'm'},  {NULL, 0, NULL, 0},
+    {"writes", required_argument, NULL, 'm'},  {"cacert", required_argument, NULL, 'a'},
+    {"token", required_argument, NULL, 'k'},   {NULL, 0, NULL, 0},
 };
 
 static void options_read(struct options *o, int argc, char **argv)
@@ -53,6 +55,8 @@ static void options_read(struct options *o, int argc, char **argv)
         case 'e': o->epoch = optarg; break;
         case 'r': o->plan.rate = strtod(optarg, NULL); break;
         case 'm': o->plan.writes = (unsigned)strtoul(optarg, NULL, 10); break;
+        case 'a': o->cacert = optarg; break;
+        case 'k': o->token = optarg; break;
         default: exit(64);
         }
     }
@@ -107,7 +111,7 @@ static void job_speak(const struct options *o, struct job *job, enum job_kind ki
                       struct job_scripts *scripts)
 {
     if (strcmp(o->speak, "http") == 0) {
-        job_init_http(job, kind);
+        job_init_http(job, kind, o->token);
     } else if (strcmp(o->speak, "resp") == 0) {
         scripts_load(o, scripts);
         job_init_resp(job, kind, scripts);
@@ -193,11 +197,14 @@ int main(int argc, char **argv)
         .speak = "http",
         .job = "lease"};
     struct engine_result *result = calloc(1, sizeof(*result));
+    const char *why = "no memory";
     struct job job;
 
     options_read(&o, argc, argv);
-    if (!result)
-        load_fail("no memory");
+    if (o.cacert)
+        o.plan.trust = tls_trust_new(o.cacert, &why);
+    if (!result || (o.cacert && !o.plan.trust))
+        load_fail("%s", why);
     if (strcmp(o.job, "idle") == 0) {
         idle_run(o.plan.to, o.plan.connections, o.path ? o.path : "/livez");
         return 0;

@@ -37,7 +37,7 @@ def assemble(root, script):
 def build(root, baseline, made, bench):
     """The load generator, the idle upstream, and the scripts: those of the baseline, and one that people write."""
     os.makedirs(os.path.join(bench, "scripts"), exist_ok=True)
-    sodium = subprocess.run(["pkg-config", "--libs", "libsodium"], check=True, capture_output=True,
+    sodium = subprocess.run(["pkg-config", "--libs", "libsodium", "gnutls"], check=True, capture_output=True,
                             text=True).stdout.split()
     compile_c(root, os.path.join(bench, "load"), LOAD_SOURCES, [os.path.join(made, "libshared.a"), *sodium])
     compile_c(root, os.path.join(bench, "line"), LINE_SOURCES, [os.path.join(made, "libshared.a"), *sodium])

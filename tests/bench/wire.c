@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,6 +53,19 @@ int wire_connect(const char *to)
         load_fail("%s: %s", to, strerror(errno));
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     return fd;
+}
+
+struct tls *wire_tls(struct tls_trust *trust, int fd)
+{
+    struct tls *tls = tls_open(trust, fd, "127.0.0.1");
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+    enum tls_step step = TLS_FAILED;
+
+    while (tls != NULL && (step = tls_handshake(tls)) == TLS_WAITS)
+        poll(&wait, 1, -1);
+    if (step != TLS_DONE)
+        load_fail("no TLS: %s", tls != NULL && tls_why(tls) != NULL ? tls_why(tls) : "no memory");
+    return tls;
 }
 
 void wire_send(int fd, struct bytes text)
