@@ -580,6 +580,7 @@ struct json_out *http_problem_begin_final(struct http_request *req, enum problem
 static void problem_close(struct http_request *req)
 {
     json_object_end(&req->reply.out);
+    json_out_append(&req->reply.out, BYTES("\n")); /* a shell's prompt does not follow it on its line */
     req->reply.body = json_out_bytes(&req->reply.out);
     http_reply_header(req, "Content-Type", BYTES("application/problem+json"));
 }

@@ -164,7 +164,7 @@ TEST_CLIENT(a_problem_says_all_that_the_contract_wants)
     CHECK(client_says(
         c, "{\"type\":\"/problems/lease-held\",\"title\":\"The lease is held by another\",\"status\":403,"
            "\"detail\":\"Held.\",\"code\":\"lease-held\",\"retryable\":true,\"instance\":\""));
-    CHECK(client_says(c, "\",\"current\":34}"));
+    CHECK(client_says(c, "\",\"current\":34}\n"));
     const char *at = memmem(c->body.at, c->body.len, "\"instance\":\"urn:uuid:", 21);
     memcpy(id, at + 12, HTTP_ID_SIZE - 1);
     CHECK(strlen(id) == HTTP_ID_SIZE - 1 && at[12 + HTTP_ID_SIZE - 1] == '"' && id[23] == '8');
