@@ -407,20 +407,14 @@ def who_shows_a_good_certificate_is_who_the_access_file_says():
     certified("foreign", "other", "subjectAltName=DNS:ops.example.org\n" + client)
     certified("old", "ca", "subjectAltName=DNS:ops.example.org\n" + client, days=-1)
     certified("gone", "ca", "subjectAltName=DNS:ops.example.org\n" + client)
-    with open(path("ca.conf"), "w", encoding="ascii") as out:
-        out.write("[ca]\ndefault_ca=a\n[a]\ndatabase=index\ndefault_md=sha256\ndefault_crl_days=2\n")
-    with open(path("index"), "w", encoding="ascii"):
-        pass
-    signer = ("-config", "ca.conf", "-cert", "ca.pem", "-keyfile", "ca.key")
-    openssl("ca", *signer, "-revoke", "gone.pem")
-    openssl("ca", *signer, "-gencrl", "-out", "crl.pem")
+    MADE.revoke("ca", "gone")
     file = path("access.json")
     with open(file, "w", encoding="ascii") as out:
         json.dump({"identities": {"ops": {"certs": ["dns:ops.example.org"]}, "dba": {"certs": ["dns:dba.example.org"]}, "plain": {"certs": ["cn:plain"]},
                                   "nightly": {"certs": ["uri:spiffe://example.org/sa/nightly"]}, "local": {"uids": [os.getuid()]}},
                    "rules": [{"who": ["known"], "may": ["acquire", "observe"], "on": ["*"]}, {"who": ["nobody"], "may": ["look"], "on": ["*"]}]}, out)
     os.chmod(file, 0o600)
-    world = World("--access", file, *PAIR, *ASKS, "--tls-crl", path("crl.pem"))
+    world = World("--access", file, *PAIR, *ASKS, "--tls-crl", path("ca.crl"))
     daemon = world.lease_daemon
     for name, *wanted, detail in (
             ("client", 200, "ops", ""), ("nightly", 200, "nightly", ""), ("plain", 200, "plain", ""), ("both", 401, "unknown", ""),
