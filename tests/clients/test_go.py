@@ -12,7 +12,7 @@ import time
 
 import clients_test  # finds the service tests' own package
 import scenarios
-from clients_test import MUTE, ROOT, Pass, Say, check_equal, check_in, skip, test
+from clients_test import MUTE, ROOT, HttpRelay, Pass, Say, check_equal, check_in, skip, test
 from scenarios import MINE, force, granted, outcome, scenario, wait_past
 
 MISSING = None if shutil.which("go") else "there is no go"
