@@ -529,12 +529,12 @@ static bool wait_leaves_later(struct waiter *waiter)
 }
 
 /* In the other states it is judged when it is queued, or granted the lease. */
-static void wait_judged(struct waiter *waiter)
+static enum step wait_judged(struct waiter *waiter)
 {
-    if (waiter->state == WAIT_QUEUED && wait_denied_lease(waiter).len > 0 && !wait_leaves_later(waiter)) {
-        waiter->is_denied = true;
-        wait_leave(waiter, WAIT_RETURNING);
-    }
+    if (waiter->state != WAIT_QUEUED || wait_denied_lease(waiter).len == 0 || wait_leaves_later(waiter))
+        return SUSPENDED;
+    waiter->is_denied = true;
+    return wait_leave(waiter, WAIT_RETURNING);
 }
 
 /* -- the inbox has closed, and a release has perhaps granted the lease: again.lua */
@@ -558,8 +558,7 @@ static enum step wait_found(struct store_call *call, enum store_outcome outcome,
     if (http_suspended_is_gone(&waiter->parked))
         return wait_leave(waiter, WAIT_RETURNING);
     alarm_set(inbox_clock(wait_worker(waiter)->inbox), &waiter->alarm, wait_late_ms(waiter));
-    wait_judged(waiter);
-    return SUSPENDED;
+    return wait_judged(waiter);
 }
 
 static void wait_rejoin(struct waiter *waiter)
@@ -640,15 +639,16 @@ enum step wait_begin(struct waiter *waiter, struct http_request *req)
         waiter->is_counted = true;
         service_quota_count(waiter->identity, ACCESS_WAITING);
     }
-    if (waiter->early == INBOX_NO_NEWS) {
-        wait_enter(waiter, WAIT_QUEUED);
-        alarm_set(inbox_clock(wait_worker(waiter)->inbox), &waiter->alarm, wait_late_ms(waiter));
-    } else if (wait_act(waiter, req, (enum inbox_news)waiter->early) == ANSWERED) {
-        return ANSWERED;
+    if (waiter->early != INBOX_NO_NEWS) {
+        if (wait_act(waiter, req, (enum inbox_news)waiter->early) == ANSWERED)
+            return ANSWERED;
+        http_suspend(req, &waiter->parked);
+        return SUSPENDED;
     }
+    wait_enter(waiter, WAIT_QUEUED);
+    alarm_set(inbox_clock(wait_worker(waiter)->inbox), &waiter->alarm, wait_late_ms(waiter));
     http_suspend(req, &waiter->parked);
-    wait_judged(waiter); /* the rules may have changed while it was queued */
-    return SUSPENDED;
+    return wait_judged(waiter); /* the rules may have changed while it was queued */
 }
 
 struct waiter *wait_new(struct worker *worker, const struct wait_kind *kind,
