@@ -134,6 +134,8 @@ struct bytes acquire_options_write(const struct acquire_options *options, const 
         snprintf(text, sizeof(text), "%" PRIu64, wid); /* a text: a double would lose digits */
         json_text(out, "wid", bytes_of(text));
     }
+    if (wid != 0)
+        json_int(out, "wait", request->wait_ms);
     if (options->over != NULL)
         json_text(out, "over", bytes_of(options->over));
     if (wid != 0 && request->keep_place_ms > 0)

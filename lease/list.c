@@ -12,13 +12,14 @@
 #include "scripts.h"
 #include "shared/service/page.h"
 
-enum { LIST_ARGS = 5 };
+enum { LIST_ARGS = 6, HOLDER_SIZE = 129 };
 
 struct list {
     struct member_call call;
     struct http_request *req;
     struct page page;
-    char prefix[NAME_MAX_BYTES + 1], state[16];
+    bool has_begun; /* the answer: what is in it is known */
+    char prefix[NAME_MAX_BYTES + 1], state[16], holder[HOLDER_SIZE];
     char keys[LEASE_KEYS][KEYS_STRIPE_SIZE];
     char left[LEASE_NUMBER_SIZE], remember[LEASE_NUMBER_SIZE];
     struct bytes argv[LEASE_KEYS + LIST_ARGS + MEMBER_ARGS];
@@ -28,14 +29,14 @@ static store_done_fn list_answer;
 
 /* -- the query */
 
-static const char *const query_names[] = {"prefix", "state", "limit", "cursor", NULL};
+static const char *const query_names[] = {"prefix", "state", "holder", "limit", "cursor", NULL};
 static const struct page_kind list_kind = {
     .domain = "list-cursor",
     .after_max = NAME_MAX_BYTES,
     .query_names = query_names,
-    .wrong_query = "The query is prefix, state, limit and cursor, each at most once; a prefix is the "
-                   "beginning of a lease name.",
-    .wrong_cursor = "The cursor is not one that this service gave for this prefix and state.",
+    .wrong_query = "The query is prefix, state, holder, limit and cursor, each at most once; a prefix is the "
+                   "beginning of a lease name, a holder 1 to 128 bytes.",
+    .wrong_cursor = "The cursor is not one that this service gave for this prefix, state and holder.",
 };
 
 static int query(struct list *l, const char *name, char *buf, size_t size)
@@ -58,15 +59,18 @@ static const char *state_read(struct list *l)
 
 static enum problem list_read(struct list *l, const char **detail)
 {
+    int holder_len = query(l, "holder", l->holder, sizeof(l->holder));
+
     *detail = NULL;
-    if (query(l, "prefix", l->prefix, sizeof(l->prefix)) < -1 || !name_is_prefix(bytes_of(l->prefix)))
+    if (query(l, "prefix", l->prefix, sizeof(l->prefix)) < -1 || !name_is_prefix(bytes_of(l->prefix)) ||
+        holder_len < -1 || holder_len == 0)
         *detail = list_kind.wrong_query;
     *detail = *detail != NULL ? *detail : state_read(l);
     if (*detail != NULL)
         return PROBLEM_INVALID_REQUEST;
     l->page.kind = &list_kind;
     l->page.keys = worker_of(l->req)->keys;
-    snprintf(l->page.of, sizeof(l->page.of), "%s/%s", l->prefix, l->state);
+    snprintf(l->page.of, sizeof(l->page.of), "%s/%s/%s", l->prefix, l->state, l->holder);
     l->page.end = STRIPES;
     return page_read(&l->page, l->req, detail);
 }
@@ -82,15 +86,23 @@ static enum step list_run(struct list *l)
     l->argv[4] = bytes_of(l->page.after);
     l->argv[5] = bytes_of_number(l->left, l->page.limit - l->page.found);
     l->argv[6] = bytes_of(l->state);
+    l->argv[7] = bytes_of(l->holder);
     l->call.store.done = list_answer;
     bad = member_run(member_line_of(l->req), &l->call, l->page.stripe, &script_list, LEASE_KEYS,
                      LEASE_KEYS + LIST_ARGS, l->argv);
     return bad == PROBLEM_NONE ? SUSPENDED : http_refuse(l->req, bad);
 }
 
-static void list_collect(struct list *l, const struct store_reply *items)
+static void list_collect(struct list *l, const struct store_reply *reply)
 {
+    const struct store_reply *items = store_reply_list(reply, 3);
     size_t count = items != NULL ? store_reply_count(items) : 0;
+
+    if (!l->has_begun) {
+        json_int(http_json(l->req), "now_ms", store_reply_integer(reply, 4));
+        json_list(http_json(l->req), "items");
+        l->has_begun = true;
+    }
 
     for (size_t i = 0; i < count; i++) {
         const struct store_reply *item = store_reply_list(items, i);
@@ -110,7 +122,7 @@ static enum step list_answer(struct store_call *call, enum store_outcome outcome
     if (bad != PROBLEM_NONE || !store_reply_is(reply, "listed"))
         return http_refuse(l->req, bad != PROBLEM_NONE ? bad : PROBLEM_INTERNAL);
     after = store_reply_text(reply, 2);
-    list_collect(l, store_reply_list(reply, 3));
+    list_collect(l, reply);
     if (after.len > 0 && after.len < sizeof(l->page.after)) {
         memcpy(l->page.after, after.at, after.len);
         l->page.after[after.len] = '\0';
@@ -133,6 +145,8 @@ enum step list_start(struct http_request *req)
         return http_refuse_detail(req, bad, detail);
     page_filter(&l->page, req, ACCESS_LOOK, bytes_of(l->prefix), false);
     json = http_json_begin(req);
-    json_list(json, "items");
-    return l->page.stripe == l->page.end ? page_answer(&l->page, req) : list_run(l);
+    if (l->page.stripe < l->page.end)
+        return list_run(l);
+    json_list(json, "items"); /* no store was asked for its time */
+    return page_answer(&l->page, req);
 }

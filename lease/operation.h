@@ -94,9 +94,11 @@ struct bytes grant_write(struct http_request *req, const struct grant *grant, ch
 void lease_held_write(struct json_out *json, const struct http_request *req, struct bytes name,
                       const struct store_reply *reply, size_t at);
 /* What anybody may know of a lease, never a lease_id or a signature (look.c): one JSON object, from elements
- * at and behind: state, token, epoch, mode or "", how many wait, {{token, holder, expires in ms, held for ms,
- * holds, meta or "", identity or nothing}, ...}. */
+ * at and behind, as multi.tell() has them (scripts/lib/multi_hold.lua). */
 void look_write(struct http_request *req, struct bytes name, const struct store_reply *reply, size_t at);
+/* The member line, as line.told() has it (scripts/lib/line.lua). */
+void look_line_write(struct json_out *json, const struct worker *worker, const struct store_reply *line,
+                     int64_t now_ms);
 
 /* Each ends the request. */
 /* Signs and answers: status is 201 or 200; one that is not sound is 500. */

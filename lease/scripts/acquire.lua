@@ -76,7 +76,7 @@ if not line.fits(record, terms) or record.queue and not wanting then
     elseif over and not (record.queue and line.terms(lease, terms.lease_id)) then
         return { 'quota', SEQ }
     end
-    line.join(lease, terms, cjson.encode(terms))
+    line.join(lease, terms)
     return { 'queued', SEQ }
 end
 if wanting then

@@ -2,18 +2,17 @@
 --   KEYS[1]  stripe   KEYS[2]  due index
 --   ARGV[1]  prefix of the names, or ""   ARGV[2]  remember_ms
 --   ARGV[3]  the name after which to go on, or ""   ARGV[4]  how many, 1 to 1000
---   ARGV[5]  "held" | "waiting" | "delayed"
+--   ARGV[5]  "held" | "waiting" | "delayed"   ARGV[6]  who holds it, among others perhaps, or "": whoever
 --   returns  {"listed", seq, name after which to go on or "" when the stripe is done,
---             {{name, state, token, epoch, mode or "", how many wait,
---               {{token, holder, expires in ms, held for ms, holds, meta or "", identity or
---             nothing}, ...}: at most 16}, ...}}
+--             {{name, state, token, epoch, mode or "", how many wait, {holder, ...}: at most 16 of them, and so on,
+--               as multi.tell() has it (lib/multi_hold.lua)}, ...}, store time}
 --
 -- The names are sorted here and not in an index of their own, which would cost every lease another 130 bytes:
 -- a stripe has 1/256 of the leases. One step looks at no more than about LOOK_MAX records. What is over is
 -- said to be over, but handed on by others: a list hands nothing on. A lease on whose record nothing may rest
 -- is in no state that could be listed; who asks for it by its name is answered so.
-local LOOK_MAX, HOLDERS_MAX = 96, 16
-local prefix, after, limit, wanted = ARGV[1], ARGV[3], tonumber(ARGV[4]), ARGV[5]
+local LOOK_MAX, HOLDERS_MAX, SEEK_MAX = 96, 16, 1000
+local prefix, after, limit, wanted, holder = ARGV[1], ARGV[3], tonumber(ARGV[4]), ARGV[5], ARGV[6]
 local looked = 0
 
 -- Until when nobody is granted, also when that begins with an end that nobody has noted yet.
@@ -21,7 +20,17 @@ local function delayed_until(record)
     return math.max(record.delayed_until, record.lapsed and delay_end(record, record.ended) or 0)
 end
 
--- One item, if the lease is in the state that is wanted.
+-- Whether the one who is asked for is among them; no more than HOLDERS_MAX of them are left.
+local function has_holder(holders)
+    local is_there = holder == ''
+    for i, one in ipairs(holders) do
+        is_there = is_there or one[2] == holder
+        holders[i] = i <= HOLDERS_MAX and one or nil
+    end
+    return is_there
+end
+
+-- One item, if the lease is in the state that is wanted, and held by who is.
 local function item_of(name)
     local lease = lease_open(KEYS[1], name)
     local record = lease.record
@@ -33,15 +42,13 @@ local function item_of(name)
         looked = looked + (lease_settle(lease))
     end
     hold_void(record)
-    local holders = multi.holders(lease, HOLDERS_MAX)
+    local holders = multi.holders(lease, holder == '' and HOLDERS_MAX or SEEK_MAX)
     looked = looked + #holders
-    local state = #holders > 0 and 'held' or delayed_until(record) > NOW and 'delayed' or 'free'
-    if wanted ~= 'waiting' and wanted ~= state then
+    if not has_holder(holders) then
         return nil
     end
-    local waiting = record.queue and redis.call('ZCARD', KEYS[1] .. ':q:' .. name) or 0
-    local mode = state == 'held' and record.mode or ''
-    return { name, state, record.token, record.epoch, mode, waiting, holders }
+    local item = multi.tell({ name }, lease, holders, delayed_until(record))
+    return (wanted == 'waiting' or wanted == item[2]) and item or nil
 end
 
 local names = {}
@@ -61,4 +68,4 @@ for i, name in ipairs(names) do
     local _, item = lease_try(item_of, name)
     items[#items + 1] = item
 end
-return { 'listed', SEQ, go_on, items }
+return { 'listed', SEQ, go_on, items, NOW }

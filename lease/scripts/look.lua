@@ -2,16 +2,15 @@
 --   KEYS[1]  stripe   KEYS[2]  due index
 --   ARGV[1]  name of the lease   ARGV[2]  remember_ms   ARGV[3]  "grant" or "hold-off", as in acquire.lua
 --   returns  {"looked", seq, "free" | "held" | "delayed", last token or 0, its epoch or the stripe's,
---             "exclusive" | "shared" | "permits" | "", how many wait,
---             {{token, holder, expires in ms, held for ms, holds, meta or "", identity or
---             nothing}, ...}: at most 1000 of them}
+--             "exclusive" | "shared" | "permits" | "", how many wait, {holder, ...}: at most 1000 of them, and so
+--             on, as multi.tell() has it (lib/multi_hold.lua), store time,
+--             {{holder, identity or "", mode, since when (store time), until when or 0}, ...}: the first in line}
 local HOLDERS_MAX = 1000
 local lease = lease_own()
 
 lease_settle(lease)
 lease_close(lease, ARGV[3])
-local record, holders = lease.record, multi.holders(lease, HOLDERS_MAX)
-local waiting = record.queue and redis.call('ZCARD', KEYS[1] .. ':q:' .. ARGV[1]) or 0
-local state = #holders > 0 and 'held' or record.delayed_until > NOW and 'delayed' or 'free'
-return { 'looked', SEQ, state, record.token, record.token > 0 and record.epoch or EPOCH,
-    state == 'held' and record.mode or '', waiting, holders }
+local reply = multi.tell({ 'looked', SEQ }, lease, multi.holders(lease, HOLDERS_MAX),
+    lease.record.delayed_until)
+reply[12], reply[13] = NOW, line.told(lease)
+return reply

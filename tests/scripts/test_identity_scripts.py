@@ -173,7 +173,7 @@ def a_hold_keeps_who_began_it_and_tells_it_beside_the_holder():
         for reply in (lease.acquire(hold="hold-ccccccc"), lease.renew()):
             check_equal(reply[11:], ["ada"])
     check_equal(lease.look()[7][0][6:], ["ada"])
-    check_equal(lease.list()[3][0][6][0][6:], ["ada"])
+    check_equal(lease.list()[3][0][6][0][6], "ada")
     lease.release()
     check_equal([item.split("\t")[3] for item in lease.run("history", "grant")[3]], [f"ada{US}ada"] * 2)
     check_equal((lease.field("s"), lease.field("I"), lease.field("o")), ("released", "ada", None))

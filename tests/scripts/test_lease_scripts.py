@@ -4,6 +4,7 @@
 from intents import same_stripe
 from lua_test import EMPTY, EPOCH, FIRST, IDENTITY, MEMBERS, RECORD, REMEMBER_MS, ROOT, STRIPE_FIELDS, STRIPES, TOKEN_LAST, \
     Holder, Lease, Resource, Store, check, check_equal, main, record_packed, stripe_do, test, text
+from several import Session
 
 STORE = Store()
 NOW = 1000000
@@ -292,6 +293,68 @@ def look_tells_what_anybody_may_know():
     check_equal(STORE.unchanged_by(lease.look), ["looked", 2, "free", 1, EPOCH, "", 0, []])
 
 
+def held_by(lease, seen=7):
+    """Of each that holds: name of the hold, session, ttl, ms since the last renewal."""
+    return [one[seen:] for one in lease.run("look", "grant")[7]]
+
+
+@test
+def look_tells_how_each_hold_is_kept():
+    lease = begin()
+    session = Session(STORE)
+    session.open(ttl=4000)
+    lease.acquire("id-a", "hold-aaaaaaa", ttl=1000, mode="shared")
+    STORE.at(NOW + 300)
+    lease.acquire("id-b", "hold-bbbbbbb", "bob", ttl=9, mode="shared", **session.terms())
+    check_equal(held_by(lease), [["hold-aaaaaaa", "", 1000, 300], ["hold-bbbbbbb", session.id, 4000, 0]])
+    STORE.at(NOW + 400)
+    lease.renew("id-a", 2000)
+    session.renew()
+    STORE.at(NOW + 450)
+    check_equal(held_by(lease), [["hold-aaaaaaa", "", 2000, 50], ["hold-bbbbbbb", session.id, 4000, 50]])
+    lease = begin()
+    desk = "pawl:{00}:d:desk-1"
+    STORE.redis("HSET", desk, "at", NOW)
+    lease.acquire()
+    lease.acquire("id-b", "hold-bbbbbbb", "bob", ttl=9000, desk=desk, wid="1")
+    STORE.at(NOW + 100)
+    lease.release()
+    STORE.at(NOW + 110)
+    check_equal(held_by(lease), [["hold-bbbbbbb", "", 9000, 10]], "for 3 s, until it is claimed")
+    lease.run("claim", "id-b", "hold-bbbbbbb", "grant")
+    STORE.at(NOW + 150)
+    check_equal(held_by(lease), [["hold-bbbbbbb", "", 9000, 40]])
+
+
+@test
+def look_and_list_tell_of_delay_permits_and_refusals():
+    lease = begin()
+    lease.acquire(ttl=100, mode="permits", permits=3, delay=5000)
+    check_equal(lease.run("look", "grant")[8:12], [0, 3, 0, NOW])
+    Resource(lease).check(Holder(99))
+    check_equal(lease.run("look", "grant")[8:12], [0, 3, 1, NOW])
+    STORE.at(NOW + 200)
+    wanted = ["delayed", 1, EPOCH, "", 0, [], 4900]
+    check_equal(lease.list(state="delayed")[3][0][1:8], wanted, "before it was noted")
+    check_equal(lease.run("look", "grant")[2:9], wanted)
+    check_equal(lease.list(state="delayed")[3][0][1:8], wanted)
+
+
+@test
+def list_finds_those_that_one_holds():
+    lease = begin()
+    names = sorted(same_stripe(lease.name, 4))
+    for name, holder in zip(names, ("ada", "bob", "ada")):
+        Lease(STORE, name).acquire("id-" + name, holder=holder)
+    shared = Lease(STORE, names[3])
+    for i in range(40):
+        shared.acquire(f"id-{i}", f"hold-{i:07}", "bob" if i == 39 else f"eve-{i}", ttl=1000 + i, mode="shared")
+    listed = lambda holder: [item[0] for item in STORE.unchanged_by(lambda: lease.list(holder=holder))[3]]
+    check_equal([listed(holder) for holder in ("ada", "bob", "zoe", "")], [names[::2], names[1::2], [], names])
+    check_equal([len(lease.list(holder=holder)[3][-1][6]) for holder in ("bob", "")], [16, 16])
+    check_equal(lease.list(holder="ada", limit=1)[2], names[0])
+
+
 @test
 def list_gives_the_held_leases_of_a_stripe_in_the_order_of_their_names():
     lease = begin()
@@ -303,7 +366,8 @@ def list_gives_the_held_leases_of_a_stripe_in_the_order_of_their_names():
     reply, changes = STORE.changed_by(lease.list)
     check_equal([reply[0], reply[2]], ["listed", ""])
     check_equal([item[0] for item in reply[3]], names[1:5])
-    check_equal(reply[3][0], [names[1], "held", 5, EPOCH, "exclusive", 0, [[5, "ada", 400, 500, 1, ""]]])
+    hold = [5, "ada", 400, 500, 1, "", "", "hold-aaaaaaa", "", 900, 500]
+    check_equal(reply[3][0], [names[1], "held", 5, EPOCH, "exclusive", 0, [hold], 0, 0, 0])
     check_equal(list(changes), [f"{lease.stripe}:l:{names[5]}"])
     check_equal([STORE.dump()[f"{lease.stripe}:l:{names[5]}"][field] for field in "sv"], ["held", "expired"], "void, not freed")
 

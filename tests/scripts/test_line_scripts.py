@@ -432,6 +432,30 @@ def a_kept_place_is_offered_the_lease_for_three_seconds_and_never_granted_in_a_r
 
 
 @test
+def look_tells_who_is_in_line_since_when_and_until_when():
+    told = lambda: [lease.run("look", "grant")[12] for lease in (first, second)]
+    first = held(ttl=100000)
+    second = Lease(STORE, "orders:43")
+    wait(first, "id-b", "1", wait=500, keep=4000)
+    at(10, DESK)
+    check_equal(ask(first, "id-c", desk=DESK, wid="2", mode="shared")[0], "queued")
+    check_equal(told(), [[["id-b", "", "exclusive", NOW, NOW + 500], ["id-c", "", "shared", NOW + 10, 0]], []])
+    at(400, DESK)
+    leave(first, "id-b", keep=4000)
+    check_equal(told()[0][0], ["id-b", "", "exclusive", NOW, NOW + 4400], "its place is kept")
+    wait(first, "id-b", "3", wait=600, keep=4000)
+    check_equal(told()[0][0], ["id-b", "", "exclusive", NOW, NOW + 1000], "it is the same place")
+    both = All(STORE, "orders:42", "orders:43")
+    wait(both, "id-d", "4", wait=50)
+    at(430, DESK)
+    wait(both, "id-d", "5", wait=50)
+    check_equal([one[-1] for one in told()], [["id-d", "", "exclusive", NOW + 400, NOW + 480]] * 2)
+    for number in range(120):
+        ask(first, f"id-{number}", desk=DESK, wid=str(10 + number))
+    check_equal((len(told()[0]), first.look()[6]), (100, 123))
+
+
+@test
 def the_same_lease_id_takes_its_place_up_again_at_whatever_desk():
     lease = kept()
     check_equal(ask(lease, "id-b")[0], "held", "one who does not wait changes nothing")

@@ -149,6 +149,16 @@ def a_renewal_or_release_of_what_is_not_held_says_how_it_ended():
     check_equal(WORLD.look(other)["state"], "held")
 
 
+def free(name):
+    """What a look tells of a free lease beside what it always does."""
+    looked = WORLD.look(name)
+    check(looked.pop("now_ms") > 0, "no time")
+    wanted = {"lease": name, "state": "free", "mode": None, "holders": [], "waiting": 0, "delayed_for_ms": 0, "permits": 0,
+              "refused": 0, "line": []}
+    check_equal({member: looked.pop(member, None) for member in wanted}, wanted)
+    return looked
+
+
 @test
 def a_release_makes_the_lease_free_at_once():
     name = WORLD.name()
@@ -156,8 +166,7 @@ def a_release_makes_the_lease_free_at_once():
     for query, headers in (("", {}), ("", {}), ("?all=true", {"Idempotency_Key": "a-key"})):
         answer = release(name, grant["lease_id"], query=query, **headers)
         check_equal((answer.status, answer.body), (204, b""))
-    check_equal(WORLD.look(name), {"lease": name, "state": "free", "token": grant["token"], "epoch": grant["epoch"],
-                                   "mode": None, "holders": [], "waiting": 0})
+    check_equal(free(name), {"token": grant["token"], "epoch": grant["epoch"]})
     check(WORLD.acquire(name)["token"] > grant["token"], "the token did not rise")
 
 
@@ -215,9 +224,16 @@ def the_lease_id_header_must_come_once_and_be_one():
 @test
 def a_look_at_a_lease_that_never_was_says_free():
     name = WORLD.name()
-    looked = WORLD.look(name)
+    looked = free(name)
     check(looked.pop("epoch") > 0, "no epoch")
-    check_equal(looked, {"lease": name, "state": "free", "token": 0, "mode": None, "holders": [], "waiting": 0})
+    check_equal(looked, {"token": 0})
+
+
+@test
+def look_and_list_tell_the_stores_time():
+    before = WORLD.look(WORLD.name())["now_ms"]
+    listed = WORLD.lease("GET", "/v1/leases?limit=1").json["now_ms"]
+    check(before <= listed <= WORLD.look(WORLD.name())["now_ms"], (before, listed))
 
 
 @test
@@ -268,9 +284,19 @@ def a_list_item_is_what_a_look_gives():
     WORLD.acquire("list-b:1", meta={"a": 1})
     [[item]], looked = pages(WORLD.lease, "/v1/leases?prefix=list-b:"), WORLD.look("list-b:1")
     for one in (item, looked):
-        for member in ("expires_in_ms", "held_for_ms"):
+        for member in ("expires_in_ms", "held_for_ms", "renewed_ms_ago"):
             del one["holders"][0][member]
-    check_equal(item, looked)
+    check_equal({**item, "now_ms": looked["now_ms"], "line": []}, looked)
+    check_equal(sorted(looked["holders"][0]), ["hold", "holder", "holds", "meta", "mode", "session", "token", "ttl_ms"])
+
+
+@test
+def a_list_may_be_of_who_holds():
+    for name, holder in (("list-h:1", "ada"), ("list-h:2", "b/ o\u00e9"), ("list-h:3", "ada")):
+        WORLD.acquire(name, holder=holder)
+    listed = lambda query: [[item["lease"] for item in page] for page in pages(WORLD.lease, f"/v1/leases?prefix=list-h:&{query}")]
+    check_equal(sorted(sum(listed("holder=ada&limit=1"), [])), ["list-h:1", "list-h:3"])
+    check_equal((listed("holder=b%2F%20o%C3%A9"), listed("holder=nobody")), ([["list-h:2"]], [[]]))
 
 
 @test
@@ -284,7 +310,7 @@ def a_list_gives_100_unless_told():
 @test
 def a_query_that_is_not_one_is_refused():
     for query in ("?state=free", "?state=", "?limit=", "?limit=x", "?limit=1.5", "?limit=-1", "?limit=+1", "?limit=0x1",
-                  "?limit=5&limit=5", "?prefix=-", "?prefix=a%2Fb", "?prefix=a%00", "?prefix=%", "?prefix=" + "x" * 129,
+                  "?limit=5&limit=5", "?holder=", "?holder=" + "x" * 129, "?holder=a%00b", "?prefix=-", "?prefix=a%2Fb", "?prefix=a%00", "?prefix=%", "?prefix=" + "x" * 129,
                   "?x=1", "?Prefix=a", "?&", "?limit=99999999999999999999"):
         answer = WORLD.lease("GET", "/v1/leases" + query)
         wanted = (422, "out-of-range") if "9999" in query else (400, "invalid-request")
@@ -301,7 +327,7 @@ def a_cursor_that_this_service_did_not_give_for_this_list_is_refused():
     for wrong in made_up:
         if wrong != cursor:
             refused(WORLD.lease("GET", f"/v1/leases?prefix=list-a:&limit=2&cursor={wrong}"), 400, "invalid-request")
-    for query in ("prefix=list-b:", "prefix=list-a:&state=waiting", "limit=2"):
+    for query in ("prefix=list-b:", "prefix=list-a:&state=waiting", "prefix=list-a:&holder=ada", "limit=2"):
         refused(WORLD.lease("GET", f"/v1/leases?{query}&cursor={cursor}"), 400, "invalid-request")
 
 

@@ -44,6 +44,9 @@ def who_waits_at_whichever_instance_is_served_in_the_order_of_coming():
     grant = WORLD.acquire(name)
     waiters = [Waiter(WORLD, CLIENTS[i % 2], name, f"w{i:02}") for i in range(10)]
     check_equal(waiting(name), 10)
+    line = WORLD.look(name)["line"]
+    check_equal([(one["holder"], one["mode"]) for one in line], [(f"w{i:02}", "exclusive") for i in range(10)])
+    check(all(0 <= one["waits_ms"] < 60000 and 0 < one["gives_up_in_ms"] <= 60000 for one in line), line)
     tokens = [grant["token"]]
     for waiter in waiters:
         check(all(one.answer is None for one in waiters[waiters.index(waiter):]), "somebody was told too early")

@@ -1,7 +1,7 @@
 -- acquire_several.lua - those who wait for several leases at once, all or none.
 --
 -- In the line of each of its leases such a waiter stands with terms that say only what the line must know:
--- lease_id, hold, identity, and of more mode, permits, session, inbox, wid, and
+-- lease_id, hold, holder, identity, since, till, and of more mode, permits, session, inbox, wid, and
 --   home  {stripe, name} of its first lease. In pawl:{SS}:w:NAME of that one are two fields more:
 --     LEASE_ID/all   its whole terms: with a hundred names they are long, and there would be a hundred
 --                    of them
@@ -67,7 +67,8 @@ end
 
 -- Makes room for lease_id in the lines. One that waits there already for these very leases gets a message,
 -- and its places are kept; a place in some of the lines only must not be: of two who want the same leases one
--- would be in front here and the other there, for ever.
+-- would be in front here and the other there, for ever. Returns the terms of before, if its
+-- places are kept.
 local function supersede(leases, terms)
     for _, lease in ipairs(leases) do
         local before = line.terms(lease, terms.lease_id)
@@ -77,7 +78,7 @@ local function supersede(leases, terms)
             local full = before.more.home and several.full(before)
             if full and are_same(full.more.all, terms.more.all) then
                 several.forget(before)
-                return
+                return before
             end
             if not full or several.drop(before) == 0 then
                 line.out(lease, terms.lease_id, before)
@@ -92,10 +93,11 @@ function several.join(leases, terms)
     local more = terms.more
     local home = { leases[1].stripe, leases[1].name }
     more.home = home
-    local packed = cjson.encode({ lease_id = terms.lease_id, hold = terms.hold, identity = terms.identity,
+    line.times(terms, supersede(leases, terms))
+    local packed = cjson.encode({ lease_id = terms.lease_id, hold = terms.hold, holder = terms.holder,
+        identity = terms.identity, since = terms.since, till = terms.till,
         more = { home = home, mode = more.mode, permits = more.permits, session = more.session,
             desk = more.desk, wid = more.wid } })
-    supersede(leases, terms)
     local set = {}
     for _, lease in ipairs(leases) do
         local is_first = not lease.record.queue

@@ -1,8 +1,9 @@
 -- grant.lua - how a hold comes to be.
 --
--- What is asked for, its terms: {lease_id, hold, holder, ttl, meta or "", identity or nil, more}; more is nil or
+-- What is asked for, its terms: {lease_id, hold, holder, ttl, meta or "", identity or nil, more}, and of who waits since
+-- and till (store times: since when it waits, and until when its request does); more is nil or
 -- what the service has packed as JSON (lease/acquire_options.c): mode "shared" | "permits", permits, delay, session
--- (key of its record), key and digest (of the Idempotency-Key), desk (its inbox) and wid (who waits), keep
+-- (key of its record), key and digest (of the Idempotency-Key), desk (its inbox) and wid (who waits), wait (wait_ms), keep
 -- (keep_place_ms), all (names of an all-or-none).
 local CLAIM_MS = 3000
 

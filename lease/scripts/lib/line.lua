@@ -32,7 +32,7 @@
 -- WORK_MAX holds were ended or granted, or leases looked at for all or none, nothing more is begun. What is
 -- left is somebody's at once: its alarm says so.
 local ALARM, PURGE_MAX, WORK_MAX, HANDED_TTL_MAX = 'pawl:{store}:alarm', 1000, 64, 60000
-local KEPT_MAX = 1000
+local KEPT_MAX, TOLD_MAX = 1000, 100
 local INBOX_MS, PLACE_MS_MAX = 3000, 60000 -- PLACE_MS_MAX: for how long a place may be kept
 local line, several = {}, {} -- each needs the other: those of several are in acquire_several.lua
 
@@ -63,6 +63,26 @@ end
 function line.terms(lease, lease_id)
     local packed = redis.call('HGET', waiters_of(lease), lease_id)
     return packed and cjson.decode(packed) or nil
+end
+
+-- What anybody may know of the first in line: {{holder, identity or "", mode, since when it waits, until when at
+-- most (store time; 0: not said)}, ...}.
+function line.told(lease)
+    local ids = lease.record.queue and redis.call('ZRANGE', queue_of(lease), 0, TOLD_MAX - 1) or {}
+    local packed, told = #ids > 0 and redis.call('HMGET', waiters_of(lease), unpack(ids)) or {}, {}
+    for i, lease_id in ipairs(ids) do
+        local terms = packed[i] and cjson.decode(packed[i]) or { more = NO_MORE }
+        local kept = terms.more.keep and redis.call('ZSCORE', kept_of(lease), lease_id)
+        told[i] = { terms.holder or '', terms.identity or '', terms.more.mode or 'exclusive',
+            terms.since or NOW, tonumber(kept or terms.till) or 0 }
+    end
+    return told
+end
+
+-- Since when it waits, also in its place of before, and until when at most.
+function line.times(terms, before)
+    terms.since = before and before.since or NOW
+    terms.till, terms.more.wait = terms.more.wait and NOW + terms.more.wait, nil
 end
 
 -- The ids of the first two in line.
@@ -146,7 +166,7 @@ function line.place(lease, lease_id, packed)
 end
 
 -- In its place, and the inbox of before gets a message.
-function line.join(lease, terms, packed)
+function line.join(lease, terms)
     local before = line.terms(lease, terms.lease_id)
     touch(lease.stripe)
     if before then
@@ -158,7 +178,8 @@ function line.join(lease, terms, packed)
     if before and before.more.home then
         several.drop(before, lease.name)
     end
-    line.place(lease, terms.lease_id, packed)
+    line.times(terms, before)
+    line.place(lease, terms.lease_id, cjson.encode(terms))
     line.set_alarm(lease, before and NOW or nil) -- what fits now may not be what fitted before
 end
 

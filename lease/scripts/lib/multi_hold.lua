@@ -48,14 +48,30 @@ function multi.list(lease, most)
 end
 
 -- What an answer says of those that hold: {{token, holder, expires in ms, held for ms, holds, meta, identity or
--- nothing}, ...}.
+-- "", name of the hold, id of its session or "", ttl_ms, ms since it was granted, claimed or renewed last}, ...}.
 function multi.holders(lease, most)
     local record, holders = lease.record, {}
     for i, hold in ipairs(record.many and multi.list(lease, most) or { record.live and record or nil }) do
-        holders[i] = { hold.token, hold.holder, hold.left_ms, NOW - hold.granted, hold.holds, hold.meta,
-            identity_told(hold.identity) }
+        local held_ms = NOW - hold.granted
+        holders[i] = { hold.token, hold.holder, hold.left_ms, held_ms, hold.holds, hold.meta, hold.identity,
+            hold.hold, hold.session and string.match(hold.session, ':s:(.*)$') or '', hold.ttl,
+            math.max(0, math.min(held_ms, hold.ttl - hold.left_ms)) }
     end
     return holders
+end
+
+-- Adds to a reply what an answer says of a lease: state, last token or 0, its epoch, mode or "", how many wait,
+-- those that hold as above, for how many ms more it is delayed, permits or 0, how many refusals are kept.
+function multi.tell(reply, lease, holders, delayed_until)
+    local record, at, key = lease.record, #reply, lease.stripe .. ':%s:' .. lease.name
+    local state = #holders > 0 and 'held' or delayed_until > NOW and 'delayed' or 'free'
+    reply[at + 1], reply[at + 2] = state, record.token
+    reply[at + 3] = record.token > 0 and record.epoch or EPOCH
+    reply[at + 4] = state == 'held' and record.mode or ''
+    reply[at + 5] = record.queue and redis.call('ZCARD', string.format(key, 'q')) or 0
+    reply[at + 6], reply[at + 7] = holders, state == 'delayed' and delayed_until - NOW or 0
+    reply[at + 8], reply[at + 9] = record.permits, redis.call('LLEN', string.format(key, 'f'))
+    return reply
 end
 
 -- The ids of those that are due, and no more than may be ended in this script.
