@@ -5,6 +5,8 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "scripts.h"
+
 static const char *fenced_named(struct fenced_call *fenced, const char *wrong)
 {
     if (wrong == NULL)
@@ -251,25 +253,71 @@ enum step fenced_refuse(struct fenced_call *fenced, enum problem problem)
     return http_problem_end(fenced->req, status_of(fenced, problem));
 }
 
+static enum step refusal_answer(struct fenced_call *fenced)
+{
+    const struct fenced_refusal *refusal = &fenced->refusal;
+    enum problem problem = refusal->problem;
+    struct json_out *json;
+    enum step step;
+
+    status_put(fenced, "refused", problem_info(problem)->code, refusal->mark, NULL);
+    json = problem_begin(fenced, problem);
+    if (refusal->token > 0) {
+        json_int(json, "current_token", refusal->token);
+        json_int(json, "current_epoch", refusal->epoch);
+    }
+    json_int(json, "mark", refusal->mark);
+    if (refusal->holder_len > 0)
+        json_text(json, "holder", (struct bytes){refusal->holder, refusal->holder_len});
+    step = http_problem_end(fenced->req, status_of(fenced, problem));
+    return fenced->over != NULL ? fenced->over(fenced, step) : step;
+}
+
+static enum step refusal_noted(struct fenced_call *fenced, const struct store_reply *reply)
+{
+    (void)reply;
+    return refusal_answer(fenced);
+}
+
+static enum step refusal_not_noted(struct fenced_call *fenced, enum problem problem)
+{
+    (void)problem;
+    return refusal_answer(fenced);
+}
+
+static enum step refusal_note(struct fenced_call *fenced)
+{
+    static const struct fenced_answer answers[] = {{NULL, refusal_noted}};
+    struct fenced_refusal *refusal = &fenced->refusal;
+    struct bytes asked = fenced->resource;
+
+    asked.len = asked.len < FENCED_ASKED_MAX ? asked.len : FENCED_ASKED_MAX;
+    fenced_begin_lease(fenced);
+    fenced_add_fence(fenced);
+    fenced_add(fenced, bytes_of(problem_info(refusal->problem)->code));
+    fenced_add(fenced, bytes_of_number(fenced->number[2], refusal->token));
+    fenced_add(fenced, bytes_of(member_daemon_id(worker_of(fenced->req)->service)));
+    fenced_add(fenced, bytes_of(http_request_id(fenced->req, refusal->instance) + sizeof("urn:uuid:") - 1));
+    fenced_add(fenced, asked);
+    fenced->fail = refusal_not_noted;
+    return fenced_run(fenced, &script_refusal_note, answers);
+}
+
 enum step fenced_refuse_reply(struct fenced_call *fenced, const struct store_reply *reply)
 {
-    enum problem problem = problem_find(store_reply_text(reply, 2));
-    int64_t token = store_reply_integer(reply, 3), epoch = store_reply_integer(reply, 4);
-    int64_t mark = store_reply_integer(reply, 5);
     struct bytes holder = service_holder(fenced->req, fenced->lease, store_reply_text(reply, 6));
+    struct fenced_refusal *refusal = &fenced->refusal;
 
-    if (problem == PROBLEM_NONE)
+    refusal->problem = problem_find(store_reply_text(reply, 2));
+    if (refusal->problem == PROBLEM_NONE || holder.len > FENCED_HOLDER_MAX)
         return fenced_fail(fenced, PROBLEM_INTERNAL);
-    status_put(fenced, "refused", problem_info(problem)->code, mark, NULL);
-    struct json_out *json = problem_begin(fenced, problem);
-    if (token > 0) {
-        json_int(json, "current_token", token);
-        json_int(json, "current_epoch", epoch);
-    }
-    json_int(json, "mark", mark);
+    refusal->token = store_reply_integer(reply, 3);
+    refusal->epoch = store_reply_integer(reply, 4);
+    refusal->mark = store_reply_integer(reply, 5);
+    refusal->holder_len = (unsigned)holder.len;
     if (holder.len > 0)
-        json_text(json, "holder", holder);
-    return http_problem_end(fenced->req, status_of(fenced, problem));
+        memcpy(refusal->holder, holder.at, holder.len);
+    return store_reply_text(reply, 7).len > 0 ? refusal_note(fenced) : refusal_answer(fenced);
 }
 
 enum step fenced_refuse_stored(struct fenced_call *fenced, const struct store_reply *reply)

@@ -26,6 +26,16 @@ enum {
 /* Which statuses a refusal has: its own, or those that the forward-auth protocols of proxies understand. */
 enum fenced_status { FENCED_NATIVE, FENCED_FORWARD_AUTH };
 
+enum { FENCED_HOLDER_MAX = 128, FENCED_ASKED_MAX = 128 };
+
+/* What a script refused, kept while that is noted in the lease's history. */
+struct fenced_refusal {
+    enum problem problem;
+    int64_t token, epoch, mark;
+    unsigned holder_len;
+    char holder[FENCED_HOLDER_MAX], instance[HTTP_ID_SIZE];
+};
+
 struct fenced_call;
 typedef enum step fenced_then_fn(struct fenced_call *fenced, const struct store_reply *reply);
 
@@ -50,10 +60,15 @@ struct fenced_call {
     bool claimed;        /* claim says something, if only for the refusal */
     const struct fenced_answer *answers;
     enum step (*fail)(struct fenced_call *fenced, enum problem problem); /* NULL: fenced_fail() */
+    enum step (*over)(struct fenced_call *fenced,
+                      enum step step); /* after fenced_refuse_reply(); NULL: nothing */
     char text[RESOURCE_KEY_MAX_BYTES + 1];
     unsigned on; /* the stripe of the call */
     char stripe[KEYS_STRIPE_SIZE], gone[KEYS_STRIPE_SIZE];
-    char resource_key[KEYS_RESOURCE_SIZE];
+    union {
+        char resource_key[KEYS_RESOURCE_SIZE];
+        struct fenced_refusal refusal; /* once that call has ended */
+    };
     char number[3][FENCED_NUMBER_SIZE], mode[FENCED_MODE_SIZE];
     unsigned keys, args;
     struct bytes argv[FENCED_KEYS_MAX + FENCED_ARGS_MAX + MEMBER_ARGS];
@@ -91,7 +106,8 @@ enum step fenced_failed(struct fenced_call *fenced, enum problem problem);
 
 /* Ends the request: the fence refused before the store was asked. */
 enum step fenced_refuse(struct fenced_call *fenced, enum problem problem);
-/* Ends the request: {"refused", seq, reason, last token, its epoch, mark, holder}. */
+/* Ends the request: {"refused", seq, reason, last token, its epoch, mark, holder, "note" or nothing}; with
+ * "note" once that stands in the lease's history, or cannot be noted. */
 fenced_then_fn fenced_refuse_reply;
 /* Ends the request as a script on a stored resource refuses it: the same, or the token was good, but
  * {"key-reused" | "full" | "quota", seq, mark} or {"mismatch", seq, ..., mark}. Any other word is 500. */

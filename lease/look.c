@@ -27,6 +27,7 @@ static void holder_write(struct http_request *req, struct bytes mode, const stru
     json_int(json, "expires_in_ms", store_reply_integer(holder, 2));
     json_int(json, "held_for_ms", store_reply_integer(holder, 3));
     json_int(json, "renewed_ms_ago", store_reply_integer(holder, 10));
+    json_int(json, "waited_ms", store_reply_integer(holder, 11));
     json_raw(json, "meta", meta.len > 0 ? meta : BYTES("{}"));
     json_object_end(json);
 }

@@ -520,12 +520,18 @@ static enum step ask_missing(struct fenced_call *fenced, const struct store_repl
     return forward_ask(f);
 }
 
+static enum step ask_refused_over(struct fenced_call *fenced, enum step step)
+{
+    return forward_over(container_of(fenced, struct forward, fenced), step);
+}
+
 static enum step ask_refused(struct fenced_call *fenced, const struct store_reply *reply)
 {
     struct forward *f = container_of(fenced, struct forward, fenced);
 
     admission_drop(f); /* the script has taken it out */
-    return forward_over(f, fenced_refuse_reply(fenced, reply));
+    fenced->over = ask_refused_over;
+    return fenced_refuse_reply(fenced, reply);
 }
 
 static enum step ask_cancelled(struct fenced_call *fenced, const struct store_reply *reply)

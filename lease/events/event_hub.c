@@ -70,6 +70,8 @@ struct listen {
     struct loop_timer timer;
     bool wanted, asked, is_stopped, is_stale; /* is_stale: what was asked is of before listen_forget() */
     int64_t until;                            /* store time; 0: it does not stand */
+    int64_t now_ms;                           /* store time of its last answer */
+    uint64_t answered_ms;                     /* when that came */
     char noted[LISTEN_NOTED_SIZE];            /* as the store says it: what, and since when */
     char stripe[KEYS_STRIPE_SIZE], ms[MEMBER_NUMBER_SIZE];
     struct bytes argv[2 + MEMBER_ARGS];
@@ -618,6 +620,8 @@ static void listen_confirmed(struct event_hub *hub, const struct store_reply *re
                                              !bytes_are(noted, hub->listen.noted));
 
     hub->listen.until = store_reply_integer(reply, 4);
+    hub->listen.now_ms = now;
+    hub->listen.answered_ms = loop_now_ms();
     snprintf(hub->listen.noted, sizeof(hub->listen.noted), "%.*s", (int)noted.len, noted.at);
     loop_timer_arm(&hub->listen.timer, LISTEN_AGAIN_MS, 0);
     if (has_gap)
@@ -667,6 +671,11 @@ struct event_hub *event_hub_new(struct worker *worker, struct store_options opti
 void event_hub_linger(struct event_hub *hub, unsigned linger_ms)
 {
     hub->linger_ms = linger_ms;
+}
+
+int64_t event_hub_now_ms(const struct event_hub *hub)
+{
+    return hub->listen.now_ms + (int64_t)(loop_now_ms() - hub->listen.answered_ms);
 }
 
 bool event_hub_is_off(const struct event_hub *hub)

@@ -30,7 +30,8 @@ bool history_id_read_user(struct bytes text, unsigned *stripe, struct history_id
 int history_id_compare(const struct history_id *a, const struct history_id *b);
 
 struct history_item {
-    struct bytes id_text, type, holder, identity, reason; /* in what was read */
+    struct bytes id_text, type, holder, identity, reason,
+        more; /* in what was read; more: behind the reason */
     struct history_id id;
     int64_t token, at_ms;
 };
@@ -107,6 +108,8 @@ bool event_hub_listen(struct event_hub *event_hub, struct event_listener *listen
 /* From the next item on it gets text(), not item(). May be called from inside its functions. */
 void event_hub_gather(struct event_listener *listener);
 void event_hub_forget(struct event_hub *event_hub, struct event_listener *listener);
+/* The store's time, about: as it last said it, and what has passed here since. */
+int64_t event_hub_now_ms(const struct event_hub *event_hub);
 /* Whether the store notes nothing of what happens, as it last said. */
 bool event_hub_is_off(const struct event_hub *event_hub);
 /* Whether the item "SS.EPOCH.SEQ.N" is one of those that are kept; then nothing that was heard after it is

@@ -15,7 +15,7 @@
 #include "shared/text/ascii.h"
 
 enum { DIGITS_MAX = 16, PARTS = 6 };
-#define IDENTITY_BEHIND '\x1f'
+#define BEHIND '\x1f'
 
 static bool read_number(struct bytes text, uint64_t *number)
 {
@@ -64,9 +64,11 @@ bool history_item_read(struct bytes packed, struct history_item *item)
     for (size_t i = 0; i + 1 < PARTS; i++)
         part[i] = bytes_cut(&packed, '\t');
     part[PARTS - 1] = packed;
-    *item = (struct history_item){.id_text = part[0], .type = part[1], .reason = part[5]};
-    item->holder = bytes_cut(&part[3], IDENTITY_BEHIND);
+    *item = (struct history_item){.id_text = part[0], .type = part[1]};
+    item->holder = bytes_cut(&part[3], BEHIND);
     item->identity = part[3];
+    item->reason = bytes_cut(&part[5], BEHIND);
+    item->more = part[5];
     if (!history_id_read(part[0], &item->id) || !read_number(part[2], &token) ||
         !read_number(part[4], &at_ms))
         return false;
@@ -83,6 +85,58 @@ struct bytes history_id_write(char buf[HISTORY_ID_SIZE], struct bytes lease, str
     return (struct bytes){buf, (size_t)len < HISTORY_ID_SIZE ? (size_t)len : HISTORY_ID_SIZE - 1};
 }
 
+/* As the problem has it. */
+static void instance_write(struct json_out *json, struct bytes uuid)
+{
+    char urn[HTTP_ID_SIZE];
+
+    snprintf(urn, sizeof(urn), "urn:uuid:%.*s", (int)uuid.len, uuid.at);
+    json_text(json, "instance", bytes_of(urn));
+}
+
+/* What stands behind the reason, a letter and its value each; and what need not be said there. */
+static void more_write(struct json_out *json, const struct history_item *item)
+{
+    static const struct {
+        char letter;
+        const char *number, *text; /* its name, as one or the other */
+    } members[] = {{'t', "ttl_ms", NULL},
+                   {'w', "waited_ms", NULL},
+                   {'m', NULL, "mode"},
+                   {'r', "renewed_at_ms", NULL},
+                   {'c', "current_token", NULL},
+                   {'g', NULL, "gateway"},
+                   {'i', NULL, NULL},
+                   {'p', NULL, "resource"}};
+    bool is_exclusive = bytes_are(item->type, "granted"), has_waited = !is_exclusive;
+    struct bytes rest = item->more;
+
+    if (bytes_are(item->type, "refused"))
+        json_text(json, "code", item->reason);
+    while (rest.len > 0) {
+        struct bytes one = bytes_cut(&rest, BEHIND);
+
+        is_exclusive = is_exclusive && !(one.len > 0 && one.at[0] == 'm');
+        has_waited = has_waited || (one.len > 0 && one.at[0] == 'w');
+        for (size_t i = 0; one.len > 1 && i < sizeof(members) / sizeof(members[0]); i++) {
+            struct bytes value = {one.at + 1, one.len - 1};
+
+            if (members[i].letter != one.at[0])
+                continue;
+            if (one.at[0] == 'i')
+                instance_write(json, value);
+            else if (members[i].number != NULL)
+                json_int(json, members[i].number, bytes_number(value, DIGITS_MAX));
+            else
+                json_text(json, members[i].text, value);
+        }
+    }
+    if (is_exclusive)
+        json_text(json, "mode", BYTES("exclusive"));
+    if (!has_waited)
+        json_int(json, "waited_ms", 0);
+}
+
 void history_item_write(struct json_out *json, const struct worker *worker, struct bytes lease,
                         const struct history_item *item)
 {
@@ -97,12 +151,13 @@ void history_item_write(struct json_out *json, const struct worker *worker, stru
     lease_identity_write(json, worker, item->identity);
     json_int(json, "at_ms", item->at_ms);
     json_text(json, "reason", item->reason);
+    more_write(json, item);
     json_object_end(json);
 }
 
 /* -- the operation */
 
-/* {"history", seq, more, {item, ...}} */
+/* {"history", seq, more, {item, ...}, {id, ...}, store time} */
 static enum step history_found(struct member_call *call, const struct store_reply *reply)
 {
     struct lease_call *lease = container_of(call, struct lease_call, record);
@@ -112,6 +167,7 @@ static enum step history_found(struct member_call *call, const struct store_repl
 
     if (store_reply_text(reply, 2).len > 0)
         handoff_more(lease_worker_of(lease->req)->handoff, lease->name);
+    json_int(json, "now_ms", store_reply_integer(reply, 5));
     json_list(json, "items");
     for (size_t i = 0; i < store_reply_count(items); i++)
         if (history_item_read(store_reply_text(items, i), &item))

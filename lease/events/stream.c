@@ -160,16 +160,19 @@ static bool events_write_begin(struct listening *l, struct bytes last)
     const char *filtered = l->is_filtered ? "true" : "false";
     struct json_out text;
     bool taken, judges = l->worker->access != NULL;
+    char number[BYTES_NUMBER_SIZE];
+    struct bytes now = bytes_of_number(number, event_hub_now_ms(own(l)->event_hub));
 
     if (l->subscriber.form == EVENTS_NDJSON && !judges)
         return http_stream_write(stream, BYTES("\n"));
     json_out_init(&text);
     if (l->subscriber.form == EVENTS_NDJSON)
-        put(&text, ITEM_BEGIN("listening", NULL_IDENTITY) "\",\"filtered\":", bytes_of(filtered), "}");
-    else if (judges)
-        put(&text, ": listening, filtered: ", bytes_of(filtered), "\n");
+        put(&text, ITEM_BEGIN("listening", NULL_IDENTITY) "\",\"now_ms\":", now, ",\"filtered\":");
     else
-        json_out_append(&text, BYTES(": listening\n"));
+        put(&text, ": listening, now_ms: ", now, judges ? ", filtered: " : "");
+    if (judges)
+        json_out_append(&text, bytes_of(filtered));
+    json_out_append(&text, l->subscriber.form == EVENTS_NDJSON ? BYTES("}") : BYTES("\n"));
     if (last.len > 0 && l->subscriber.form == EVENTS_SSE)
         put(&text, "id: ", last, "\n");
     json_out_append(&text, BYTES("\n"));

@@ -2,8 +2,8 @@
 --   KEYS[1]  stripe   KEYS[2]  due index
 --   ARGV[1]  name of the lease   ARGV[2]  remember_ms   ARGV[3]  "grant" or "hold-off", as in acquire.lua
 --   returns  {"history", seq, more, {item, ...}, {id, ...}}: the items as shared/member/scripts/lib/history.lua packs
---             them, and the newest id that was dropped of each list that has dropped any; more: as
---             lib/line.lua says it
+--             them, and the newest id that was dropped of each list that has dropped any, store time; more:
+--             as lib/line.lua says it
 --            {"off", seq}: nothing is noted
 local noted, since_epoch, since = string.match(STRIPE[5] or '', ' (%l+) (%d+)%.(%d+)$')
 if noted == 'off' then
@@ -51,4 +51,4 @@ table.sort(items, is_before)
 for i, item in ipairs(items) do
     items[i] = item[4]
 end
-return { 'history', SEQ, more, items, dropped }
+return { 'history', SEQ, more, items, dropped, NOW }

@@ -250,7 +250,7 @@ class Lease:
     def happened(self):
         """The items of its grants and ends, oldest first: the list, and that of the grant that its record has."""
         items, one = text(self.store.redis("LRANGE", self.history, 0, -1)), self.record()
-        return items + [f"{one['e']}.{one['E']}\tgranted\t{one['t']}\t{one['o']}\t{one['g']}\t"] if "E" in one else items
+        return items + [f"{one['e']}.{one['E']}\tgranted\t{one['t']}\t{one['o']}\t{one['g']}\t\x1ft{one['l']}"] if "E" in one else items
 
     def seq(self):
         return int(self.store.redis("HGET", self.stripe, "seq"))
@@ -290,6 +290,7 @@ class Holder:
 
 class Resource:
     """One resource under a lease, and every script of the gateway on it."""
+    notes = True
 
     def __init__(self, lease, rest=""):
         self.lease, self.store, self.name = lease, lease.store, lease.name + rest
@@ -299,23 +300,32 @@ class Resource:
     def fence(self, holder):
         return [self.lease.name, holder.token, holder.epoch, holder.hold, holder.mode]
 
+    def fenced(self, script, keys, holder, *args):
+        """The reply; what was refused is noted as a gateway does, when the fence says so."""
+        reply = self.store.call(f"gateway/scripts/{script}.lua", self.keys[:keys], *self.fence(holder), *args)
+        if reply[7:] != ["note"] or not self.notes:
+            return reply
+        return ["refused", self.note(holder, reply)[1], *reply[2:7]]
+
+    def note(self, holder, reply, instance="0a-1", asked=None):
+        return self.store.call("gateway/scripts/refusal_note.lua", self.keys[:1], *self.fence(holder), reply[2], reply[3], "gate-1",
+                              instance, self.name if asked is None else asked)
+
     def write(self, holder, etag="tag-1", body=b"value", if_match="", if_none_match="", key="", digest="", kind="text/x",
               encoding=""):
-        return self.store.call("gateway/scripts/write.lua", self.keys, *self.fence(holder), self.name, if_match,
-                              if_none_match, key, digest, etag, kind, encoding, body)
+        return self.fenced("write", 3, holder, self.name, if_match, if_none_match, key, digest, etag, kind, encoding, body)
 
     def remove(self, holder, if_match="", if_none_match="", key="", digest=""):
-        return self.store.call("gateway/scripts/remove.lua", self.keys, *self.fence(holder), self.name, if_match,
-                              if_none_match, key, digest, REMEMBER_MS)
+        return self.fenced("remove", 3, holder, self.name, if_match, if_none_match, key, digest, REMEMBER_MS)
 
     def read(self, if_none_match=""):
         return self.store.call("gateway/scripts/read.lua", self.keys[:2], self.lease.name, if_none_match)
 
     def read_fenced(self, holder, if_none_match=""):
-        return self.store.call("gateway/scripts/read_fenced.lua", self.keys[:2], *self.fence(holder), if_none_match)
+        return self.fenced("read_fenced", 2, holder, if_none_match)
 
     def check(self, holder):
-        return self.store.call("gateway/scripts/check.lua", self.keys[:1], *self.fence(holder))
+        return self.fenced("check", 1, holder)
 
     def mark(self):
         return self.store.call("gateway/scripts/mark.lua", self.keys[:1], self.lease.name)

@@ -50,8 +50,8 @@ def noted_in(lease):
 def noted(lease):
     """(token, reason, when) of the refusals in the lease's history."""
     items = [item.split("\t") for item in text(STORE.redis("LRANGE", noted_in(lease), 0, -1)) if not item.startswith("-")]
-    check(all(item[1::2][:1] == ["refused"] and item[3] == "" for item in items), f"{items}")
-    return [(int(item[2]), item[5], int(item[4])) for item in items]
+    check(all(item[1] == "refused" for item in items), f"{items}")
+    return [(int(item[2]), item[5].split("\x1f")[0], int(item[4])) for item in items]
 
 
 # -- the fence
@@ -100,9 +100,10 @@ def a_hold_is_void_from_its_deadline_in_the_very_step_that_finds_it_and_never_li
         STORE.at(NOW + 999)
         check(deeds(resource)[name](ADA)[0] != "refused", f"{name} just before the deadline")
         STORE.at(NOW + 1000)
+        resource.notes = False
         reply, changes = STORE.changed_by(lambda name=name, resource=resource: deeds(resource)[name](ADA))
         check_equal(reply[0::2], ["refused", "lease-expired", EPOCH, ""], name)
-        check_equal(sorted(changes), sorted([resource.lease.key, noted_in(resource.lease)]), name)
+        check_equal(list(changes), [resource.lease.key], name)
         before, after = changes[resource.lease.key]
         check_equal(after, {**before, "v": "expired"}, name)
         STORE.at(NOW)
@@ -230,12 +231,13 @@ def a_number_under_the_name_of_another_of_many_was_never_issued():
 def one_of_many_is_void_from_its_deadline_in_the_very_step_that_finds_it():
     for name in deeds(begin()):
         resource, ann, _ = begin_many()
+        resource.notes = False
         resource.lease.renew("id-ben", 5000)
         STORE.at(NOW + 1000)
         hold = f"{resource.lease.stripe}:h:{resource.lease.name}/id-ann"
         reply, changes = STORE.changed_by(lambda name=name, resource=resource, ann=ann: deeds(resource)[name](ann))
         check_equal(reply[2], "stale-token", name)
-        check_equal(sorted(changes), sorted([hold, noted_in(resource.lease)]), name)
+        check_equal(list(changes), [hold], name)
         check_equal(changes[hold][1], {**changes[hold][0], "v": "expired"}, name)
         STORE.at(NOW)
         check_equal(resource.read_fenced(ann)[2], "stale-token", f"{name}: after the clock went back")
@@ -385,8 +387,50 @@ def a_refusal_is_told_to_those_who_listen():
     STORE.call("lease/scripts/listen.lua", ["pawl:{00}"], 1000)
     resource.check(Holder(9))
     message = [listener.file.readline() for _ in range(7)]
-    check_equal(text(message[-1]), f"{resource.lease.stripe[6:8]} {EPOCH}.2.1\trefused\t9\t\t{NOW}\tunissued-token\r\n")
+    check_equal(text(message[-1]), f"{resource.lease.stripe[6:8]} {EPOCH}.2.1\trefused\t9\t\t{NOW}\tunissued-token\x1fc1\x1fggate-1\x1fi0a-1"
+                "\x1fporders:42/a\r\n")
     listener.close()
+
+
+@test
+def a_refusal_is_noted_with_whose_token_it_was_and_what_was_asked_of_whom():
+    def said(deed, token):
+        deed()
+        item = text(STORE.redis("LINDEX", noted_in(resource.lease), -1)).split("\t")
+        check_equal(item[2], str(token))
+        return item[3], item[5]
+    behind = "\x1fggate-1\x1fi0a-1\x1fporders:42/a"
+    resource = begin()
+    resource.lease.renew(ttl=5000)
+    check_equal(said(lambda: resource.check(as_if(ADA, hold="hold-bbbbbbb")), 1), ("", f"unissued-token\x1fc1{behind}"))
+    STORE.at(NOW + 5000)
+    check_equal(said(lambda: resource.check(ADA), 1), ("ada", f"lease-expired\x1fc1{behind}"), "nobody has ended it yet")
+    with STORE.asking("ann"):
+        resource.lease.acquire("id-b", "hold-bbbbbbb", "bob")
+    resource.lease.release("id-b")
+    resource.lease.acquire("id-c", "hold-ccccccc", "cyd")
+    for second, (holder, token) in enumerate(((ADA, 1), (Holder(2, hold="hold-bbbbbbb"), 2)), 6):
+        STORE.at(NOW + second * 1000)
+        check_equal(said(lambda holder=holder: resource.write(holder), token),
+                    (("ada", "bob\x1fann")[token - 1], f"stale-token\x1fc3{behind}"), "from the list")
+    resource, ann, _ = begin_many()
+    check_equal(said(lambda: resource.write(ann), 1)[0], "ann", "one of many")
+    resource.notes = False
+    STORE.at(NOW + 1500)
+    reply = resource.write(ann)
+    check_equal([STORE.changed_by(lambda: resource.note(ann, reply, asked=""))[0][0] for _ in range(1)], ["noted"])
+    check(text(STORE.redis("LINDEX", noted_in(resource.lease), -1)).endswith("\x1fi0a-1"), "nothing was asked for by name")
+    STORE.unchanged_by(lambda: resource.note(ann, reply))
+    check_equal(resource.write(ann)[7:], [], "not within a second")
+
+
+@test
+def what_is_not_noted_asks_for_no_note():
+    for mode, wanted in (("all", ["note"]), ("ends", []), ("off", [])):
+        resource = begin()
+        resource.notes = False
+        STORE.redis("HSET", resource.lease.stripe, "listen", f"0 {mode} {EPOCH}.1")
+        check_equal(resource.check(Holder(9))[7:], wanted, mode)
 
 
 # -- the mark

@@ -45,13 +45,13 @@ def grants_and_ends_are_told_with_who_when_and_why_and_in_order():
     lease.acquire("id-b", "hold-bbbbbbb", "bob")
     STORE.at(NOW + 20)
     lease.run("force_release", "grant", "", "stuck in a pit")
-    wanted = [[f"{EPOCH}.1.1", "granted", "1", "ada", str(NOW), ""],
+    wanted = [[f"{EPOCH}.1.1", "granted", "1", "ada", str(NOW), "\x1ft1000"],
               [f"{EPOCH}.2.1", "released", "1", "ada", str(NOW + 10), ""],
-              [f"{EPOCH}.3.1", "granted", "2", "bob", str(NOW + 10), ""],
+              [f"{EPOCH}.3.1", "granted", "2", "bob", str(NOW + 10), "\x1ft1000"],
               [f"{EPOCH}.4.1", "forced", "2", "bob", str(NOW + 20), "stuck in a pit"]]
     check_equal(history(lease), (wanted, []))
     lease = begin()
-    check_equal(STORE.unchanged_by(lambda: lease.run("history", "grant"))[2:], ["", [], []])
+    check_equal(STORE.unchanged_by(lambda: lease.run("history", "grant"))[2:], ["", [], [], NOW])
     lease = begin()
     desk = "pawl:{00}:d:desk-1"
     STORE.redis("HSET", desk, "at", NOW)
@@ -60,6 +60,40 @@ def grants_and_ends_are_told_with_who_when_and_why_and_in_order():
     lease.release()
     items, _ = history(lease)
     check_equal([(item[0], item[1]) for item in items[1:]], [(f"{EPOCH}.3.1", "released"), (f"{EPOCH}.3.2", "granted")])
+
+
+@test
+def items_say_for_how_long_a_hold_was_waited_for_granted_and_kept():
+    def said():
+        return [(item[1], item[5]) for item in history(lease)[0]]
+    lease = begin()
+    desk = "pawl:{00}:d:desk-1"
+    STORE.redis("HSET", desk, "at", NOW)
+    lease.acquire(ttl=500)
+    lease.acquire("id-b", "hold-bbbbbbb", "bob", desk=desk, wid="1")
+    STORE.at(NOW + 100)
+    lease.renew(ttl=500)
+    STORE.at(NOW + 200)
+    lease.release()
+    wanted = [("granted", "\x1ft500"), ("released", f"\x1fr{NOW + 100}"), ("granted", "\x1ft1000\x1fw200")]
+    check_equal(said(), wanted)
+    STORE.at(NOW + 210)
+    lease.run("claim", "id-b", "hold-bbbbbbb", "grant")
+    for ttl in (2000, 3000):
+        lease.renew("id-b", ttl)
+        wanted[2] = ("granted", "\x1fw200\x1ft1000")
+        check_equal(said(), wanted, "what was granted, whatever it is now")
+    STORE.at(NOW + 9999)
+    check_equal(said(), wanted + [("expired", f"\x1fr{NOW + 210}")])
+    lease = begin()
+    lease.acquire(mode="shared", desk=desk)
+    STORE.at(NOW + 100)
+    lease.renew()
+    lease.release()
+    lease.acquire("id-n", "hold-nnnnnnn", mode="permits", permits=2)
+    lease.release("id-n")
+    check_equal(said(), [("granted", "\x1ft1000\x1fmshared"), ("released", f"\x1fr{NOW + 100}"),
+                         ("granted", "\x1ft1000\x1fmpermits"), ("released", "")])
 
 
 @test

@@ -81,7 +81,7 @@ def acquire_grants_a_free_lease_and_keeps_what_it_needs():
         "l": "1000", "g": str(NOW), "n": "1", "m": '{"a":1}', "E": "1.1"})
     check_equal(changes[lease.due][1], {lease.name: NOW + 1000})
     check_equal(changes[lease.stripe][1]["counter"], "1")
-    check_equal(lease.run("history", "grant")[3], [f"{EPOCH}.1.1\tgranted\t1\tada\t{NOW}\t"])
+    check_equal(lease.run("history", "grant")[3], [f"{EPOCH}.1.1\tgranted\t1\tada\t{NOW}\t\x1ft1000"])
     check_equal(sorted(changes), sorted([lease.stripe, lease.due, lease.key]), "a list would cost as much as the lease")
     lease = begin()
     tokens = []
@@ -293,9 +293,9 @@ def look_tells_what_anybody_may_know():
     check_equal(STORE.unchanged_by(lease.look), ["looked", 2, "free", 1, EPOCH, "", 0, []])
 
 
-def held_by(lease, seen=7):
-    """Of each that holds: name of the hold, session, ttl, ms since the last renewal."""
-    return [one[seen:] for one in lease.run("look", "grant")[7]]
+def held_by(lease):
+    """Of each that holds: name of the hold, session, ttl, ms since the last renewal, for how long it waited."""
+    return [one[7:] for one in lease.run("look", "grant")[7]]
 
 
 @test
@@ -306,12 +306,12 @@ def look_tells_how_each_hold_is_kept():
     lease.acquire("id-a", "hold-aaaaaaa", ttl=1000, mode="shared")
     STORE.at(NOW + 300)
     lease.acquire("id-b", "hold-bbbbbbb", "bob", ttl=9, mode="shared", **session.terms())
-    check_equal(held_by(lease), [["hold-aaaaaaa", "", 1000, 300], ["hold-bbbbbbb", session.id, 4000, 0]])
+    check_equal(held_by(lease), [["hold-aaaaaaa", "", 1000, 300, 0], ["hold-bbbbbbb", session.id, 4000, 0, 0]])
     STORE.at(NOW + 400)
     lease.renew("id-a", 2000)
     session.renew()
     STORE.at(NOW + 450)
-    check_equal(held_by(lease), [["hold-aaaaaaa", "", 2000, 50], ["hold-bbbbbbb", session.id, 4000, 50]])
+    check_equal(held_by(lease), [["hold-aaaaaaa", "", 2000, 50, 0], ["hold-bbbbbbb", session.id, 4000, 50, 0]])
     lease = begin()
     desk = "pawl:{00}:d:desk-1"
     STORE.redis("HSET", desk, "at", NOW)
@@ -320,10 +320,10 @@ def look_tells_how_each_hold_is_kept():
     STORE.at(NOW + 100)
     lease.release()
     STORE.at(NOW + 110)
-    check_equal(held_by(lease), [["hold-bbbbbbb", "", 9000, 10]], "for 3 s, until it is claimed")
+    check_equal(held_by(lease), [["hold-bbbbbbb", "", 9000, 10, 100]], "for 3 s, until it is claimed")
     lease.run("claim", "id-b", "hold-bbbbbbb", "grant")
     STORE.at(NOW + 150)
-    check_equal(held_by(lease), [["hold-bbbbbbb", "", 9000, 40]])
+    check_equal(held_by(lease), [["hold-bbbbbbb", "", 9000, 40, 100]])
 
 
 @test
@@ -366,7 +366,7 @@ def list_gives_the_held_leases_of_a_stripe_in_the_order_of_their_names():
     reply, changes = STORE.changed_by(lease.list)
     check_equal([reply[0], reply[2]], ["listed", ""])
     check_equal([item[0] for item in reply[3]], names[1:5])
-    hold = [5, "ada", 400, 500, 1, "", "", "hold-aaaaaaa", "", 900, 500]
+    hold = [5, "ada", 400, 500, 1, "", "", "hold-aaaaaaa", "", 900, 500, 0]
     check_equal(reply[3][0], [names[1], "held", 5, EPOCH, "exclusive", 0, [hold], 0, 0, 0])
     check_equal(list(changes), [f"{lease.stripe}:l:{names[5]}"])
     check_equal([STORE.dump()[f"{lease.stripe}:l:{names[5]}"][field] for field in "sv"], ["held", "expired"], "void, not freed")

@@ -531,7 +531,7 @@ class Stream:
 @test
 def a_stream_of_all_leases_tells_of_those_that_may_be_looked_at():
     streams = [Stream("app"), Stream("app", accept="application/x-ndjson"), Stream("all")]
-    for stream, first in zip(streams, (": listening, filtered: true", '"filtered":true}', ": listening, filtered: false")):
+    for stream, first in zip(streams, (", filtered: true", ',"filtered":true}', ", filtered: false")):
         stream.until(first)
     hidden, mine = name("hidden"), name("app")
     acquire("all", hidden)

@@ -49,8 +49,8 @@ def history_tells_who_held_it_and_how_each_hold_ended():
     check_equal([row[1:] for row in rows], [["granted", name, "1", "Zoë", "-"], ["released", name, "1", "Zoë", "-"],
                                            ["granted", name, "2", "second", "-"], ["forced", name, "2", "second", "it's gone"]])
     check(all(re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", row[0]) for row in rows), rows)
-    check_equal(json.loads(pawl("history", name, "-o", "json").stdout),
-                world.lease("GET", f"/v1/leases/{name}/history").json)
+    check_equal(json.loads(pawl("history", name, "-o", "json").stdout)["items"],
+                world.lease("GET", f"/v1/leases/{name}/history").json["items"])
     lines = pawl.on_terminal("history", name).splitlines()
     check_equal(lines[0].split(), ["TIME", "WHAT", "LEASE", "TOKEN", "HOLDER", "REASON"])
     check_equal(len({line.index(name) for line in lines[1:]}), 1, lines)

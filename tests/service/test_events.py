@@ -110,6 +110,10 @@ def history(name, client=None):
     return (client or WORLD.lease)("GET", path(name) + "/history").json["items"]
 
 
+def history_now(name):
+    return WORLD.lease("GET", path(name) + "/history").json["now_ms"]
+
+
 def kinds(items):
     return [item["type"] for item in items]
 
@@ -182,7 +186,7 @@ def a_name_that_is_none_has_no_history():
 @test
 def what_the_gateway_refuses_stands_in_the_history_and_in_the_stream():
     name = WORLD.name()
-    old = WORLD.acquire(name)
+    old = WORLD.acquire(name, holder="ann")
     WORLD.release(name, old)
     new = WORLD.acquire(name, holder="bob")
     stream = Stream(f"?lease={name}")
@@ -190,6 +194,11 @@ def what_the_gateway_refuses_stands_in_the_history_and_in_the_stream():
     check_equal((answer.status, answer.code), (412, "stale-token"))
     item = stream.item()
     check_equal((item["type"], item["token"], item["reason"]), ("refused", old["token"], "stale-token"))
+    check_equal({member: item.get(member) for member in ("holder", "code", "current_token", "instance", "resource")},
+                {"holder": "ann", "code": "stale-token", "current_token": new["token"], "instance": answer.json["instance"],
+                 "resource": name})
+    check(WORLD.redis("EXISTS", "pawl:{store}:m:" + item["gateway"]), item["gateway"])
+    check(0 <= history_now(name) - item["at_ms"] < 60000, item["at_ms"])
     WORLD.release(name, new)
     check_equal(kinds(history(name)), ["granted", "released", "granted", "refused", "released"])
     check_equal(history(name)[3], item)
@@ -202,12 +211,12 @@ def what_the_gateway_refuses_stands_in_the_history_and_in_the_stream():
 def a_stream_tells_what_happens_from_now_on():
     name = WORLD.name()
     stream = Stream(f"?lease={name}")
-    check_equal((stream.first, stream.last), (": listening", None), "without a history")
+    check(re.fullmatch(r": listening, now_ms: \d{13}", stream.first) and stream.last is None, "without a history")
     stream.close()
     in_and_out(name)
     stream = Stream(f"?lease={name}")
     check_equal(stream.head.header("Content-Type"), "text/event-stream")
-    check_equal(stream.first, f": listening\nid: {history(name)[-1]['id']}")
+    check_equal(re.sub(r"\d{13}", "N", stream.first, count=1), f": listening, now_ms: N\nid: {history(name)[-1]['id']}")
     in_and_out(name, holder="ada")
     items = stream.items(2)
     check_equal([(item["type"], item["lease"], item["holder"]) for item in items],
@@ -355,7 +364,7 @@ def what_many_hear_is_gathered_when_it_is_much_and_comes_at_once_when_it_is_not(
     streams = [Stream(f"?lease={name}", Accept=kind) for kind in ("text/event-stream", "application/x-ndjson") * 10]
 
     def publish(number):
-        WORLD.redis("PUBLISH", f"pawl:e:{name}", f"00 1.{number}.1\tgranted\t{number}\tme\t5\t")
+        WORLD.redis("PUBLISH", f"pawl:e:{name}", f"00 1.{number}.1\tgranted\t{number}\tme\t5\t\x1ft100")
     publish(1)
     first = streams[0].item()
     check_equal([stream.item() for stream in streams[1:]], [first] * 19)

@@ -160,7 +160,10 @@ def a_write_needs_the_live_token_of_its_lease():
     other, _ = holder("order")
     refused(send("PUT", f"/orders/{key}/a", other, b"x"), 403, "wrong-lease")
     two = one.successor()
-    refused(send("PUT", f"/orders/{key}/a", one, b"x"), 412, "stale-token")
+    answer = send("PUT", f"/orders/{key}/a", one, b"x")
+    refused(answer, 412, "stale-token")
+    noted = WORLD.lease("GET", f"/v1/leases/{two.name}/history").json["items"][-1]
+    check_equal((noted["type"], noted["resource"], noted["instance"]), ("refused", f"/orders/{key}/a", answer.json["instance"]))
     WORLD.release(two.name, two.grant)
     refused(send("DELETE", f"/orders/{key}/a", two), 412, "lease-expired")
     check_equal(len(UPSTREAM.requests), count)

@@ -287,7 +287,7 @@ def a_list_item_is_what_a_look_gives():
         for member in ("expires_in_ms", "held_for_ms", "renewed_ms_ago"):
             del one["holders"][0][member]
     check_equal({**item, "now_ms": looked["now_ms"], "line": []}, looked)
-    check_equal(sorted(looked["holders"][0]), ["hold", "holder", "holds", "meta", "mode", "session", "token", "ttl_ms"])
+    check_equal(sorted(looked["holders"][0]), ["hold", "holder", "holds", "meta", "mode", "session", "token", "ttl_ms", "waited_ms"])
 
 
 @test

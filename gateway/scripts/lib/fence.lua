@@ -80,18 +80,18 @@ local function fence_reason(record, deed)
     return OWN and OWN ~= record.identity and 'not-yours' or nil
 end
 
--- For the lease's history (shared/member/scripts/lib/history.lua), at most one a second: who hammers must not
--- fill the store. When the last one was, it says itself: the lease is not changed by a refusal.
-local function refusal_note(reason)
-    local last = redis.call('LINDEX', KEYS[1] .. ':f:' .. ARGV[1], -1)
-    local at = last and tonumber(string.match(last, '\t(%d+)\t[^\t]*$')) or 0
-    if NOW - at >= REFUSAL_APART_MS then
-        history_add(KEYS[1], 'f', ARGV[1], 'refused', PRESENTED, '', reason)
+-- Whether it is to be noted in the lease's history (refusal_note.lua), at most one a second: who hammers must
+-- not fill the store. When the last one was, it says itself: the lease is not changed by a refusal.
+local function refusal_is_due()
+    if not history_notes('refused') then
+        return false
     end
+    local last = redis.call('LINDEX', KEYS[1] .. ':f:' .. ARGV[1], -1)
+    return NOW - (last and tonumber(string.match(last, '\t(%d+)\t[^\t]*$')) or 0) >= REFUSAL_APART_MS
 end
 
--- The answer of a refusal.
---   {"refused", seq, reason, last token or 0, its epoch or 0, mark or 0, holder or ""}
+-- The answer of a refusal; "note" behind it: refusal_note.lua is to be called.
+--   {"refused", seq, reason, last token or 0, its epoch or 0, mark or 0, holder or "", "note" or nothing}
 local function fence_refuse(record, reason)
     if not record then
         return { 'refused', SEQ, reason, 0, 0, 0, '' }
@@ -100,9 +100,9 @@ local function fence_refuse(record, reason)
     if record.presented then
         hold_void(record.presented)
     end
-    refusal_note(reason)
     local holder = record.live and reason ~= 'not-yours' and record.holder or ''
-    return { 'refused', SEQ, reason, record.token, record.epoch, record.mark, holder }
+    return { 'refused', SEQ, reason, record.token, record.epoch, record.mark, holder,
+        refusal_is_due() and 'note' or nil }
 end
 
 -- Raises the mark to the token that was let through, unless a later one that shares the lease was before it;

@@ -68,9 +68,10 @@ local function hold_begin(record, terms, token, deadline, claim)
 end
 
 -- One more of many holds begins.
-local function grant_one_of_many(lease, terms, token, deadline, claim)
+local function grant_one_of_many(lease, terms, token, deadline, claim, waited)
     local record, hold, more = lease.record, multi.read(lease, terms.lease_id), terms.more
     hold_begin(hold, terms, token, deadline, claim)
+    hold.grant_id = waited
     hold_write(hold)
     redis.call('ZADD', multi.index(lease), whole(deadline), terms.lease_id)
     redis.call('HSET', multi.names(lease), terms.hold, terms.lease_id, multi.token_name(token),
@@ -103,13 +104,16 @@ local function grant(lease, terms, claim)
     elseif other_stripes and other_stripes[lease.stripe] then
         other_stripes[lease.stripe].counter = token
     end
+    local waited = terms.since and '\31w' .. whole(NOW - terms.since) or ''
     if more.mode then
-        hold = grant_one_of_many(lease, terms, token, deadline, claim)
-        history_add(lease.stripe, 'e', lease.name, 'granted', token, history_holder(hold), '')
+        hold = grant_one_of_many(lease, terms, token, deadline, claim, waited)
+        history_add(lease.stripe, 'e', lease.name, 'granted', token, history_holder(hold),
+            '\31t' .. whole(terms.ttl) .. waited .. '\31m' .. more.mode)
     else
         hold_begin(hold, terms, token, deadline, claim)
-        hold.grant_id = history_tell(lease.stripe, lease.name, 'granted', token, history_holder(hold), '')
-            or ''
+        local id = history_tell(lease.stripe, lease.name, 'granted', token, history_holder(hold), waited,
+            hold.ttl) or ''
+        hold.grant_id = waited == '' and id or id .. waited
         hold_put(hold)
         if claim or hold.session then -- of one who holds at once nothing more is read
             hold_judge(hold)

@@ -106,8 +106,8 @@ end
 local function hold_over(lease, how, reason)
     local record = lease.record
     hold_unhook(lease, record, how)
-    history_add(lease.stripe, 'e', lease.name, how, record.token, history_holder(record), reason,
-        record)
+    history_add(lease.stripe, 'e', lease.name, how, record.token, history_holder(record),
+        history_end(record, reason), record)
     hold_stop(record, how, NOW + REMEMBER_MS, delay_end(record, how))
 end
 

@@ -48,14 +48,16 @@ function multi.list(lease, most)
 end
 
 -- What an answer says of those that hold: {{token, holder, expires in ms, held for ms, holds, meta, identity or
--- "", name of the hold, id of its session or "", ttl_ms, ms since it was granted, claimed or renewed last}, ...}.
+-- "", name of the hold, id of its session or "", ttl_ms, ms since it was granted, claimed or renewed last,
+-- for how long it waited}, ...}.
 function multi.holders(lease, most)
     local record, holders = lease.record, {}
     for i, hold in ipairs(record.many and multi.list(lease, most) or { record.live and record or nil }) do
         local held_ms = NOW - hold.granted
         holders[i] = { hold.token, hold.holder, hold.left_ms, held_ms, hold.holds, hold.meta, hold.identity,
             hold.hold, hold.session and string.match(hold.session, ':s:(.*)$') or '', hold.ttl,
-            math.max(0, math.min(held_ms, hold.ttl - hold.left_ms)) }
+            math.max(0, math.min(held_ms, hold.ttl - hold.left_ms)),
+            tonumber(string.match(hold.grant_id, '\31w(%d+)') or 0) }
     end
     return holders
 end
@@ -108,7 +110,8 @@ end
 function multi.end_one(lease, hold, how, reason)
     local record = lease.record
     hold_unhook(lease, hold, how)
-    history_add(lease.stripe, 'e', lease.name, how, hold.token, history_holder(hold), reason)
+    history_add(lease.stripe, 'e', lease.name, how, hold.token, history_holder(hold),
+        history_end(hold, reason))
     if hold.identity ~= '' and hold.held then
         use_count(lease.stripe, 'h', hold.identity, '-1')
     end

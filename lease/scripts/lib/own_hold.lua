@@ -95,6 +95,9 @@ end
 -- gets 200 with that time, and nothing has changed; it is kept by renewing the session.
 function own_hold.extend(lease, hold, ttl_ms)
     if not hold.session then
+        if ttl_ms ~= hold.ttl then
+            history_keep_ttl(hold)
+        end
         hold.ttl = ttl_ms
         set_deadline(lease, hold, NOW + ttl_ms)
     end

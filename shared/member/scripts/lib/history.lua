@@ -5,13 +5,18 @@
 --   An item is one text, its parts separated by tabs, none of which can stand in them:
 --     ID   "EPOCH.SEQ.N": order within a stripe   TYPE   TOKEN   HOLDER   AT (store time, ms)   REASON or ""
 --   HOLDER: behind a character 31 (no holder has one) the identity that began the hold, if one did.
+--   REASON: behind a character 31 each (no reason has one) what else there is to say, a letter and its value:
+--     granted  t ttl_ms   w for how long it waited   m mode, if it is not exclusive
+--     an end   r when it was last renewed   refused  (gateway/scripts/refusal_note.lua)  c token of the last
+--     grant   g id of the gateway   i instance of the problem, without "urn:uuid:"   p what was asked for
 --   A list that has dropped any begins with the newest that it dropped, a "-" in front: who knows an id can
 --   tell whether something is missing behind it.
 --   Types: granted | released | expired | forced | session | store-restarted | returned | refused.
 --   While somebody listens (lease/scripts/listen.lua) each item is also published, to "pawl:e:NAME", the
 --   stripe in front: "SS ITEM".
 --   The grant of an exclusive hold stands in its record (hold.lua) and comes into the list with its end: a
---   list costs as much memory as the lease.
+--   list costs as much memory as the lease. Behind its id there, grant_id, stands what the record does not say
+--   otherwise: w, and t once a renewal has changed the ttl. Of a grant that is in the list or is not noted, w alone.
 --   An operator may have less noted (api/cli/scripts/set_history.lua), for all stripes alike.
 --   Both stand in listen of the stripe: "UNTIL" or "UNTIL MODE EPOCH.SEQ". UNTIL: store time (ms) until
 --   which it is published. MODE: all | ends: of holds alone | off. EPOCH.SEQ: when that began; what was noted
@@ -37,18 +42,29 @@ local function history_item(epoch, id, kind, token, holder, at, reason)
         .. reason
 end
 
--- Tells those who listen; the id of the item, behind the epoch. nil: it is not to be noted.
-local function history_tell(stripe, name, kind, token, holder, reason)
-    local listened, mode
+-- Whether such items are noted; and until when they are published, if they are.
+local function history_notes(kind)
+    local listened, mode = nil, nil
     if STRIPE[5] then
         listened, mode = string.match(STRIPE[5], '^(%d+) ?(%l*)')
-        if mode == 'off' or mode == 'ends' and (kind == 'granted' or kind == 'refused') then
+    end
+    return not (mode == 'off' or mode == 'ends' and (kind == 'granted' or kind == 'refused')), listened
+end
+
+-- Tells those who listen; the id of the item, behind the epoch. nil: it is not to be noted. ttl: of a grant, and
+-- what comes behind it in reason.
+local function history_tell(stripe, name, kind, token, holder, reason, ttl)
+    local notes, listened
+    if STRIPE[5] then
+        notes, listened = history_notes(kind)
+        if not notes then
             return nil
         end
     end
     history_count = history_count + 1
     local id = whole(touch(stripe)) .. (history_count == 1 and '.1' or '.' .. whole(history_count))
     if listened and NOW <= tonumber(listened) then
+        reason = ttl and '\31t' .. whole(ttl) .. reason or reason
         redis.call('PUBLISH', 'pawl:e:' .. name, string.sub(stripe, 7, 8) .. ' '
             .. history_item(EPOCH_TEXT, id, kind, whole(token), holder, whole_now(), reason))
     end
@@ -57,8 +73,34 @@ end
 
 -- The item of the grant that the record of its hold still has, or nil. token: its, as text.
 local function history_pending(hold, token)
-    return hold.grant_id ~= '' and history_item(hold.epoch == EPOCH and EPOCH_TEXT or whole(hold.epoch),
-        hold.grant_id, 'granted', token, history_holder(hold), whole(hold.granted), '')
+    local id, more, ttl = hold.grant_id, '', '\31t' .. whole(hold.ttl or 0)
+    local at = string.find(id, '\31', 1, true)
+    if id == '' or at == 1 then
+        return nil
+    elseif at then
+        id, more = string.sub(id, 1, at - 1), string.sub(id, at)
+        ttl = string.find(more, '\31t', 1, true) and '' or ttl
+    end
+    local epoch = hold.epoch == EPOCH and EPOCH_TEXT or whole(hold.epoch)
+    return epoch .. '.' .. id .. '\tgranted\t' .. token .. '\t' .. history_holder(hold) .. '\t'
+        .. whole(hold.granted) .. '\t' .. ttl .. more
+end
+
+-- Before a renewal sets another ttl: that of the grant.
+local function history_keep_ttl(hold)
+    local id = hold.grant_id
+    if id ~= '' and not string.find(id, '\31t', 1, true) then
+        hold.grant_id = id .. '\31t' .. whole(hold.ttl)
+    end
+end
+
+-- The reason of an end, with when the hold was renewed (or claimed) last. Through a session nobody renews it.
+local function history_end(hold, reason)
+    local at = hold.deadline - (hold.ttl or 0)
+    if not hold.ttl or hold.session or hold.unclaimed or at <= hold.granted then
+        return reason
+    end
+    return reason .. '\31r' .. whole(at)
 end
 
 -- stripe: the key of the lease's stripe. list: 'e' or 'f'. hold: with the item of its grant in front, or nil.

@@ -20,7 +20,7 @@
 --   holder, identity, ttl, granted, holds, meta   of the exclusive hold
 --              identity: who began the hold of lease_id, also when it is over (lease/scripts/lib/own_hold.lua);
 --              ttl: ms; granted: store time (0: deadline less ttl); holds: how often entered; meta: JSON
---   grant_id   SEQ.N of the grant's item, which is not in the history's list yet (history.lua)
+--   grant_id   SEQ.N of the grant's item, which is not in the history's list yet, and what only that says (history.lua)
 -- and behind them a letter and its value for each that there is:
 --   M  many: "shared" | "permits"   N  permits: how many
 --   r  last_ended: how the hold of lease_id ended, while others hold   u  last_hold: its name, of one of many
