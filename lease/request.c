@@ -252,9 +252,9 @@ void session_request_read(struct bytes body, struct lease_request *request, stru
     }
 }
 
-void force_request_read(struct bytes body, struct force_request *request, struct request_fault *fault)
+static void force_read(struct bytes body, const char *const *names, struct force_request *request,
+                       struct request_fault *fault)
 {
-    static const char *const names[] = {"reason", "expect_token", NULL};
     struct json *json = body_parse(body, names, fault);
 
     if (json != NULL) {
@@ -263,6 +263,20 @@ void force_request_read(struct bytes body, struct force_request *request, struct
         request->expect_token = member_int(json, "expect_token", 1, TOKEN_NUMBER_MAX, fault);
         json_free(json);
     }
+}
+
+void force_request_read(struct bytes body, struct force_request *request, struct request_fault *fault)
+{
+    static const char *const names[] = {"reason", "expect_token", NULL};
+
+    force_read(body, names, request, fault);
+}
+
+void reason_request_read(struct bytes body, struct force_request *request, struct request_fault *fault)
+{
+    static const char *const names[] = {"reason", NULL};
+
+    force_read(body, names, request, fault);
 }
 
 void lease_request_defaults(struct lease_request *request, const char *identity)

@@ -65,6 +65,8 @@ void renew_request_read(struct bytes body, int64_t *ttl_ms, struct request_fault
 void session_request_read(struct bytes body, struct lease_request *request, struct request_fault *fault);
 /* {"reason":text,"expect_token":n}, each optional. */
 void force_request_read(struct bytes body, struct force_request *request, struct request_fault *fault);
+/* {"reason":text}, optional: the body of an operator's end of a session. */
+void reason_request_read(struct bytes body, struct force_request *request, struct request_fault *fault);
 
 /* What was not said: ttl_ms 30,000, holder who asks, or "anonymous" (NULL: nobody), a fresh lease_id. */
 void lease_request_defaults(struct lease_request *request, const char *identity);

@@ -10,6 +10,7 @@
  *   session_end_start    read the secret                  400, or go on
  *   session_end_run      run session_end.lua              suspended
  *   session_end_answer   a rest is left: again; else      204
+ *   session_force_end_start  an operator's end: read the request  400 | 422, or session_end_run; 200
  *
  * All others: 403 | 410 | 503 | 504. */
 #include "lease/operation.h"
@@ -30,7 +31,10 @@ struct session_open {
 
 struct session_end {
     struct lease_call session;
+    struct force_request request; /* an operator's */
+    bool is_forced;
     unsigned steps; /* that were done: the session is over */
+    int64_t leases; /* that it held */
 };
 
 /* As lease_call_fill(), with the key of the session as third; the name is its id. */
@@ -222,18 +226,49 @@ enum step session_end_start(struct http_request *req)
     return bad != NULL ? http_refuse_detail(req, PROBLEM_INVALID_REQUEST, bad) : session_end_run(e);
 }
 
-/* {"ended", seq, "more" or ""} */
+enum step session_force_end_start(struct http_request *req)
+{
+    struct session_end *e = HTTP_SCRATCH(req, struct session_end);
+    const char *bad = session_init(&e->session, req);
+    struct request_fault fault;
+
+    if (bad != NULL)
+        return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, bad);
+    reason_request_read(http_body(req), &e->request, &fault);
+    http_note_reason(req, (struct bytes){e->request.reason, e->request.reason_len});
+    if (fault.problem != PROBLEM_NONE)
+        return http_refuse_detail(req, fault.problem, fault.detail);
+    e->is_forced = true;
+    lease_call_arg(&e->session, 3, BYTES("")); /* no digest: an operator needs none */
+    return session_end_run(e);
+}
+
+static enum step session_end_done(struct session_end *e)
+{
+    struct http_request *req = e->session.req;
+    struct json_out *json;
+
+    worker_count(worker_of(req), COUNT_SESSION_ENDED);
+    if (!e->is_forced)
+        return http_answer(req, 204);
+    json = http_json_begin(req);
+    json_text(json, "session", e->session.name);
+    json_int(json, "leases", e->leases);
+    return http_json_end(req, 200);
+}
+
+/* {"ended", seq, "more" or "", how many it held of those that were freed} */
 static enum step session_ended(struct member_call *call, const struct store_reply *reply)
 {
     struct session_end *e = container_of(call, struct session_end, session.record);
     struct http_request *req = e->session.req;
 
     e->steps++;
+    e->leases += store_reply_integer(reply, 3);
     if (bytes_are(store_reply_text(reply, 2), "more") && e->steps < STEPS_MAX &&
         member_line_problem(member_line_of(req)) == PROBLEM_NONE)
         return session_end_run(e);
-    worker_count(worker_of(req), COUNT_SESSION_ENDED);
-    return http_answer(req, 204);
+    return session_end_done(e);
 }
 
 static enum step session_end_answer(struct store_call *call, enum store_outcome outcome,
@@ -248,9 +283,7 @@ static enum step session_end_answer(struct store_call *call, enum store_outcome 
     struct session_end *e = container_of(call, struct session_end, session.record.store);
     enum problem bad = member_problem(&e->session.record, outcome, reply);
 
-    if (e->steps > 0 && (bad != PROBLEM_NONE || !store_reply_is(reply, "ended"))) {
-        worker_count(worker_of(e->session.req), COUNT_SESSION_ENDED);
-        return http_answer(e->session.req, 204);
-    }
+    if (e->steps > 0 && (bad != PROBLEM_NONE || !store_reply_is(reply, "ended")))
+        return session_end_done(e);
     return bad != PROBLEM_NONE ? http_refuse(e->session.req, bad) : lease_answer(&e->session, reply, answers);
 }

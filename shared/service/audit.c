@@ -1,7 +1,7 @@
 /* audit.c - what an operator's request did, and who was refused: lines of the log that are always there,
  * however little is logged.
  *
- * deed              each force-release, resolve, dead, adopt that was let in
+ * deed              each force-release, end of a session, resolve, dead, adopt that was let in
  * denied            each 401 and 403 of an identity, or of an address without one
  * handshake-failed  each client with whom there was no TLS, by its address
  *
@@ -46,6 +46,7 @@ static void deed_log(struct worker *worker, const struct http_request *req, enum
     const char *identity = http_identity(req);
     const struct bytes none = {NULL, 0};
     bool names_gateway = strstr(http_route(req)->path, "/gateways/{id}") != NULL;
+    bool names_session = strstr(http_route(req)->path, "/sessions/{id}") != NULL;
     char id[HTTP_ID_SIZE], peer[HTTP_ADDRESS_SIZE];
     struct log_field fields[] = {
         LOG_T("deed", bytes_of(http_route(req)->operation)),
@@ -53,6 +54,7 @@ static void deed_log(struct worker *worker, const struct http_request *req, enum
         LOG_T("peer", bytes_of(http_client_address(req, peer))),
         LOG_T("lease", http_noted_lease(req)),
         LOG_T("gateway", names_gateway ? http_path_part(req, 0) : none),
+        LOG_T("session", names_session ? http_path_part(req, 0) : none),
         LOG_T("reason", http_noted_reason(req)),
         LOG_T("outcome", problem == PROBLEM_NONE ? BYTES("done") : bytes_of(problem_info(problem)->code)),
         LOG_T("instance", bytes_of(http_request_id(req, id))),

@@ -62,7 +62,7 @@ class Session:
         return self.run("look")
 
     def end(self, secret=None, most=100, may="grant"):
-        return self.run("end", secret or self.secret, may, most)
+        return self.run("end", self.secret if secret is None else secret, may, most)
 
     def sweep(self, most=100):
         return self.store.call("lease/scripts/sweep.lua", self.keys[:2], most, REMEMBER_MS, "grant")

@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 """Sessions: what every script on one replies, and what their end is to the leases held through them."""
 
-from lua_test import EPOCH, REMEMBER_MS, Holder, Lease, Resource, Store, check, check_equal, main, test
-from several import ALARM, DESK, SECRET, All, Ear, Session, desk_lives, hold_of, line_of, ring
+from lua_test import EPOCH, REMEMBER_MS, Holder, Lease, Resource, Store, check, check_equal, main, stripe_of, test
+from several import ALARM, DESK, SECRET, SESSION_ID, All, Ear, Session, desk_lives, hold_of, line_of, ring
 from several import wait as wait_as
 
 STORE = Store()
 NOW, TTL = 1000000, 5000
+OF_STRIPE = [name for name in (f"{number:022}" for number in range(2000)) if stripe_of(name) == stripe_of(SESSION_ID)][:3]
 
 
 def begin(ttl=TTL):
@@ -118,6 +119,59 @@ def a_session_that_nobody_opened_is_unknown():
         check_equal(STORE.unchanged_by(deed)[::2], ["lost", "unknown"])
     lease = Lease(STORE, "orders:42")
     check_equal(STORE.unchanged_by(lambda: lease.acquire(**session.terms()))[0], "session-lost")
+
+
+@test
+def an_operator_ends_a_session_without_its_secret_and_hears_how_many_leases_it_held():
+    session = begin()
+    leases = [hold(session, f"orders:{number}") for number in range(5)]
+    leases[0].run("force_release", "grant", "", "")
+    STORE.at(NOW + 1)
+    with STORE.asking("ops"):
+        check_equal(session.end("", most=3)[::2], ["ended", "more"])
+        check_equal(state(leases[4]), ("free", None), "in that very step")
+        check_equal(session.end("", most=100)[2], "")
+    check_equal(([session.field("s"), session.renew()[2], session.end("")[2:]]), ["released", "released", ["", 0]])
+    session = begin()
+    leases = [hold(session, f"orders:{number}") for number in range(3)]
+    leases[0].run("force_release", "grant", "", "")
+    check_equal(session.end("", most=100)[2:], ["", 2])
+    session = begin()
+    at(NOW + TTL)
+    check_equal(session.end("")[::2], ["lost", "expired"])
+    check_equal(Session(STORE, "t" * 22).end("")[::2], ["lost", "unknown"])
+
+
+@test
+def sessions_that_live_are_listed_in_the_order_of_their_ids_with_how_much_they_hold():
+    def listed(after="", limit=100):
+        return STORE.call("lease/scripts/session_list.lua", session.keys[:2], after, REMEMBER_MS, limit)[2:]
+    session = begin()
+    check_equal(session.stripe, Session(STORE, OF_STRIPE[0]).stripe)
+    others = [Session(STORE, name) for name in OF_STRIPE]
+    with STORE.asking("ann"):
+        others[0].open("bob", 3000, '{"a":1}')
+    others[1].open(ttl=200)
+    check_equal(others[2].open(ttl=9000)[0], "opened")
+    others[2].end()
+    leases = [hold(session, f"orders:{number}") for number in range(3)]
+    leases[0].run("force_release", "grant", "", "")
+    taken = Lease(STORE, "orders:9")
+    taken.acquire("id-x", hold_of("id-x"), ttl=9000)
+    wait(taken, session=session)
+    taken.release("id-x")
+    check(unclaimed(taken), "it is no hold of the session yet")
+    at(NOW + 200)
+    wanted = sorted([[session.id, "", "ada", "", TTL, TTL - 200, 200, 2, 1], [others[0].id, "ann", "bob", '{"a":1}', 3000, 2800, 200, 0, 0]])
+    reply = listed()
+    check_equal(reply, ["", wanted, NOW + 200])
+    check_equal(others[1].field("s"), "expired", "found over, and said so")
+    check_equal(STORE.unchanged_by(lambda: ["x", int(STORE.redis("HGET", session.stripe, "seq")), listed()])[2], reply)
+    check_equal(listed(limit=1)[:2], [wanted[0][0], wanted[:1]])
+    check_equal(listed(after=wanted[0][0])[:2], ["", wanted[1:]])
+    many = {f":s:{number:022}": NOW for number in range(300)}
+    STORE.redis("ZADD", session.stripe + ":due", *(word for name, score in many.items() for word in (score, name)))
+    check_equal(listed()[:2], [f"{95:022}", []], "no more in one step")
 
 
 @test

@@ -452,6 +452,23 @@ def lists_show_what_may_be_seen_and_say_so_by_the_rules_alone():
 
 
 @test
+def each_sees_its_own_sessions_and_who_may_operate_sees_and_ends_all():
+    mine, other = (WORLD.lease("POST", "/v1/sessions", bearer(who)).json["session"] for who in ("app", "all"))
+    listed = lambda who: WORLD.lease("GET", "/v1/sessions?limit=1000", bearer(who)).json
+    whole, part = listed("all"), listed("app")
+    check_equal((whole["filtered"], part["filtered"]), (False, True))
+    check({mine, other} <= {one["session"] for one in whole["items"]}, whole)
+    check_equal({one["identity"] for one in part["items"]}, {"app"})
+    check_in(mine, [one["session"] for one in part["items"]])
+    refused(WORLD.lease("GET", "/v1/sessions", bearer("none")), 403, "forbidden", lease=None, verb="look")
+    refused(WORLD.lease("POST", f"/v1/sessions/{mine}/end", bearer("app")), 403, "forbidden", verb="operate")
+    check_equal(WORLD.lease("POST", f"/v1/sessions/{mine}/end", bearer("all")).json, {"session": mine, "leases": 0})
+    check(mine not in [one["session"] for one in listed("app")["items"]], "it is over")
+    page = WORLD.lease("GET", "/v1/sessions?limit=1", bearer("all")).json
+    refused(WORLD.lease("GET", f"/v1/sessions?cursor={page['next_cursor']}", bearer("app")), 400, "invalid-request")
+
+
+@test
 def a_cursor_tells_nothing_and_is_good_for_its_identity_only():
     for _ in range(3):
         lease = name("cursor-" + "x" * next(NAMES))
@@ -645,15 +662,18 @@ def deeds_are_always_logged_and_denials_are_summed_up():
     acquire("all", lease)
     check_equal(client("POST", f"/v1/leases/{lease}/force-release", bearer("all"), body={"reason": "it hangs"}).status, 200)
     check_equal(client("POST", f"/v1/leases/{lease}/force-release", bearer("all"), body={"expect_token": 1}).status, 412)
+    session = client("POST", "/v1/sessions", bearer("app")).json["session"]
+    check_equal(client("POST", f"/v1/sessions/{session}/end", bearer("all"), body={"reason": "gone"}).status, 200)
     for _ in range(25):
         refused(client("POST", f"/v1/leases/{lease}/force-release", bearer("app")), 403, "forbidden")
     for _ in range(12):
         unauthenticated(client("GET", "/v1/leases", {"Authorization": "Bearer " + new_token()}), "unknown")
     refused(client("GET", "/v1/leases/other", bearer("none")), 403, "forbidden")
     check_equal(daemon.end(), 0)
-    deeds = [{key: one[key] for key in ("deed", "identity", "lease", "reason", "outcome")} for one in lines(daemon, "deed")]
-    done = {"deed": "forceReleaseLease", "identity": "all", "lease": lease, "reason": "it hangs", "outcome": "done"}
-    check_equal(deeds, [done, {**done, "reason": "", "outcome": "token-moved-on"}])
+    deeds = [{key: one[key] for key in ("deed", "identity", "lease", "session", "reason", "outcome")} for one in lines(daemon, "deed")]
+    done = {"deed": "forceReleaseLease", "identity": "all", "lease": lease, "session": "", "reason": "it hangs", "outcome": "done"}
+    ended = {"deed": "forceEndSession", "identity": "all", "lease": "", "session": session, "reason": "gone", "outcome": "done"}
+    check_equal(deeds, [done, {**done, "reason": "", "outcome": "token-moved-on"}, ended])
     denied = [(one["identity"], one["verb"], one["lease"], one["why"]) for one in lines(daemon, "denied")]
     check_equal(denied, [("app", "force-release", lease, "forbidden")] * 10 + [("", "look", "", "unknown")] * 10 + [("none", "look", "other", "forbidden")])
     check_equal([(one["caller"], one["more"]) for one in lines(daemon, "denied-more")], [("identity app", 15), ("address 127.0.0.1", 2)])

@@ -20,6 +20,7 @@ def deeds(name):
     """(client, method, target): what changes something, by whoever can reach it."""
     return [(WORLD.lease, "POST", f"/v1/leases/{name}"), (WORLD.lease, "POST", f"/v1/leases/{name}/force-release"),
             (WORLD.lease, "POST", "/v1/leases"), (WORLD.lease, "POST", "/v1/sessions"),
+            (WORLD.lease, "POST", f"/v1/sessions/{'s' * 22}/end"),
             (WORLD.gateway, "POST", f"/v1/intents/{name}/resolve"), (WORLD.gateway, "POST", "/v1/gateways/0123456789abcdef/dead?force=true"),
             (WORLD.gateway, "POST", "/v1/routes/adopt"), (WORLD.gateway, "PUT", f"/v1/resources/{name}"),
             (WORLD.lease, "POST", "/v1/nothing")]
@@ -97,12 +98,12 @@ def routes_the_check_and_health_answer_whoever_asks():
 @test
 def an_operators_command_takes_json_or_nothing():
     name = WORLD.name()
-    for client, method, target in deeds(name)[1:2] + deeds(name)[4:7]:
+    for client, method, target in deeds(name)[1:2] + deeds(name)[4:8]:
         for headers, body in (({"Content-Type": "text/plain"}, b"{}"), ({}, b"{}"), ({"Content-Type": "text/plain"}, None),
                               ({"Content-Type": "application/x-www-form-urlencoded"}, b"a=b")):
             check_equal((client(method, target, headers, body=body)).code, "unsupported-media-type", f"{target} {headers} {body}")
         for headers, body in (({}, None), ({"Content-Type": "application/json"}, None), ({}, {})):
-            check_in(client(method, target, headers, body=body).status, (200, 404), target)
+            check_in(client(method, target, headers, body=body).status, (200, 404, 410), target)
 
 
 @test

@@ -4,7 +4,7 @@
 import signal
 import time
 
-from world import World, check, check_equal, main, test, wait_until
+from world import World, check, check_equal, check_in, main, test, wait_until
 from world.asking import path, refused
 from world.record import stripe_key
 from world.waiting import Waiter
@@ -68,6 +68,44 @@ def in_line(name, client=None, session=None):
 
 
 # -- the session by itself
+
+@test
+def all_that_live_are_listed_page_by_page_and_never_a_secret():
+    opened = [Session(holder=f"node-{number}", ttl_ms=60000 + number, meta={"n": number}) for number in range(7)]
+    opened[1].acquire(WORLD.name()), opened[1].acquire(WORLD.name())
+    opened[0].end()
+    found, cursor = [], ""
+    while cursor is not None:
+        answer = WORLD.lease("GET", f"{SESSIONS}?limit=2{cursor and '&cursor='}{cursor}")
+        check(not any(one.secret in answer.body.decode() for one in opened), "a secret is listed")
+        check(len(answer.json["items"]) <= 2 and answer.json["now_ms"] > 0, answer)
+        found, cursor = found + answer.json["items"], answer.json["next_cursor"]
+    told = {one["session"]: (one["holder"], one["ttl_ms"], one["meta"], one["leases"], one["lost"]) for one in found}
+    check_equal(len(told), len(found), "each once")
+    check_equal({one.id: told.get(one.id) for one in opened},
+                {one.id: number and (f"node-{number}", 60000 + number, {"n": number}, 2 * (number == 1), 0) or None
+                 for number, one in enumerate(opened)})
+    for query in ("?limit=0", "?limit=x", "?x=1", "?cursor=x", "?prefix=a"):
+        check_in(WORLD.lease("GET", SESSIONS + query).status, (400, 422), query)
+
+
+@test
+def an_operator_ends_a_session_without_its_secret():
+    session, names = Session(), [WORLD.name() for _ in range(130)]
+    for name in names:
+        session.acquire(name)
+    waiter = Waiter(WORLD, WORLD.lease, names[129], "bob")
+    answer = WORLD.lease("POST", session.path + "/end", body={"reason": "its host is gone"})
+    check_equal((answer.status, answer.json), (200, {"session": session.id, "leases": 130}))
+    check_equal(waiter.told()["holder"], "bob")
+    check_equal({state(name)[0] for name in names[:129]}, {"free"})
+    refused(session.renew(), 410, "session-lost", ended="released")
+    check_equal(WORLD.lease("POST", session.path + "/end").json, {"session": session.id, "leases": 0})
+    refused(WORLD.lease("POST", f"{SESSIONS}/{NEVER}/end"), 410, "session-lost", ended="unknown")
+    for body in ({"reason": ""}, {"reason": "x" * 257}, {"expect_token": 1}):
+        check_in(WORLD.lease("POST", session.path + "/end", body=body).status, (400, 422), body)
+    check_equal(WORLD.lease("POST", session.path + "/end", {"Content-Type": "text/plain"}, b"{}").status, 415)
+
 
 @test
 def a_session_is_opened_with_an_id_for_everybody_and_a_secret():

@@ -83,12 +83,13 @@ local function session_leave_one(stripe, name, lease_id, may_grant)
     lease_close(lease, may_grant)
 end
 
--- At most so many of them; how many.
+-- At most so many of them; how many, and how many of these it held.
 local function session_leave(key, most, may_grant)
     local list = session_holds_key(key)
-    local flat = redis.call('HRANDFIELD', list, most, 'WITHVALUES')
+    local flat, held = redis.call('HRANDFIELD', list, most, 'WITHVALUES'), 0
     for i = 1, #flat, 2 do
         local name, lease_id = string.match(flat[i], '^/?([^/]+)/(.+)$')
+        held = held + (name and string.byte(flat[i]) ~= 47 and 1 or 0) -- '/'
         if name then
             lease_try(session_leave_one, 'pawl:{' .. flat[i + 1] .. '}', name, lease_id, may_grant)
         end
@@ -97,5 +98,5 @@ local function session_leave(key, most, may_grant)
         touch()
         redis.call('HDEL', list, flat[i])
     end
-    return #flat / 2
+    return #flat / 2, held
 end
