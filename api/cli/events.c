@@ -190,6 +190,8 @@ static void item_show(const struct watching *w, struct bytes text)
 
     if (item == NULL)
         cli_fail(CLI_BUG, "an item of the stream cannot be read: %s", fault.why);
+    else if (bytes_are(request_text(item, "type"), "line"))
+        ; /* who waits: nothing that happened to the lease */
     else if (w->call.given.output == OUTPUT_JSON)
         printf("%.*s\n", (int)text.len, text.at);
     else if (w->call.given.output == OUTPUT_ENV)

@@ -7,6 +7,7 @@
  *   listen_answer     the store publishes: the listeners of what Redis has confirmed hear
  *                     something was missed: all who listen are lost, and what was kept is forgotten
  *                     nothing is noted: the same, and all who wait to listen, too
+ *   channel_line      the line of a lease has changed (line.c): to those who listen to that lease
  *   event_hub_deaf    as if something was missed; nothing is confirmed any more
  *
  * A channel for each lease that somebody listens to, and a pattern for all of them. Redis sends what fits
@@ -56,6 +57,7 @@ struct event_channel {
     struct bytes name;          /* in text: the lease's; "*": all */
     bool subscribed, confirmed; /* by Redis */
     bool listens;               /* and what happens is published */
+    struct event_line line;     /* of the one lease */
 };
 
 struct kept {
@@ -79,6 +81,7 @@ struct listen {
 
 struct event_hub {
     struct worker *worker;
+    struct event_lines *lines;
     struct store_subscriber *subscriber;
     struct store_subscriber_owner owner;
     struct listen listen;
@@ -240,6 +243,7 @@ static struct event_channel *channel_add(struct event_hub *hub, struct bytes nam
     len = snprintf(channel->text, sizeof(channel->text), CHANNEL_PREFIX "%.*s", (int)name.len, name.at);
     assert((size_t)len < sizeof(channel->text));
     channel->name = (struct bytes){channel->text + PREFIX_LEN, (size_t)len - PREFIX_LEN};
+    channel->line.name = channel->name;
     channel->hub = hub;
     loop_timer_init(hub->worker->loop, &channel->timer, channel_round);
     for (unsigned i = 0; i < EVENTS_FORMS; i++)
@@ -253,6 +257,7 @@ static void channel_free(struct event_hub *hub, struct event_channel *channel)
 {
     tdelete(channel, &hub->tree, compare);
     LIST_REMOVE(channel, entry);
+    event_line_forget(hub->lines, &channel->line);
     loop_timer_done(&channel->timer);
     for (unsigned i = 0; i < EVENTS_FORMS; i++)
         json_out_done(&channel->gathered[i]);
@@ -318,7 +323,7 @@ bool event_hub_listen(struct event_hub *hub, struct event_listener *listener, st
         store_subscriber_subscribe(hub->subscriber, bytes_of(channel->text));
     }
     listener->channel = channel;
-    listener->gathers = false;
+    listener->gathers = listener->has_line = false;
     LIST_INSERT_HEAD(&channel->fresh, listener, entry);
     count_listeners(hub, hub->listeners + 1);
     if (channel->confirmed && !channel->listens)
@@ -499,7 +504,7 @@ void event_hub_drain(struct event_hub *hub)
     assert(hub->listeners == 0);
 }
 
-/* -- what the store and its subscriber say */
+/* -- messages */
 
 /* Whether it is the last message once more; and remembers it. */
 static bool is_heard_again(struct event_hub *hub, struct bytes lease, struct bytes message)
@@ -529,16 +534,61 @@ static void channel_send(struct event_channel *channel, struct bytes lease, stru
     }
 }
 
+/* -- what the store and its subscriber say */
+
+/* To those of a list that it is new to. */
+static void listeners_line(struct event_listeners *list, enum events_form form, bool is_new,
+                           struct bytes text)
+{
+    for (struct event_listener *listener = LIST_FIRST(list), *next; listener != NULL; listener = next) {
+        bool wants = listener->form == form && (is_new || !listener->has_line);
+
+        next = LIST_NEXT(listener, entry);
+        listener->has_line = listener->has_line || wants;
+        if (wants)
+            listener->text(listener, text);
+    }
+}
+
+static void channel_line(struct event_line *line, const struct store_reply *reply, bool is_new)
+{
+    struct event_channel *channel = container_of(line, struct event_channel, line);
+    struct json_out text;
+
+    channel->in_round = true; /* the last of them may leave: the channel stays until this is over */
+    for (unsigned form = 0; form < EVENTS_FORMS && channel->listens; form++) {
+        json_out_init(&text);
+        events_put_line(&text, channel->hub->worker, (enum events_form)form, channel->name, reply);
+        listeners_line(&channel->fresh, (enum events_form)form, is_new, json_out_bytes(&text));
+        listeners_line(&channel->gathering, (enum events_form)form, is_new, json_out_bytes(&text));
+        json_out_done(&text);
+    }
+    channel->in_round = false;
+    channel_leave_if_empty(channel);
+}
+
+void event_hub_line(struct event_listener *listener)
+{
+    listener->has_line = false;
+    event_line_tell(listener->channel->hub->lines, &listener->channel->line);
+}
+
 static void event_hub_heard(struct store_subscriber_owner *owner, struct bytes channel, struct bytes message)
 {
     struct event_hub *hub = container_of(owner, struct event_hub, owner);
     struct bytes lease = {channel.at + PREFIX_LEN, channel.len - PREFIX_LEN};
     struct event_channel *one;
 
-    if (channel.len <= PREFIX_LEN || !name_is_lease(lease) || message.len <= STRIPE_LEN ||
-        is_heard_again(hub, lease, message))
+    if (channel.len <= PREFIX_LEN || !name_is_lease(lease) || message.len <= STRIPE_LEN)
         return;
     one = channel_find(hub, lease);
+    if (bytes_are(item_of(message), "line")) {
+        if (one != NULL && one->listens)
+            event_line_due(hub->lines, &one->line);
+        return;
+    }
+    if (is_heard_again(hub, lease, message))
+        return;
     if (one != NULL && one->listens)
         channel_send(one, lease, item_of(message));
     if (hub->all->listens) {
@@ -659,6 +709,7 @@ struct event_hub *event_hub_new(struct worker *worker, struct store_options opti
     hub->worker = worker;
     hub->owner = (struct store_subscriber_owner){event_hub_heard, event_hub_listens, event_hub_deaf};
     hub->linger_ms = EVENT_HUB_LINGER_MS;
+    hub->lines = event_lines_new(worker, channel_line);
     hub->all = channel_add(hub, BYTES("*"));
     loop_timer_init(worker->loop, &hub->linger, event_hub_linger_over);
     loop_timer_init(worker->loop, &hub->listen.timer, listen_again);
@@ -688,6 +739,7 @@ void event_hub_stop(struct event_hub *hub)
     listen_leave(hub);
     hub->listen.is_stopped = true;
     loop_timer_done(&hub->listen.timer);
+    event_lines_stop(hub->lines);
 }
 
 void event_hub_free(struct event_hub *hub)
@@ -697,5 +749,6 @@ void event_hub_free(struct event_hub *hub)
     loop_timer_done(&hub->linger);
     ring_drop(hub);
     channel_free(hub, hub->all);
+    event_lines_free(hub->lines);
     free(hub);
 }

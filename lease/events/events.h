@@ -2,6 +2,7 @@
  *
  *   history.c     GET /v1/leases/{name}/history; items and ids, packed and as users see them
  *   event_hub.c   Redis' messages to those who listen, one hub for each worker
+ *   line.c        who waits for the leases that somebody listens to
  *   stream.c      GET /v1/events: one who listens; the states of a stream are drawn there */
 #ifndef PAWL_LEASE_EVENTS_H
 #define PAWL_LEASE_EVENTS_H
@@ -12,6 +13,7 @@
 #include "shared/service/service.h"
 #include "shared/store/store.h"
 #include "shared/text/json_write.h"
+#include "shared/token/random.h"
 
 /* -- history: one thing that happened to a lease, as shared/member/scripts/lib/history.lua packs it.
  *
@@ -76,8 +78,8 @@ struct event_listener {
     /* An item, packed as history.lua packs it, with the lease's name; both valid during the call only. Each
      * once, in the order in which they happened to their lease. */
     void (*item)(struct event_listener *listener, struct bytes lease, struct bytes item);
-    /* In place of item() since event_hub_gather(): one item or several in the listener's form. false: it does
-     * not listen any more. */
+    /* In place of item() since event_hub_gather(): one item or several in the listener's form; at any time:
+     * who waits. false: it does not listen any more. */
     bool (*text)(struct event_listener *listener, struct bytes text);
     /* From now on everything is heard. */
     void (*listens)(struct event_listener *listener);
@@ -86,8 +88,8 @@ struct event_listener {
     void (*lost)(struct event_listener *listener);
     enum events_form form;
     /* the hub's own */
-    bool gathers;
-    uint64_t from; /* how much text of its form the channel had when it last got some */
+    bool gathers, has_line; /* has_line: it was told who waits */
+    uint64_t from;          /* how much text of its form the channel had when it last got some */
     LIST_ENTRY(event_listener) entry;
     struct event_channel *channel;
 };
@@ -112,6 +114,8 @@ void event_hub_forget(struct event_hub *event_hub, struct event_listener *listen
 int64_t event_hub_now_ms(const struct event_hub *event_hub);
 /* Whether the store notes nothing of what happens, as it last said. */
 bool event_hub_is_off(const struct event_hub *event_hub);
+/* The line of the one lease that it listens to is told, if somebody waits; later it is when it changes. */
+void event_hub_line(struct event_listener *listener);
 /* Whether the item "SS.EPOCH.SEQ.N" is one of those that are kept; then nothing that was heard after it is
  * missing. */
 bool event_hub_has(const struct event_hub *event_hub, struct bytes id);
@@ -120,11 +124,43 @@ bool event_hub_has(const struct event_hub *event_hub, struct bytes id);
 void event_hub_replay(const struct event_hub *event_hub, struct bytes id, struct event_listener *listener,
                       bool (*item)(struct event_listener *listener, struct bytes lease, struct bytes item));
 
+/* -- lines: who waits for the leases that somebody listens to. The store says when one may have changed; then
+ * it is asked, at most once in EVENT_LINE_APART_MS for a lease, and what is another than before is told. */
+enum { EVENT_LINE_APART_MS = 500 };
+
+struct event_line {
+    struct bytes name; /* of the lease; set by its owner */
+    /* line.c's own */
+    bool is_due, is_wanted;
+    uint64_t at_ms;             /* not to be asked for before */
+    char told[DIGEST_TEXT + 1]; /* digest of what was told last; "": that nobody waits, or nothing */
+    TAILQ_ENTRY(event_line) entry;
+};
+
+struct event_lines;
+/* {"line", seq, how many wait, {{holder, ...}, ...}, store time} of this line, which may be forgotten in this
+ * call; is_new: another than was told last. */
+typedef void event_line_fn(struct event_line *line, const struct store_reply *reply, bool is_new);
+
+struct event_lines *event_lines_new(struct worker *worker, event_line_fn *changed);
+/* Nothing is asked any more. */
+void event_lines_stop(struct event_lines *lines);
+void event_lines_free(struct event_lines *lines);
+/* It may have changed. */
+void event_line_due(struct event_lines *lines, struct event_line *line);
+/* It is told, changed or not, unless nobody waits. */
+void event_line_tell(struct event_lines *lines, struct event_line *line);
+void event_line_forget(struct event_lines *lines, struct event_line *line);
+
 /* -- streams */
 
 /* An item behind what is in text, which goes to many. */
 void events_put_item(struct json_out *text, const struct worker *worker, enum events_form form,
                      struct bytes lease, const struct history_item *item);
+
+/* The same of who waits, from the reply of line.lua. */
+void events_put_line(struct json_out *text, const struct worker *worker, enum events_form form,
+                     struct bytes lease, const struct store_reply *reply);
 
 LIST_HEAD(event_streams, listening);
 /* The rules have changed: streams that are not allowed any more are ended. */

@@ -199,6 +199,30 @@ void events_put_item(struct json_out *text, const struct worker *worker, enum ev
     json_out_done(&json);
 }
 
+void events_put_line(struct json_out *text, const struct worker *worker, enum events_form form,
+                     struct bytes lease, const struct store_reply *reply)
+{
+    int64_t now_ms = store_reply_integer(reply, 4);
+    struct json_out json;
+
+    json_out_init(&json);
+    json_object(&json, NULL);
+    json_text(&json, "id", BYTES(""));
+    json_text(&json, "type", BYTES("line"));
+    json_text(&json, "lease", lease);
+    json_int(&json, "token", 0);
+    json_text(&json, "holder", BYTES(""));
+    lease_identity_write(&json, worker, BYTES(""));
+    json_int(&json, "at_ms", now_ms);
+    json_text(&json, "reason", BYTES(""));
+    json_int(&json, "waiting", store_reply_integer(reply, 2));
+    look_line_write(&json, worker, store_reply_list(reply, 3), now_ms);
+    json_object_end(&json);
+    put(text, form == EVENTS_SSE ? "event: line\ndata: " : "", json_out_bytes(&json),
+        form == EVENTS_SSE ? "\n\n" : "\n");
+    json_out_done(&json);
+}
+
 #define LAGGING(identity) LAST_ITEM("lagging", identity, "too slow")
 #define FORBIDDEN LAST_ITEM("forbidden", NULL_IDENTITY, "not allowed any more")
 
@@ -288,7 +312,7 @@ static bool events_text(struct event_listener *subscriber, struct bytes text)
 {
     struct listening *l = container_of(subscriber, struct listening, subscriber);
 
-    return events_go_on(l, events_write_text(l, text));
+    return l->state != EVENTS_STREAM || events_go_on(l, events_write_text(l, text));
 }
 
 static bool events_again(struct event_listener *subscriber, struct bytes lease, struct bytes packed)
@@ -453,8 +477,10 @@ static enum step events_answer(struct store_call *call, enum store_outcome outco
         return events_refuse(l, PROBLEM_CURSOR_EXPIRED);
     else
         l->has_last = true;
-    if (events_begin(l, last))
+    if (events_begin(l, last)) {
+        event_hub_line(&l->subscriber);
         events_catch_up(l, items);
+    }
     return ANSWERED;
 }
 

@@ -12,6 +12,7 @@ from world import BUILD, Daemon, World, check, check_equal, check_in, main, test
 from world.asking import path
 from world.client import Answer
 from world.wait import DEADLINE_S
+from world.waiting import Waiter
 
 WORLD = World("--log-format", "json")
 TOLD_MS = 100  # a loss is told to a holder that listens within this
@@ -47,7 +48,7 @@ class Stream:
         self.head = Answer(status, [one for one in pairs if one[0] != "Transfer-Encoding"], self.file.read(length))
         World.contract.hold("lease", "GET", target, fields, self.head)
         self.ndjson = (self.head.header("Content-Type") or "") == "application/x-ndjson"
-        self.last = None  # as a client of SSE keeps it
+        self.last, self.lines = None, []  # as a client of SSE keeps it; who waits
         if status == 200:
             check(self.chunked, self.head)
             self.first = self.block()  # the first bytes: it listens
@@ -76,11 +77,25 @@ class Stream:
             block = self.block()
             if self.ndjson and block:
                 return held(json.loads(block))
-            if not self.ndjson and "data: " in block:
+            if block.startswith("event: line\n"):
+                self.lines.append(held_line(json.loads(block.split("\ndata: ")[1])))
+            elif not self.ndjson and "data: " in block:
                 lines = re.fullmatch(r"id: ([^\n]*)\nevent: ([^\n]*)\ndata: ([^\n]*)", block)
                 item = held(json.loads(lines[3]))
                 check_equal((item["id"], item["type"]), (lines[1], lines[2]))
                 return item
+
+    def line(self):
+        """The next time it is told who waits: their holders; and when, by the store's time."""
+        while not self.lines:
+            block = self.block()
+            if self.ndjson and '"type":"line"' in block:
+                self.lines.append(held_line(json.loads(block)))
+            elif block.startswith("event: line\n"):
+                self.lines.append(held_line(json.loads(block.split("\ndata: ")[1])))
+        told = self.lines.pop(0)
+        check_equal(told["waiting"], len(told["line"]))
+        return [one["holder"] for one in told["line"]], told["at_ms"]
 
     def items(self, count):
         return [self.item() for _ in range(count)]
@@ -103,6 +118,12 @@ def held(item):
     """Against the contract."""
     schema = {"$ref": "#/components/schemas/history-item"}
     World.contract._hold_schema("event", "history-item", schema, item)  # pylint: disable=protected-access
+    return item
+
+
+def held_line(item):
+    schema = {"$ref": "#/components/schemas/line-event"}
+    World.contract._hold_schema("event", "line-event", schema, item)  # pylint: disable=protected-access
     return item
 
 
@@ -322,6 +343,41 @@ def a_stream_and_its_successors_miss_nothing_while_the_lease_is_busy():
     check_equal(told, tokens[:len(told)])
     check_equal(kinds(seen), (["granted", "released"] * len(seen))[:len(seen)])
     check_equal(len({item["id"] for item in seen}), len(seen))
+
+
+@test
+def who_listens_to_a_lease_learns_who_waits_for_it():
+    name = WORLD.name()
+    grant = WORLD.acquire(name, holder="ada")
+    first = Stream(f"?lease={name}")
+    waiters = [Waiter(WORLD, WORLD.lease, name, "bob")]
+    told, at_ms = first.line()
+    check_equal(told, ["bob"])
+    waiters.append(Waiter(WORLD, WORLD.lease, name, "cyd"))
+    told, again_ms = first.line()
+    check_equal(told, ["bob", "cyd"])
+    check(again_ms - at_ms >= 450, f"after {again_ms - at_ms} ms")
+    later = [Stream(f"?lease={name}"), Stream(f"?lease={name}", Accept="application/x-ndjson")]
+    check_equal([stream.line()[0] for stream in later], [["bob", "cyd"]] * 2, "what is so at its beginning")
+    other = Stream(f"?lease={WORLD.name()}")
+    WORLD.release(name, grant)
+    check_equal([(stream.item()["type"], stream.item()["holder"]) for stream in (first, later[0])], [("released", "bob")] * 2)
+    check_equal([stream.line()[0] for stream in (first, *later)], [["cyd"]] * 3)
+    for number in range(20):
+        Waiter(WORLD, WORLD.lease, name, f"w{number}", wait_ms=1500)
+    told, seen = [], 0
+    while len(told) < 21:
+        told, seen = first.line()[0], seen + 1
+    check(seen < 10, f"{seen} events for 20 who came")
+    while told != ["cyd"]:
+        told = first.line()[0]
+    WORLD.release(name, waiters[0].told())
+    waiters[1].told()
+    while told:
+        told = first.line()[0]
+    check_equal(other.lines, [])
+    for stream in (first, *later, other):
+        stream.close()
 
 
 @test

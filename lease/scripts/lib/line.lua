@@ -102,6 +102,7 @@ end
 -- terms: its terms, if they are known.
 function line.out(lease, lease_id, terms)
     touch(lease.stripe)
+    history_line(lease.stripe, lease.name)
     redis.call('ZREM', queue_of(lease), lease_id)
     redis.call('HDEL', waiters_of(lease), lease_id)
     if terms and terms.more.keep then
@@ -134,6 +135,7 @@ function line.keep(lease, terms)
         return false
     end
     touch(lease.stripe)
+    history_line(lease.stripe, lease.name)
     redis.call('ZADD', kept_of(lease), whole(NOW + terms.more.keep), terms.lease_id)
     line.set_alarm(lease, NOW + terms.more.keep)
     return true
@@ -156,6 +158,7 @@ end
 -- At the end of the line, or in the place that lease_id has there already.
 function line.place(lease, lease_id, packed)
     local record = lease.record
+    history_line(lease.stripe, lease.name)
     redis.call('ZADD', queue_of(lease), 'NX', touch(lease.stripe), lease_id)
     redis.call('HSET', waiters_of(lease), lease_id, packed)
     if not record.text then
@@ -335,6 +338,7 @@ function line.hand_on(lease, leases, terms)
     local off, set, lines = {}, {}, {}
     for _, one in ipairs(leases) do
         if one.is_alone then
+            history_line(one.stripe, one.name)
             lines[#lines + 1], lines[#lines + 2], lines[#lines + 3] = line.keys(one)
             one.record.queue = false
         else

@@ -22,6 +22,7 @@ local ENDS_MAX = 64                                            -- what ends_left
 local clock_known, stream_known, now_known, now_text           -- found out once for a whole batch (batch.lua)
 local inboxes, own_record, records, record_field, other_stripes, leaps_known -- what was read
 local handed_inbox, handed_word                               -- to whom it handed on last, with which word
+local line_told                                                -- the lease whose line was last said to change
 local own_inbox, handed                                         -- of a release: its inbox, its grant there
 
 -- What a call has found out, but what its prelude reads (stripe.lua) and the time and the stream.
@@ -30,7 +31,7 @@ local function call_forgets()
     is_touched, others_touched, inboxes, other_stripes, leaps_known = false, nil, nil, nil, nil
     own_record, records, record_field = nil, nil, nil
     history_count, ends_left, line_work, purged, handed_inbox, handed_word = 0, nil, 0, 0, nil, nil
-    own_inbox, handed = nil, nil
+    own_inbox, handed, line_told = nil, nil, nil
 end
 
 local function call_begins(keys, argv)

@@ -11,6 +11,7 @@
 --     grant   g id of the gateway   i instance of the problem, without "urn:uuid:"   p what was asked for
 --   A list that has dropped any begins with the newest that it dropped, a "-" in front: who knows an id can
 --   tell whether something is missing behind it.
+--   That the line of a lease has changed is published, too: "SS line". Nothing of it is kept.
 --   Types: granted | released | expired | forced | session | store-restarted | returned | refused.
 --   While somebody listens (lease/scripts/listen.lua) each item is also published, to "pawl:e:NAME", the
 --   stripe in front: "SS ITEM".
@@ -69,6 +70,17 @@ local function history_tell(stripe, name, kind, token, holder, reason, ttl)
             .. history_item(EPOCH_TEXT, id, kind, whole(token), holder, whole_now(), reason))
     end
     return id
+end
+
+-- Tells those who listen that the line has changed.
+local function history_line(stripe, name)
+    if STRIPE[5] and line_told ~= name then
+        local notes, listened = history_notes('line')
+        line_told = name
+        if notes and NOW <= tonumber(listened) then
+            redis.call('PUBLISH', 'pawl:e:' .. name, string.sub(stripe, 7, 8) .. ' line')
+        end
+    end
 end
 
 -- The item of the grant that the record of its hold still has, or nil. token: its, as text.
