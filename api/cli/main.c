@@ -16,6 +16,7 @@ static const struct command commands[] = {
     {"release", cli_verb, "give it back"},
     {"get", cli_verb, "who holds a lease"},
     {"ls", cli_verb, "the leases that are held"},
+    {"sessions", cli_verb, "the sessions that live"},
     {"watch", cli_watch, "what happens to a lease, as it happens"},
     {"history", cli_verb, "who held a lease, and how each hold ended"},
     {"force-release", cli_verb, "end somebody else's hold"},

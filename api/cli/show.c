@@ -7,7 +7,7 @@
 
 #include "api/cli/request.h"
 
-enum { CELL_SIZE = 512, LIST_SIZE = 16, META_SIZE = 2048, EVENT_COLUMNS = 6 };
+enum { CELL_SIZE = 512, LIST_SIZE = 16, META_SIZE = 2048, EVENT_COLUMNS = 6, LINE_SHOWN = 10 };
 
 /* -- cells */
 
@@ -189,6 +189,16 @@ void show_look(FILE *out, const struct json *look)
 
         if (holder != NULL)
             show_holder(out, holder);
+    }
+    count = json_list_count(look, "line", &found);
+    for (size_t i = 0; i < count && i < LINE_SHOWN; i++) {
+        const struct json *one = json_list_object(look, "line", i);
+        char since[PRINT_DURATION_SIZE];
+
+        print_duration(since, request_int(one, "waits_ms"));
+        fprintf(out, "  in line: ");
+        print_safe(out, request_text(one, "holder"));
+        fprintf(out, ", for %s\n", since);
     }
 }
 

@@ -41,6 +41,7 @@ static void flags_make(const struct verb *verb, struct given *g, struct option f
         FLAG_MS("idle", "DUR", "connect anew when nothing has come for so long (default 45s)", &g->idle_ms),
         flag_holder(&g->holder),
         FLAG_TEXT("meta", "JSON", "an object that look and list show", &g->meta),
+        FLAG_TEXT("held-by", "HOLDER", "only leases that this holder holds", &g->holder),
         FLAG_TEXT("prefix", "P", "only names that begin with P", &g->prefix),
         FLAG_TEXT("state", "held|waiting|delayed", "only leases in this state", &g->state),
         FLAG_NUMBER("limit", "at most N of them", &g->limit),
@@ -212,6 +213,7 @@ static int page_ask(struct call *call, int (*address_of)(struct call *call))
         snprintf(limit, sizeof(limit), "%zu", left < PAGE_MAX ? left : (size_t)PAGE_MAX);
         request_query(&call->request, "limit", bytes_of(limit));
         request_query(&call->request, "prefix", bytes_of(g->prefix));
+        request_query(&call->request, "holder", bytes_of(g->holder));
         request_query(&call->request, "state", bytes_of(g->state));
         request_query(&call->request, "cursor", bytes_of(call->cursor));
     }
@@ -355,6 +357,16 @@ static const struct show_column ls_columns[] = {
     {"HOLDER", "LEASE_HOLDER", "holders.holder", SHOW_TEXT_OR_DASH},
     {"HELD FOR", NULL, "holders.held_for_ms", SHOW_DURATION},
     {"LEFT", "LEASE_EXPIRES_IN_MS", "holders.expires_in_ms", SHOW_DURATION},
+    {0},
+};
+
+static const struct show_column sessions_columns[] = {
+    {"SESSION", "SESSION", "session", SHOW_TEXT},
+    {"HOLDER", "SESSION_HOLDER", "holder", SHOW_TEXT},
+    {"LEASES", "SESSION_LEASES", "leases", SHOW_NUMBER},
+    {"LOST", "SESSION_LOST", "lost", SHOW_NUMBER},
+    {"OPEN FOR", NULL, "open_for_ms", SHOW_DURATION},
+    {"LEFT", "SESSION_EXPIRES_IN_MS", "expires_in_ms", SHOW_DURATION},
     {0},
 };
 
@@ -599,9 +611,17 @@ static const struct verb verbs[] = {
       "the\n"
       "columns; with -o json the service's pages, a line for each; with -o env a line for each lease, for\n"
       "eval."},
-     "prefix state limit output trace lease-url",
+     "held-by prefix state limit output trace lease-url",
      {OF_LEASES, "GET", "/v1/leases", REQUEST_JSON, "items next_cursor"},
      .columns = ls_columns},
+    {{"sessions", "",
+      "  pawl sessions\n"
+      "  pawl sessions -o json | jq -r '.items[] | select(.leases > 0) | .holder'\n",
+      "Lists the sessions that live: whose they are, how many leases each holds, how many it has lost\n"
+      "otherwise. With --access your own; all for who may operate."},
+     "limit output trace lease-url",
+     {OF_LEASES, "GET", "/v1/sessions", REQUEST_JSON, "items next_cursor"},
+     .columns = sessions_columns},
     {{"history", "NAME",
       "  pawl history orders:42\n"
       "  pawl history orders:42 -o json | jq -r '.items[] | select(.type == \"forced\") | .reason'\n",

@@ -24,7 +24,7 @@ from world import BUILD, World, check, check_equal, check_in, main, test  # noqa
 from world.cli import PAWL, Cli, Server, response  # noqa: E402
 from world.wait import DEADLINE_S, wait_until  # noqa: E402
 
-COMMANDS = ["dev", "demo", "acquire", "renew", "release", "get", "ls", "watch", "history", "force-release",
+COMMANDS = ["dev", "demo", "acquire", "renew", "release", "get", "ls", "sessions", "watch", "history", "force-release",
             "put", "cat", "rm", "resolve", "routes", "access", "keygen", "verify", "doctor", "completion"]
 
 world = World()

@@ -15,6 +15,7 @@ sys.dont_write_bytecode = True
 from world import World, check, check_equal, check_in, main, test  # noqa: E402
 from world.cli import PAWL, Cli  # noqa: E402
 from world.wait import DEADLINE_S  # noqa: E402
+from world.waiting import Waiter  # noqa: E402
 
 world = World()
 pawl = Cli(world)
@@ -54,6 +55,28 @@ def history_tells_who_held_it_and_how_each_hold_ended():
     lines = pawl.on_terminal("history", name).splitlines()
     check_equal(lines[0].split(), ["TIME", "WHAT", "LEASE", "TOKEN", "HOLDER", "REASON"])
     check_equal(len({line.index(name) for line in lines[1:]}), 1, lines)
+
+
+@test
+def get_tells_who_is_in_line_and_ls_whose_leases_it_lists():
+    name = world.name()
+    acquired(name, holder="held by\x20me"), acquired(name + "-b", holder="another")
+    for number in range(12):
+        Waiter(world, world.lease, name, f"w{number:02}", wait_ms=3000)
+    said = pawl("get", name).stdout.splitlines()
+    check_equal([re.sub(r", for .*", "", line) for line in said[2:]], [f"  in line: w{number:02}" for number in range(10)])
+    check_equal([line.split("\t")[0] for line in pawl("ls", "--held-by", "held by me").stdout.splitlines()], [name])
+
+
+@test
+def sessions_lists_those_that_live():
+    opened = world.lease("POST", "/v1/sessions", body={"holder": "node-3"}).json
+    headers = {"Session-Secret": opened["session_secret"]}
+    check_equal(world.lease("POST", f"/v1/leases/{world.name()}", headers, {"session": opened["session"]}).status, 201)
+    [row] = [line.split("\t") for line in pawl("sessions").stdout.splitlines() if line.startswith(opened["session"])]
+    check_equal(row[1:4], ["node-3", "1", "0"])
+    check_in(f"SESSION='{opened['session']}' SESSION_HOLDER='node-3' SESSION_LEASES='1' ", pawl("sessions", "-o", "env").stdout)
+    check_equal([one["session"] for one in json.loads(pawl("sessions", "-o", "json").stdout)["items"]], [opened["session"]])
 
 
 @test
