@@ -68,6 +68,7 @@ int main(int argc, char **argv)
         .use_again = &script_stored_again,
         .index = "gone",
         .given_up = given_up_look,
+        .bars = gateway_worker_bars,
     };
     static const struct service_plan plan = {
         .name = "pawl-gateway",

@@ -4,6 +4,7 @@
 #include "gateway/intent/intent.h"
 #include "gateway/stored/stored.h"
 #include "shared/access/access.h"
+#include "shared/member/overview.h"
 
 const struct http_route gateway_routes[] = {
     {HTTP_PUT, "/v1/resources/{key**}", HTTP_BODY_BYTES, 0, false, write_start, "writeResource",
@@ -32,6 +33,8 @@ const struct http_route gateway_routes[] = {
      ACCESS_NEEDS(ACCESS_SOME, ACCESS_OBSERVE)},
     {HTTP_POST | HTTP_COMMAND, "/v1/routes/adopt", HTTP_BODY_DROPPED, 0, false, adopt_start, "adoptRoutes",
      ACCESS_NEEDS(ACCESS_SOME, ACCESS_OPERATE)},
+    {HTTP_GET | HTTP_STREAMS, "/v1/overview", HTTP_BODY_NONE, 0, false, overview_start, "getOverview",
+     ACCESS_NEEDS(ACCESS_SOME, ACCESS_LOOK)},
     {0, NULL, HTTP_BODY_NONE, 0, false, NULL, NULL, 0},
 };
 

@@ -284,6 +284,17 @@ void gateway_worker_free(struct worker *worker)
     free(own);
 }
 
+/* What the fence has refused in one step with the store. */
+void gateway_worker_bars(const struct service *service, struct member_bars *bars)
+{
+    static const enum problem refusals[] = {PROBLEM_STALE_TOKEN, PROBLEM_LEASE_EXPIRED,
+                                            PROBLEM_UNISSUED_TOKEN, PROBLEM_WRONG_MODE};
+
+    *bars = (struct member_bars){0};
+    for (unsigned i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
+        bars->refused += metric_total(service->metrics, (unsigned)METRIC_PROBLEM_FIRST + refusals[i] - 1);
+}
+
 void gateway_worker_tick(struct worker *worker)
 {
     struct gateway_worker *own = gateway_worker_from(worker);

@@ -118,6 +118,8 @@ void gateway_worker_open(struct worker *worker);
 void gateway_worker_close(struct worker *worker);
 void gateway_worker_free(struct worker *worker);
 void gateway_worker_tick(struct worker *worker);
+/* member_plan: bars. */
+void gateway_worker_bars(const struct service *service, struct member_bars *bars);
 /* What is under way is ended, as far as that goes in a few seconds; true when nothing is. */
 bool gateway_worker_drain(struct worker *worker);
 

@@ -73,6 +73,7 @@ int main(int argc, char **argv)
         .sweep_may_grant = true,
         .sweep_round_ms = LEASE_SWEEP_MS,
         .alarm = lease_worker_alarm,
+        .bars = lease_worker_bars,
     };
     static const struct service_plan plan = {
         .name = "pawl-lease",

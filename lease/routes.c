@@ -2,6 +2,7 @@
 #include "lease/operation.h"
 #include "lease/request.h"
 #include "shared/access/access.h"
+#include "shared/member/overview.h"
 
 const struct http_route lease_routes[] = {
     {HTTP_POST, "/v1/leases/{name}", HTTP_BODY_JSON, REQUEST_BODY_MAX, false, acquire_start, "acquireLease",
@@ -33,5 +34,7 @@ const struct http_route lease_routes[] = {
     {HTTP_DELETE | HTTP_KEEPS, "/v1/sessions/{id}", HTTP_BODY_NONE, 0, false, session_end_start, "endSession",
      ACCESS_KNOWN},
     {HTTP_GET, "/v1/sessions/{id}", HTTP_BODY_NONE, 0, false, session_look_start, "getSession", ACCESS_KNOWN},
+    {HTTP_GET | HTTP_STREAMS, "/v1/overview", HTTP_BODY_NONE, 0, false, overview_start, "getOverview",
+     ACCESS_NEEDS(ACCESS_SOME, ACCESS_LOOK)},
     {0, NULL, HTTP_BODY_NONE, 0, false, NULL, NULL, 0},
 };

@@ -66,6 +66,13 @@ void lease_worker_alarm(struct worker *worker, int64_t in_ms)
     handoff_alarm(lease_worker_from(worker)->handoff, in_ms);
 }
 
+void lease_worker_bars(const struct service *service, struct member_bars *bars)
+{
+    *bars = (struct member_bars){
+        .grants = metric_total(service->metrics, (unsigned)SERVICE_METRICS + COUNT_GRANTED),
+        .waiting = metric_total(service->metrics, (unsigned)SERVICE_METRICS + COUNT_WAITING)};
+}
+
 void lease_worker_tick(struct worker *worker)
 {
     member_worker_tick(worker);

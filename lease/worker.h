@@ -26,8 +26,9 @@ struct lease_worker {
 void lease_worker_open(struct worker *worker);
 void lease_worker_close(struct worker *worker);
 void lease_worker_free(struct worker *worker);
-/* member_plan: alarm. */
+/* member_plan: alarm, bars. */
 void lease_worker_alarm(struct worker *worker, int64_t in_ms);
+void lease_worker_bars(const struct service *service, struct member_bars *bars);
 void lease_worker_tick(struct worker *worker);
 bool lease_worker_settled(const struct service *service);
 const char *lease_worker_ready(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE]);

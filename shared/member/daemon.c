@@ -1,5 +1,6 @@
 /* daemon.c - what both daemons are to the store: the hooks of their service_plan. */
 #include "shared/member/member_internal.h"
+#include "shared/member/overview.h"
 
 #include "shared/text/memory.h"
 
@@ -20,6 +21,7 @@ struct member_daemon {
     struct member member;
     struct sweep sweep;
     struct quota *quota;
+    struct overview *overview;
     char who[WHO_SIZE];
 };
 
@@ -81,6 +83,7 @@ int member_daemon_open(struct service *service)
     daemon->service = service;
     daemon->state_file.dir.fd = daemon->state_file.dir.lock_fd = -1;
     daemon->store_epoch = epoch_new();
+    daemon->overview = overview_new();
     epoch_set_memory_max(daemon->store_epoch, service->settings.store_memory_max);
     if (!has_dir) {
         state_file_none(&daemon->state_file);
@@ -108,6 +111,7 @@ void member_daemon_close(struct service *service)
         state_file_close(&daemon->state_file);
         epoch_free(daemon->store_epoch);
         free(daemon->quota);
+        overview_free(daemon->overview);
         free(daemon);
     }
 }
@@ -146,6 +150,13 @@ static void daemon_given_up(struct member *member, int64_t number)
     plan_of(daemon->service)->given_up(&daemon->service->workers[0], number);
 }
 
+static void daemon_bars(struct member *member, struct member_bars *bars)
+{
+    struct member_daemon *daemon = container_of(member, struct member_daemon, member);
+
+    plan_of(daemon->service)->bars(daemon->service, bars);
+}
+
 static void daemon_swept(struct sweep *sweep, int64_t ended)
 {
     struct member_daemon *daemon = container_of(sweep, struct member_daemon, sweep);
@@ -173,6 +184,7 @@ static void member_open(struct worker *worker, struct member_daemon *daemon, str
         .admit = plan->admit,
         .alarm = plan->alarm != NULL ? daemon_alarm : NULL,
         .given_up = plan->given_up != NULL ? daemon_given_up : NULL,
+        .bars = plan->bars != NULL ? daemon_bars : NULL,
         .event = daemon_event,
     };
 
@@ -210,6 +222,7 @@ void member_worker_tick(struct worker *worker)
     struct member_daemon *daemon = worker->service->extra;
     struct member_worker *own = worker->extra;
 
+    overview_tick(worker);
     if (worker->index == 0) {
         const char *trouble = state_file_trouble(&daemon->state_file);
         epoch_set_trouble(daemon->store_epoch, trouble != NULL ? trouble : "", daemon->state_file.is_lost);
@@ -246,6 +259,20 @@ const char *member_daemon_incarnation(const struct service *service)
     const struct member_daemon *daemon = service->extra;
 
     return daemon->member.incarnation;
+}
+
+const char *member_daemon_who(const struct service *service)
+{
+    const struct member_daemon *daemon = service->extra;
+
+    return daemon->who;
+}
+
+struct overview *member_overview(const struct service *service)
+{
+    const struct member_daemon *daemon = service->extra;
+
+    return daemon->overview;
 }
 
 int member_daemon_state_dir(const struct service *service)

@@ -321,6 +321,30 @@ static void heartbeat_refused(struct member *member, const struct store_reply *r
 
 /* -- the heartbeat */
 
+/* What is new since the last heartbeat, for a bar; "": nothing. Of those who wait, how many more than this
+ * bar has of this process. What a heartbeat that is lost has taken along is lost: it is for people only. */
+static struct bytes bar_put(struct member *member)
+{
+    struct member_bars now, *told = &member->bar.told;
+    int64_t number = epoch_now_ms(member->options.line->store_epoch) / MEMBER_BAR_MS;
+    uint64_t waiting;
+    int len;
+
+    if (member->state != MEMBER_IN || number == 0)
+        return BYTES("");
+    member->options.bars(member, &now);
+    if (number != member->bar.number)
+        told->waiting = 0;
+    waiting = now.waiting > told->waiting ? now.waiting - told->waiting : 0;
+    len = snprintf(member->bar_text, sizeof(member->bar_text), "%" PRId64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
+                   number, now.grants - told->grants, now.refused - told->refused, waiting);
+    if (now.grants == told->grants && now.refused == told->refused && waiting == 0)
+        len = 0;
+    *told = (struct member_bars){now.grants, now.refused, told->waiting + waiting};
+    member->bar.number = number;
+    return (struct bytes){member->bar_text, (size_t)len};
+}
+
 static enum step heartbeat_answered(struct store_call *call, enum store_outcome outcome,
                                     const struct store_reply *reply)
 {
@@ -377,6 +401,10 @@ void member_heartbeat(struct member *member)
                    ? numbers_put(member, member->granted, epoch_granted_most)
                    : BYTES("");
     args[20] = bytes_of(member->options.access);
+    snprintf(member->about, sizeof(member->about), "%s %" PRIu64, PAWL_VERSION,
+             loop_now_ms() - member->began_ms);
+    args[21] = bytes_of(member->about);
+    args[22] = member->options.bars != NULL ? bar_put(member) : BYTES("");
     args[17] = settled ? BYTES("settled") : BYTES("");
     member->settled_asked = settled;
     member->asked_link = member->options.line->link;

@@ -90,6 +90,12 @@ const struct script_answer *script_answer_of(const struct script_answer *answers
 
 /* -- daemons: the hooks of their service_plan */
 
+/* What the bars of an overview are made of (shared/member/scripts/lib/bars.lua): how many since the process
+ * began, and how many wait now. */
+struct member_bars {
+    uint64_t grants, refused, waiting;
+};
+
 /* plan->own of both daemons. */
 struct member_plan {
     enum member_role role;
@@ -105,6 +111,7 @@ struct member_plan {
     /* When the next alarm rings (member_options.alarm), for the first worker; NULL: not asked for. */
     void (*alarm)(struct worker *first, int64_t in_ms);
     void (*given_up)(struct worker *first, int64_t number); /* the same of member_options.given_up */
+    void (*bars)(const struct service *service, struct member_bars *bars); /* and of its bars */
 };
 
 /* What worker->extra points to; the daemon embeds it, and finds itself with container_of. */
@@ -129,6 +136,8 @@ void member_worker_memory(struct worker *worker, struct service_memory *memory);
  * incarnation; they live as long as the service. The descriptor of its state directory; -1: it has none. */
 const char *member_daemon_id(const struct service *service);
 const char *member_daemon_incarnation(const struct service *service);
+/* For people: "pawl-lease pid 12 on host3". */
+const char *member_daemon_who(const struct service *service);
 int member_daemon_state_dir(const struct service *service);
 
 /* The worker's line to the store; that of the worker that serves this request. */

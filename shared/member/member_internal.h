@@ -20,7 +20,9 @@ enum member_state {
 };
 
 enum {
-    MEMBER_HEARTBEAT_ARGS = 22,
+    MEMBER_HEARTBEAT_ARGS = 24,
+    MEMBER_ABOUT_SIZE = 64,
+    MEMBER_BAR_MS = 5000, /* as shared/member/scripts/lib/bars.lua has it */
     MEMBER_TEXT_SIZE = 24,
     MEMBER_SEQS_SIZE = STRIPES * 16,
     MEMBER_LIST_SIZE = STATE_MEMBERS_MAX * 44 + STATE_DOUBTS_MAX * 56
@@ -47,6 +49,8 @@ struct member_options {
     void (*alarm)(struct member *member, int64_t in_ms);
     /* A number that changes when what a gateway sends is given up; as alarm. */
     void (*given_up)(struct member *member, int64_t number);
+    /* What this process has counted since it began, and who waits now; called for each heartbeat. */
+    void (*bars)(struct member *member, struct member_bars *bars);
     /* What happened that deserves a line in the log; called on the loop's thread. */
     void (*event)(struct member *member, enum log_level level, const char *event,
                   const struct log_field *fields);
@@ -68,6 +72,12 @@ struct member {
     /* as of the last heartbeat */
     int64_t epoch, beats, ceiling, goal, members_version;
     int64_t listed_epoch; /* of our entry in the store, whether in or pending */
+    struct {              /* what the bars have of this process; waiting: the one of `number` */
+        struct member_bars told;
+        int64_t number;
+    } bar;
+    char about[MEMBER_ABOUT_SIZE], bar_text[MEMBER_ABOUT_SIZE + 32];
+    uint64_t began_ms;
     char gate[MEMBER_ID_CHARS + 1];
     bool settled_asked, unsettled, reported; /* a whole report for this gate was taken */
     uint64_t gated_ms, admit_ms;             /* admit_ms: not asked to begin a new epoch before that */
@@ -140,6 +150,9 @@ struct sweep {
 void sweep_start(struct sweep *sweep, struct loop *loop, uint64_t remember_ms);
 /* No new step begins; a step in flight ends with the store. */
 void sweep_stop(struct sweep *sweep);
+
+/* daemon.c: the overview of the process. */
+struct overview *member_overview(const struct service *service);
 
 /* quota.c: of the first worker; to be freed when the store is closed. Every 100 ms, with --access. */
 struct quota *quota_new(struct worker *worker);

@@ -94,6 +94,7 @@ void member_start(struct member *member, const struct member_options *options)
 {
     memset(member, 0, sizeof(*member));
     member->options = *options;
+    member->began_ms = loop_now_ms();
     random_text(member->incarnation, MEMBER_ID_CHARS);
     snprintf(member->key, sizeof(member->key), "pawl:{store}:m:%s", options->state_file->recorded.member);
     loop_timer_init(options->loop, &member->timer, member_tick);

@@ -144,6 +144,29 @@ static enum step ready_refuse(struct http_request *req, enum problem problem, co
     return http_problem_end(req, 503);
 }
 
+const char *service_lacks(struct worker *worker, const char **member, char detail[READY_DETAIL_SIZE])
+{
+    const struct service_plan *plan = worker->service->plan;
+    const char *lacking = plan->lacking != NULL ? plan->lacking(worker, member, detail) : NULL;
+    const char *wrong = atomic_load(&worker->service->access_wrong);
+
+    if (lacking != NULL)
+        return lacking;
+    if (wrong != NULL) {
+        *member = "access";
+        snprintf(detail, READY_DETAIL_SIZE, "The access file is wrong, and the one of before is in force: %s",
+                 wrong);
+        return "refused";
+    }
+    if (!atomic_load(&worker->service->tls_lacking))
+        return NULL;
+    *member = "tls";
+    snprintf(detail, READY_DETAIL_SIZE,
+             "Certificate, key, authorities or the list of revoked certificates could "
+             "not be read on the last SIGHUP; those of before count. The log says why.");
+    return "not-reloaded";
+}
+
 /* It may serve, and not do all of its work. */
 static enum step ready_tell(struct http_request *req, struct worker *worker)
 {
@@ -151,25 +174,9 @@ static enum step ready_tell(struct http_request *req, struct worker *worker)
     struct json_out *json = http_json_begin(req);
     struct service_memory memory = {0};
     char own[READY_DETAIL_SIZE];
-    const char *member = NULL;
-    const char *lacking = plan->lacking != NULL ? plan->lacking(worker, &member, own) : NULL;
-
-    const char *wrong = atomic_load(&worker->service->access_wrong);
-
-    if (lacking == NULL && wrong != NULL) {
-        lacking = "refused";
-        member = "access";
-        snprintf(own, sizeof(own), "The access file is wrong, and the one of before is in force: %s", wrong);
-    }
+    const char *member = NULL, *lacking = service_lacks(worker, &member, own);
     const char *unloaded = store_not_loaded(worker->store);
 
-    if (lacking == NULL && atomic_load(&worker->service->tls_lacking)) {
-        member = "tls";
-        lacking = "not-reloaded";
-        snprintf(own, sizeof(own),
-                 "Certificate, key, authorities or the list of revoked certificates could "
-                 "not be read on the last SIGHUP; those of before count. The log says why.");
-    }
     if (plan->memory != NULL)
         plan->memory(worker, &memory);
     if (memory.is_full)
@@ -194,8 +201,7 @@ static enum step ready_tell(struct http_request *req, struct worker *worker)
     return http_json_end(req, 200);
 }
 
-/* NULL, or the check that fails, in one word. */
-static const char *not_ready(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE])
+const char *service_not_ready(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE])
 {
     const struct service_plan *plan = worker->service->plan;
     const char *why = NULL, *remedy = store_misled(worker->store);
@@ -221,14 +227,14 @@ bool service_is_ready(struct worker *worker)
     enum problem problem;
     char detail[READY_DETAIL_SIZE];
 
-    return not_ready(worker, &problem, detail) == NULL;
+    return service_not_ready(worker, &problem, detail) == NULL;
 }
 
 static enum step ready_page(struct http_request *req)
 {
     enum problem problem = PROBLEM_NONE;
     char detail[READY_DETAIL_SIZE];
-    const char *check = not_ready(worker_of(req), &problem, detail);
+    const char *check = service_not_ready(worker_of(req), &problem, detail);
 
     bool may_observe = service_allows_some(req, ACCESS_OBSERVE);
 

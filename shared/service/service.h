@@ -215,6 +215,11 @@ struct worker *worker_of(const struct http_request *req);
 /* Counts one more of the plan's own metric row. */
 void worker_count(struct worker *worker, unsigned row);
 
+/* condition.c: the worst that /readyz says now, in one word, whether it is ready or not; NULL: nothing. */
+const char *service_condition(struct worker *worker, char detail[READY_DETAIL_SIZE]);
+/* What to do about it, in a sentence; the command that does or shows it: NULL: none. */
+const char *service_condition_remedy(const char *code, const char **command);
+
 /* access.c: what a handler asks of the caller (shared/access/access.h); without --access everything is
  * allowed, and everything covered. */
 bool service_judges(const struct http_request *req); /* whether there is an --access */
@@ -293,8 +298,11 @@ bool limits_fails(const struct http_request *req);
 /* Whether the next would be. */
 bool limits_is_failing(const struct http_request *req);
 enum problem limits_failing(struct http_request *req);
-/* health.c: what /readyz says. */
+/* health.c: what /readyz says: NULL, or the check that fails, in one word; what does not work though it is
+ * ready, and in which member of checks. */
 bool service_is_ready(struct worker *worker);
+const char *service_not_ready(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE]);
+const char *service_lacks(struct worker *worker, const char **member, char detail[READY_DETAIL_SIZE]);
 struct http_route *service_routes(const struct service_plan *plan);
 /* "/": name and addresses. For the plan's rest, if nothing of it takes that. */
 enum step service_index(struct http_request *req);

@@ -31,6 +31,7 @@
  *   pawl:{store}:m:ID          hash  one member
  *   pawl:{store}:alarm         zset  leases that somebody waits for -> store time (ms): look
  *   pawl:{store}:doubt         hash  gateways that may have sent what the store has lost
+ *   pawl:{store}:bars          hash  what has happened lately (shared/member/scripts/lib/bars.lua)
  *   pawl:{store}:marks         hash  below what no token of another store passes since a loss
  *
  * The stripe: seq rises with every changing script; counter the last token; epoch, which is alike in all

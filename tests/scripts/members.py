@@ -87,7 +87,7 @@ class Member:
         self.life, self.name, self.role, self.block = life, name, role, block
         life.processes[name] = self
         self.disk = Directory()
-        self.identity, self.recording, self.doubt, self.at_least = IDENTITY, True, "", 0
+        self.identity, self.recording, self.doubt, self.at_least, self.bar = IDENTITY, True, "", 0, ""
         self.start()
 
     def start(self):
@@ -99,11 +99,11 @@ class Member:
     def line(self):
         return f"{self.role} {self.name} {self.incarnation}"
 
-    def arguments(self, settled="settled"):
+    def arguments(self, settled="settled", access=""):
         return [self.identity, self.life.run_id, self.name, self.role, self.incarnation, self.epoch, self.beats,
                 self.disk.floor, self.disk.roll, self.block, self.at_least, f"pawl-{self.role} {self.name}",
                 f"gate-{next(_numbers)}", " ".join(map(str, self.seen)), self.passed, self.doubt, ",".join(self.disk.list),
-                settled, self.disk.epoch, " ".join(map(str, self.granted))]
+                settled, self.disk.epoch, " ".join(map(str, self.granted)), access, "1.2.3 5000", self.bar]
 
     def ask(self, settled="settled"):
         """The reply to a pulse, from which nothing is learned."""

@@ -34,12 +34,12 @@ def a_service_without_an_access_file_reports_at_a_shut_gate_and_is_not_let_in_wh
     a = founder(LIFE)
     check_equal((a.pulse(), a.pulse()), ("in", "in"))
     LIFE.redis("HSET", RECORD, "access", "1")
-    check_equal(LIFE.run(PULSE, [RECORD], *a.arguments(), ""), ["open"])
+    check_equal(LIFE.run(PULSE, [RECORD], *a.arguments()), ["open"])
     LIFE.restart()
     check_equal(a.pulse(), "gated")
     gate = LIFE.member("lease-a", "rgate")
     LIFE.redis("HDEL", f"{RECORD}:m:lease-a", "rgate")
-    check_equal(LIFE.run(PULSE, [RECORD], *a.arguments(), "")[0], "gated")
+    check_equal(LIFE.run(PULSE, [RECORD], *a.arguments())[0], "gated")
     check_equal(LIFE.member("lease-a", "rgate"), gate, "the others wait for its report")
 
 
@@ -587,6 +587,32 @@ def leaving_tells_what_is_to_be_recorded_at_the_end():
     b.pulse()
     b.epoch = EPOCH
     check_equal((b.leave(), LIFE.listed()), ("left", ["lease-a"]))
+
+
+# -- the bars of an overview
+
+@test
+def what_members_count_is_added_up_by_bars_and_the_ring_forgets():
+    def look():
+        reply = LIFE.run("shared/member/scripts/overview.lua", [RECORD])
+        return [int(one) for one in reply[7]], [reply[6][at:at + 5] for at in range(0, len(reply[6]), 6)]
+
+    a = founder(LIFE)
+    check_equal(a.pulse(), "in")
+    bar, first = NOW // 5000, look()
+    check_equal(first, ([], [["lease-a", "lease", "in", "pawl-lease lease-a", "1.2.3 5000"]]))
+    for given, shown in ((f"{bar} 3 0 2", [bar, 3, 0, 2]), (f"{bar} 1 4 0", [bar, 4, 4, 2]), ("", [bar, 4, 4, 2]),
+                         (f"{bar + 4} 9 9 9", [bar, 4, 4, 2]), ("x 1 1 1", [bar, 4, 4, 2])):
+        a.bar = given
+        check_equal((a.pulse(), look()[0]), ("in", shown), given)
+    LIFE.at(NOW + 120 * 5000)
+    a.bar = f"{bar + 120} 1 0 0"
+    check_equal((a.pulse(), look()[0]), ("in", [bar + 120, 1, 0, 0]))
+    LIFE.redis("HSET", "pawl:{store}:bars", (bar + 120) % 120, "by hand")
+    check_equal((a.pulse(), look()[0]), ("in", [bar + 120, 1, 0, 0]))
+    LIFE.redis("DEL", "pawl:{store}:bars")
+    LIFE.redis("SET", "pawl:{store}:bars", "by hand")
+    check_equal((a.pulse(), look()[0]), ("in", []))
 
 
 main()

@@ -21,6 +21,7 @@
 --   ARGV[19]  highest epoch that its state directory has recorded, 0: none
 --   ARGV[20]  highest token that it has granted in each stripe in its epoch, as ARGV[14]; "": it grants none
 --   ARGV[21]  "judges" with --access, "open" with --allow-anonymous, else ""
+--   ARGV[22]  its version, and for how many ms it runs   ARGV[23]  what it adds to a bar (lib/bars.lua), or ""
 --   returns {"empty"}: no store at all
 --           {"another", schema and id of the one that is here}
 --           {"open"}: a service with --access has used this store, and this one would let everybody in
@@ -200,7 +201,7 @@ end
 local function beat(me)
     me.beats, me.floor, me.roll, me.at = whole(tonumber(me.beats) + 1), ARGV[8], ARGV[9], whole(RAW_MS)
     redis.call('HSET', member_key(ID), 'beats', me.beats, 'floor', me.floor, 'roll', me.roll, 'at', me.at,
-        'who', ARGV[12])
+        'who', ARGV[12], 'about', ARGV[22])
 end
 
 -- The lowest roll that the live lease services have recorded; nil: there is none.
@@ -287,6 +288,7 @@ local function pulse(store, stripes, me, all, ids)
         redis.call('HSET', KEYS[1], 'access', '1')
     end
     if me.state == 'in' then
+        bars_add(store.time)
         local seqs = {}
         for i = 0, STRIPES - 1 do
             seqs[i + 1] = stripes.seq[i]

@@ -1,0 +1,347 @@
+/* overview.c - GET /v1/overview: once as JSON, or each second as a stream.
+ *
+ *   overview_start     one script, which asks no stripe (overview.lua)       suspended
+ *   overview_answered  also when the store does not answer                   200
+ *
+ * What is the matter with the service itself is what its /readyz says (shared/service/condition.c). */
+#include "shared/member/overview.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scripts.h"
+#include "shared/member/member_internal.h"
+#include "shared/text/memory.h"
+
+enum { BARS = 120, BAR_KINDS = 3, CODE_SIZE = 32, SILENT_MS = 10000 };
+/* Of the reply of overview.lua; the fields of a member stand one behind the other. */
+enum { REPLY_NOW = 1, REPLY_STORE, REPLY_EPOCH, REPLY_CEILING, REPLY_DOUBTS, REPLY_MEMBERS, REPLY_BARS };
+enum { MEMBER_ID, MEMBER_ROLE, MEMBER_STATE, MEMBER_WHO, MEMBER_ABOUT, MEMBER_HEARD, MEMBER_FIELDS };
+
+struct overview {
+    pthread_mutex_t mutex;
+    char code[CODE_SIZE]; /* of the condition, as the first worker last saw it; "": none */
+    uint64_t since_ms;
+};
+
+struct overview *overview_new(void)
+{
+    struct overview *overview = must_have(calloc(1, sizeof(*overview)));
+
+    pthread_mutex_init(&overview->mutex, NULL);
+    return overview;
+}
+
+void overview_free(struct overview *overview)
+{
+    if (overview != NULL)
+        pthread_mutex_destroy(&overview->mutex);
+    free(overview);
+}
+
+/* -- who looks */
+
+struct viewer {
+    struct worker *worker;
+    const char *identity; /* NULL: nobody */
+};
+
+static bool is_filtered(const struct viewer *viewer)
+{
+    const struct access *access = viewer->worker->access;
+
+    return access != NULL && !access_covers(access, viewer->identity, ACCESS_LOOK, BYTES(""));
+}
+
+static bool may_observe(const struct viewer *viewer)
+{
+    const struct access *access = viewer->worker->access;
+
+    return access == NULL || access_allows_some(access, viewer->identity, ACCESS_OBSERVE);
+}
+
+/* -- what is the matter */
+
+struct condition {
+    const char *code;
+    int64_t for_ms;
+    char detail[READY_DETAIL_SIZE];
+};
+
+/* Since when the first worker knows it; 0: it does not know it yet. */
+static int64_t condition_for_ms(struct overview *overview, const char *code)
+{
+    int64_t for_ms = 0;
+
+    pthread_mutex_lock(&overview->mutex);
+    if (strcmp(overview->code, code) == 0)
+        for_ms = (int64_t)(loop_now_ms() - overview->since_ms);
+    pthread_mutex_unlock(&overview->mutex);
+    return for_ms;
+}
+
+static void condition_note(struct worker *first, struct overview *overview)
+{
+    char detail[READY_DETAIL_SIZE];
+    const char *code = service_condition(first, detail);
+
+    code = code != NULL ? code : "";
+    if (strcmp(overview->code, code) == 0)
+        return;
+    pthread_mutex_lock(&overview->mutex);
+    snprintf(overview->code, sizeof(overview->code), "%s", code);
+    overview->since_ms = loop_now_ms();
+    pthread_mutex_unlock(&overview->mutex);
+}
+
+static const struct store_reply *members_of(const struct store_reply *reply)
+{
+    return reply != NULL ? store_reply_list(reply, REPLY_MEMBERS) : NULL;
+}
+
+static size_t count_of(const struct store_reply *list)
+{
+    return list != NULL ? store_reply_count(list) : 0;
+}
+
+/* The member that is in, and has been silent for longest; false: none is. */
+static bool member_is_silent(const struct store_reply *reply, struct condition *condition)
+{
+    const struct store_reply *members = members_of(reply);
+    size_t worst = SIZE_MAX;
+
+    condition->for_ms = SILENT_MS;
+    for (size_t at = 0; at + MEMBER_FIELDS <= count_of(members); at += MEMBER_FIELDS) {
+        int64_t heard_ms = store_reply_integer(members, at + MEMBER_HEARD);
+
+        if (bytes_are(store_reply_text(members, at + MEMBER_STATE), "in") && heard_ms > condition->for_ms) {
+            condition->for_ms = heard_ms;
+            worst = at;
+        }
+    }
+    if (worst == SIZE_MAX)
+        return false;
+    struct bytes who = store_reply_text(members, worst + MEMBER_WHO),
+                 id = store_reply_text(members, worst + MEMBER_ID);
+    snprintf(
+        condition->detail, sizeof(condition->detail),
+        "%.*s (member %.*s) has not been heard. Nothing is lost by that; a store that has lost data, though, "
+        "is not admitted again without it.",
+        (int)(who.len < 200 ? who.len : 200), who.at, (int)(id.len < 32 ? id.len : 32), id.at);
+    return true;
+}
+
+static bool condition_find(const struct viewer *viewer, const struct store_reply *reply,
+                           struct condition *condition)
+{
+    condition->code = service_condition(viewer->worker, condition->detail);
+    if (condition->code != NULL) {
+        condition->for_ms = condition_for_ms(member_overview(viewer->worker->service), condition->code);
+    } else if (member_is_silent(reply, condition)) {
+        condition->code = "member-silent";
+    } else if (reply != NULL && store_reply_integer(reply, REPLY_DOUBTS) > 0) {
+        condition->code = "in-doubt";
+        condition->for_ms = 0;
+        snprintf(
+            condition->detail, sizeof(condition->detail),
+            "The store has lost data, and a gateway has yet to say what it had sent on; pawl store status "
+            "says which.");
+    }
+    return condition->code != NULL;
+}
+
+static void text_or_null(struct json_out *json, const char *key, const char *text)
+{
+    if (text != NULL)
+        json_text(json, key, bytes_of(text));
+    else
+        json_null(json, key);
+}
+
+/* The detail, as that of /readyz, is for those who may observe. */
+static void condition_write(struct json_out *json, const struct viewer *viewer,
+                            const struct store_reply *reply)
+{
+    struct condition condition;
+    const char *command, *remedy;
+
+    if (!condition_find(viewer, reply, &condition)) {
+        json_null(json, "condition");
+        return;
+    }
+    remedy = service_condition_remedy(condition.code, &command);
+    json_object(json, "condition");
+    json_text(json, "code", bytes_of(condition.code));
+    json_int(json, "for_ms", condition.for_ms);
+    text_or_null(json, "detail", may_observe(viewer) ? condition.detail : NULL);
+    text_or_null(json, "remedy", remedy);
+    text_or_null(json, "command", command);
+    json_object_end(json);
+}
+
+/* -- the store and its members */
+
+static void store_write(struct json_out *json, const struct viewer *viewer, const struct store_reply *reply)
+{
+    struct bytes id = reply != NULL ? store_reply_text(reply, REPLY_STORE) : (struct bytes){NULL, 0};
+    uint64_t used, allowed;
+
+    (void)bytes_cut(&id, ':'); /* the schema */
+    if (id.len == 0) {
+        json_null(json, "store");
+        return;
+    }
+    epoch_memory(member_line_of_worker(viewer->worker)->store_epoch, &used, &allowed);
+    json_object(json, "store");
+    json_text(json, "id", id);
+    json_int(json, "epoch", store_reply_integer(reply, REPLY_EPOCH));
+    json_int(json, "ceiling", store_reply_integer(reply, REPLY_CEILING));
+    json_int(json, "used_bytes", (int64_t)used);
+    if (allowed > 0)
+        json_int(json, "max_bytes", (int64_t)allowed);
+    else
+        json_null(json, "max_bytes");
+    json_object_end(json);
+}
+
+/* "pawl-lease pid 12 on host3", as daemon.c has it: the host. */
+static struct bytes host_of(struct bytes who)
+{
+    const char *on = who.len > 0 ? memmem(who.at, who.len, " on ", 4) : NULL;
+
+    return on != NULL ? (struct bytes){on + 4, who.len - (size_t)(on + 4 - who.at)} : who;
+}
+
+/* Their pages are found by --ui-peer, which is of the other kind of daemon. */
+static void member_write(struct json_out *json, const struct store_reply *members, size_t at)
+{
+    struct bytes about = store_reply_text(members, at + MEMBER_ABOUT), version = bytes_cut(&about, ' ');
+    int64_t heard_ms = store_reply_integer(members, at + MEMBER_HEARD);
+
+    json_object(json, NULL);
+    json_text(json, "kind", store_reply_text(members, at + MEMBER_ROLE));
+    json_text(json, "id", store_reply_text(members, at + MEMBER_ID));
+    json_text(json, "name", host_of(store_reply_text(members, at + MEMBER_WHO)));
+    json_text(json, "version", version);
+    json_int(json, "heard_ms", heard_ms);
+    json_int(json, "up_ms", about.len > 0 ? strtoll(about.at, NULL, 10) + heard_ms : 0);
+    json_text(json, "state", store_reply_text(members, at + MEMBER_STATE));
+    json_null(json, "ui");
+    json_object_end(json);
+}
+
+static void members_write(struct json_out *json, const struct store_reply *reply)
+{
+    const struct store_reply *members = members_of(reply);
+
+    json_list(json, "members");
+    for (size_t at = 0; at + MEMBER_FIELDS <= count_of(members); at += MEMBER_FIELDS)
+        member_write(json, members, at);
+    json_list_end(json);
+}
+
+static void self_write(struct json_out *json, const struct worker *worker)
+{
+    const struct service *service = worker->service;
+    const struct member_plan *plan = service->plan->own;
+
+    json_object(json, "service");
+    json_text(json, "kind", plan->role == MEMBER_LEASE ? BYTES("lease") : BYTES("gateway"));
+    json_text(json, "id", bytes_of(member_daemon_id(service)));
+    json_text(json, "name", host_of(bytes_of(member_daemon_who(service))));
+    json_text(json, "version", BYTES(PAWL_VERSION));
+    json_object_end(json);
+}
+
+/* -- the bars: {bar, grants, refused, waiting, ...}, in any order */
+
+static void bars_take(const struct store_reply *list, int64_t last, int64_t bars[BAR_KINDS][BARS])
+{
+    for (size_t at = 0; at + BAR_KINDS < count_of(list); at += BAR_KINDS + 1) {
+        int64_t number = store_reply_integer(list, at);
+
+        for (size_t kind = 0; number <= last && number > last - BARS && kind < BAR_KINDS; kind++)
+            bars[kind][BARS - 1 - (last - number)] = store_reply_integer(list, at + 1 + kind);
+    }
+}
+
+/* How much others do is not for those who may not look at all. */
+static void bars_write(struct json_out *json, const struct viewer *viewer, const struct store_reply *reply)
+{
+    static const char *const kinds[BAR_KINDS] = {"grants", "refused", "waiting"};
+    int64_t bars[BAR_KINDS][BARS] = {0}, last;
+
+    if (reply == NULL || is_filtered(viewer)) {
+        json_null(json, "bars");
+        return;
+    }
+    last = store_reply_integer(reply, REPLY_NOW) / MEMBER_BAR_MS;
+    bars_take(store_reply_list(reply, REPLY_BARS), last, bars);
+    json_object(json, "bars");
+    json_int(json, "step_ms", MEMBER_BAR_MS);
+    json_int(json, "end_ms", (last + 1) * MEMBER_BAR_MS);
+    for (unsigned kind = 0; kind < BAR_KINDS; kind++) {
+        json_list(json, kinds[kind]);
+        for (unsigned i = 0; i < BARS; i++)
+            json_int(json, NULL, bars[kind][i]);
+        json_list_end(json);
+    }
+    json_object_end(json);
+}
+
+/* -- all of it; reply NULL: the store has not answered */
+
+static void overview_write(struct json_out *json, const struct viewer *viewer,
+                           const struct store_reply *reply)
+{
+    if (reply != NULL)
+        json_int(json, "now_ms", store_reply_integer(reply, REPLY_NOW));
+    else
+        json_null(json, "now_ms");
+    self_write(json, viewer->worker);
+    condition_write(json, viewer, reply);
+    store_write(json, viewer, reply);
+    members_write(json, reply);
+    bars_write(json, viewer, reply);
+    json_bool(json, "filtered", is_filtered(viewer));
+}
+
+struct overview_call {
+    struct store_call call;
+    struct http_request *req;
+    struct bytes argv[1];
+};
+
+static const struct store_reply *reply_of(enum store_outcome outcome, const struct store_reply *reply)
+{
+    return outcome == STORE_DONE && store_reply_is(reply, "overview") ? reply : NULL;
+}
+
+static enum step overview_answered(struct store_call *call, enum store_outcome outcome,
+                                   const struct store_reply *reply)
+{
+    struct http_request *req = container_of(call, struct overview_call, call)->req;
+    const struct viewer viewer = {worker_of(req), http_identity(req)};
+
+    overview_write(http_json_begin(req), &viewer, reply_of(outcome, reply));
+    return http_json_end(req, 200);
+}
+
+enum step overview_start(struct http_request *req)
+{
+    struct overview_call *call = HTTP_SCRATCH(req, struct overview_call);
+
+    call->req = req;
+    call->argv[0] = BYTES("pawl:{store}");
+    call->call.done = overview_answered;
+    store_run(worker_of(req)->store, &call->call, &script_overview, 1, 1, call->argv);
+    return SUSPENDED;
+}
+
+void overview_tick(struct worker *worker)
+{
+    if (worker->index == 0)
+        condition_note(worker, member_overview(worker->service));
+}

@@ -1,0 +1,69 @@
+/* condition.c - what is the matter with a service, the worst of it, and what to do: for the overview. */
+#include <stdio.h>
+#include <string.h>
+
+#include "shared/service/service.h"
+
+/* Of each code the first row that it begins with. */
+static const struct {
+    const char *code, *remedy, *command;
+} remedies[] = {
+    {"draining", "Wait until the service has stopped, and start it again.", NULL},
+    {"store-connecting", "Start Redis, or mend the way to it.", "pawl store status"},
+    {"store-auth", "Give the service the password of Redis: --redis-password-file.", NULL},
+    {"store-loading", "Wait until Redis has loaded its data.", NULL},
+    {"store-busy", "Wait, or find out whose script keeps Redis busy.", "redis-cli script kill"},
+    {"store-refuse", "Mend what Redis says in the detail.", "pawl store status"},
+    {"store-unsafe", "Give Redis the settings that keep what it is told.", "pawl doctor"},
+    {"store-not-ours", "Name the Redis of this store with --redis.", "pawl store status"},
+    {"access-missing", "Start the service with --access FILE.", NULL},
+    {"store-not-admitted", "Start the lease services that the store waits for.", "pawl store status"},
+    {"store-full", "Give Redis more memory, or delete stored resources.", "pawl store status"},
+    {"store-", "See what the store needs.", "pawl store status"},
+    {"state-dir", "Make room on the disk of the state directory, or give its owner the right to write.",
+     NULL},
+    {"member-silent", "Start it again. If it is gone for good, let the store forget it.",
+     "pawl store status"},
+    {"in-doubt", "Find out whether those writes have arrived, and say so.", "pawl resolve"},
+    {"routes-differ", "Give all gateways the same route file.", "pawl routes adopt"},
+    {"marks-lost", "Say below which token of that store nothing passes.", "pawl store marks"},
+    {"access-refused", "Mend the access file and send SIGHUP.", "pawl access check"},
+    {"tls-not-reloaded", "Mend the files and send SIGHUP.", NULL},
+    {"functions-not-loaded", "Let Redis load the functions.", "pawl store status"},
+};
+
+const char *service_condition_remedy(const char *code, const char **command)
+{
+    unsigned i = 0, count = sizeof(remedies) / sizeof(remedies[0]);
+
+    while (i < count && strncmp(code, remedies[i].code, strlen(remedies[i].code)) != 0)
+        i++;
+    *command = i < count ? remedies[i].command : NULL;
+    return i < count ? remedies[i].remedy : NULL;
+}
+
+const char *service_condition(struct worker *worker, char detail[READY_DETAIL_SIZE])
+{
+    const struct service_plan *plan = worker->service->plan;
+    struct service_memory memory = {0};
+    enum problem problem;
+    const char *member = NULL, *code = service_not_ready(worker, &problem, detail);
+
+    if (code != NULL)
+        return code;
+    if (plan->memory != NULL)
+        plan->memory(worker, &memory);
+    if (memory.is_full) {
+        snprintf(detail, READY_DETAIL_SIZE, "%s", problem_info(PROBLEM_STORE_FULL)->detail);
+        return "store-full";
+    }
+    code = service_lacks(worker, &member, detail);
+    if (code != NULL) {
+        return strcmp(member, "access") == 0 ? "access-refused"
+               : strcmp(member, "tls") == 0  ? "tls-not-reloaded"
+                                             : code;
+    }
+    code = store_not_loaded(worker->store);
+    snprintf(detail, READY_DETAIL_SIZE, "%s", code != NULL ? code : "");
+    return code != NULL ? "functions-not-loaded" : NULL;
+}
