@@ -1,6 +1,7 @@
 /* daemon.c - what both daemons are to the store: the hooks of their service_plan. */
 #include "shared/member/member_internal.h"
 #include "shared/member/overview.h"
+#include "shared/member/overview_walk.h"
 
 #include "shared/text/memory.h"
 
@@ -22,6 +23,7 @@ struct member_daemon {
     struct sweep sweep;
     struct quota *quota;
     struct overview *overview;
+    struct overview_walk *overview_walk;
     char who[WHO_SIZE];
 };
 
@@ -112,6 +114,7 @@ void member_daemon_close(struct service *service)
         epoch_free(daemon->store_epoch);
         free(daemon->quota);
         overview_free(daemon->overview);
+        overview_walk_free(daemon->overview_walk);
         free(daemon);
     }
 }
@@ -194,6 +197,7 @@ static void member_open(struct worker *worker, struct member_daemon *daemon, str
         .line = line, .plan = plan, .swept = plan->counts_swept ? daemon_swept : NULL};
     sweep_start(&daemon->sweep, worker->loop, worker->service->settings.remember_ms);
     daemon->quota = quota_new(worker);
+    daemon->overview_walk = overview_walk_new(worker, line);
 }
 
 void member_worker_begin(struct worker *worker, struct member_worker *own)
@@ -212,6 +216,7 @@ void member_worker_close(struct worker *worker)
 
     if (worker->index == 0) {
         sweep_stop(&daemon->sweep);
+        overview_walk_stop(daemon->overview_walk);
         member_stop(&daemon->member);
         loop_jobs_wait(worker->loop);
     }
@@ -225,6 +230,8 @@ void member_worker_tick(struct worker *worker)
     overview_tick(worker);
     if (worker->index == 0) {
         const char *trouble = state_file_trouble(&daemon->state_file);
+
+        overview_walk_tick(daemon->overview_walk);
         epoch_set_trouble(daemon->store_epoch, trouble != NULL ? trouble : "", daemon->state_file.is_lost);
         if (worker->access != NULL)
             quota_tick(daemon->quota);
@@ -273,6 +280,13 @@ struct overview *member_overview(const struct service *service)
     const struct member_daemon *daemon = service->extra;
 
     return daemon->overview;
+}
+
+struct overview_walk *member_overview_walk(const struct service *service)
+{
+    const struct member_daemon *daemon = service->extra;
+
+    return daemon->overview_walk;
 }
 
 int member_daemon_state_dir(const struct service *service)

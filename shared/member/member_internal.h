@@ -151,8 +151,9 @@ void sweep_start(struct sweep *sweep, struct loop *loop, uint64_t remember_ms);
 /* No new step begins; a step in flight ends with the store. */
 void sweep_stop(struct sweep *sweep);
 
-/* daemon.c: the overview of the process. */
+/* daemon.c: the overview of the process, and what is counted for it. */
 struct overview *member_overview(const struct service *service);
+struct overview_walk *member_overview_walk(const struct service *service);
 
 /* quota.c: of the first worker; to be freed when the store is closed. Every 100 ms, with --access. */
 struct quota *quota_new(struct worker *worker);

@@ -13,6 +13,7 @@
 
 #include "scripts.h"
 #include "shared/member/member_internal.h"
+#include "shared/member/overview_walk.h"
 #include "shared/text/memory.h"
 
 enum { BARS = 120, BAR_KINDS = 3, CODE_SIZE = 32, SILENT_MS = 10000 };
@@ -183,7 +184,8 @@ static void condition_write(struct json_out *json, const struct viewer *viewer,
 
 /* -- the store and its members */
 
-static void store_write(struct json_out *json, const struct viewer *viewer, const struct store_reply *reply)
+static void store_write(struct json_out *json, const struct viewer *viewer, const struct store_reply *reply,
+                        const struct walk_found *found)
 {
     struct bytes id = reply != NULL ? store_reply_text(reply, REPLY_STORE) : (struct bytes){NULL, 0};
     uint64_t used, allowed;
@@ -198,6 +200,8 @@ static void store_write(struct json_out *json, const struct viewer *viewer, cons
     json_text(json, "id", id);
     json_int(json, "epoch", store_reply_integer(reply, REPLY_EPOCH));
     json_int(json, "ceiling", store_reply_integer(reply, REPLY_CEILING));
+    if (found->at_ms > 0)
+        json_int(json, "top_token", found->top_token);
     json_int(json, "used_bytes", (int64_t)used);
     if (allowed > 0)
         json_int(json, "max_bytes", (int64_t)allowed);
@@ -291,20 +295,83 @@ static void bars_write(struct json_out *json, const struct viewer *viewer, const
     json_object_end(json);
 }
 
+/* -- what a walk has counted, and what of it is worth a look */
+
+enum { LOOKS_SHOWN = 10 };
+
+static void count_write(struct json_out *json, const char *key, bool is_known, int64_t count)
+{
+    if (is_known)
+        json_int(json, key, count);
+    else
+        json_null(json, key);
+}
+
+static void counts_write(struct json_out *json, const struct viewer *viewer, const struct walk_found *found)
+{
+    static const char *const names[WALK_COUNTS] = {"held", "waiting", "delayed", "sessions", "in_doubt"};
+    bool is_known = found->at_ms > 0 && !is_filtered(viewer);
+
+    json_object(json, "counts");
+    for (unsigned i = 0; i < WALK_COUNTS; i++)
+        count_write(json, names[i], is_known, found->count[i]);
+    json_object_end(json);
+    count_write(json, "counted_ms_ago", found->at_ms > 0, (int64_t)(loop_now_ms() - found->at_ms));
+}
+
+static void look_write(struct json_out *json, enum walk_kind kind, const struct walk_look *one)
+{
+    json_object(json, NULL);
+    json_text(json, "kind", bytes_of(walk_kind_name(kind)));
+    json_text(json, "lease", bytes_of(one->lease));
+    text_or_null(json, "holder", one->holder[0] != '\0' ? one->holder : NULL);
+    json_int(json, "for_ms", one->ms);
+    if (kind == LOOK_REFUSED)
+        json_text(json, "code", bytes_of(one->code));
+    json_object_end(json);
+}
+
+/* The first of each kind, then the second of each. */
+static void looks_write(struct json_out *json, const struct viewer *viewer, const struct walk_found *found)
+{
+    const struct access *access = viewer->worker->access;
+    unsigned shown = 0;
+
+    json_list(json, "look");
+    for (unsigned i = 0; i < LOOK_KEPT; i++) {
+        for (enum walk_kind kind = 0; kind < LOOK_KINDS && shown < LOOKS_SHOWN; kind++) {
+            const struct walk_look *one = &found->look[kind][i];
+
+            if (i >= found->looks[kind] ||
+                (access != NULL &&
+                 !access_allows(access, viewer->identity, ACCESS_LOOK, bytes_of(one->lease))))
+                continue;
+            look_write(json, kind, one);
+            shown++;
+        }
+    }
+    json_list_end(json);
+}
+
 /* -- all of it; reply NULL: the store has not answered */
 
 static void overview_write(struct json_out *json, const struct viewer *viewer,
                            const struct store_reply *reply)
 {
+    struct walk_found found;
+
+    overview_walk_look(member_overview_walk(viewer->worker->service), &found);
     if (reply != NULL)
         json_int(json, "now_ms", store_reply_integer(reply, REPLY_NOW));
     else
         json_null(json, "now_ms");
     self_write(json, viewer->worker);
     condition_write(json, viewer, reply);
-    store_write(json, viewer, reply);
+    store_write(json, viewer, reply, &found);
     members_write(json, reply);
+    counts_write(json, viewer, &found);
     bars_write(json, viewer, reply);
+    looks_write(json, viewer, &found);
     json_bool(json, "filtered", is_filtered(viewer));
 }
 

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """GET /v1/overview of both daemons: what is the matter, the store, its members, what has happened in the last ten minutes."""
 
+import time
+
 from world import World, check, check_equal, main, test, wait_until
 from world.waiting import Waiter
 
@@ -44,6 +46,37 @@ def what_happened_is_in_the_bars_after_the_next_heartbeat():
     waiter.told(201)
     check_equal(WORLD.gateway("PUT", f"/v1/resources/{name}", {"Fencing-Token": grant["fencing_token"]}, b"late").status, 412)
     wait_until(lambda: (bars("grants"), bars("refused")) == (before["grants"] + 2, before["refused"] + 1), "grants and the refusal are in the bars")
+
+
+def counted(client=WORLD.lease):
+    """The first overview with counts."""
+    return wait_until(lambda: (said := overview(client))["counted_ms_ago"] is not None and said, "it was counted")
+
+
+@test
+def what_there_is_is_counted_and_what_is_worth_a_look_is_named():
+    check_equal([one for one in overview(WORLD.gateway)["counts"].values() if one is not None], [], "nobody has looked yet")
+    before = counted()["counts"]
+    held, lost, shared, free = (WORLD.name(stem) for stem in ("held", "lost", "shared", "free"))
+    grants = {name: WORLD.acquire(name, holder="ada", **more) for name, more in (
+        (held, {}), (lost, {"ttl_ms": 100, "lock_delay_ms": 600000}), (shared, {"mode": "shared"}), (free, {}))}
+    WORLD.release(free, grants[free])
+    WORLD.lease("POST", "/v1/sessions", body={})
+    waiters = [Waiter(WORLD, WORLD.lease, held, name) for name in ("bob", "eve")]
+    wait_until(lambda: WORLD.look(lost)["state"] == "delayed", "the loss is noted")
+    WORLD.gateway("PUT", f"/v1/resources/{free}", {"Fencing-Token": grants[free]["fencing_token"]}, b"late")
+    for client in BOTH:
+        wanted = {name: before[name] + more for name, more in
+                  {"held": 2, "waiting": 2, "delayed": 1, "sessions": 1, "in_doubt": 0}.items()}
+        said = wait_until(lambda: (said := overview(client))["counts"] == wanted and said, f"{wanted} is counted", 10)  # noqa: B023
+        check(said["store"]["top_token"] >= max(grant["token"] for grant in grants.values()), said["store"])
+        seen = {(one["kind"], one["lease"]): one for one in said["look"]}
+        check_equal(seen[("waiting", held)]["holder"], "bob")
+        check(590000 < seen[("delayed", lost)]["for_ms"] <= 600000, said["look"])
+        check_equal((seen[("refused", free)]["code"], seen[("refused", free)]["for_ms"] < 60000), ("lease-expired", True))
+    WORLD.release(held, grants[held])
+    WORLD.release(held, waiters[0].told(201))
+    waiters[1].told(201)
 
 
 @test
