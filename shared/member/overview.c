@@ -1,7 +1,9 @@
 /* overview.c - GET /v1/overview: once as JSON, or each second as a stream.
  *
  *   overview_start     one script, which asks no stripe (overview.lua)       suspended
- *   overview_answered  also when the store does not answer                   200
+ *   overview_answered  also when the store does not answer                   200, and a stream goes on | 429
+ *   overview_tick      each second the script once, for all streams of the worker; may they still look?
+ *   streams_answered   to each what it may see
  *
  * What is the matter with the service itself is what its /readyz says (shared/service/condition.c). */
 #include "shared/member/overview.h"
@@ -10,18 +12,47 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/queue.h>
 
 #include "scripts.h"
+#include "shared/http/pieces.h"
 #include "shared/member/member_internal.h"
 #include "shared/member/overview_walk.h"
 #include "shared/text/memory.h"
 
-enum { BARS = 120, BAR_KINDS = 3, CODE_SIZE = 32, SILENT_MS = 10000 };
+enum { EACH_MS = 1000, BARS = 120, BAR_KINDS = 3, CODE_SIZE = 32, SILENT_MS = 10000 };
 /* Of the reply of overview.lua; the fields of a member stand one behind the other. */
 enum { REPLY_NOW = 1, REPLY_STORE, REPLY_EPOCH, REPLY_CEILING, REPLY_DOUBTS, REPLY_MEMBERS, REPLY_BARS };
 enum { MEMBER_ID, MEMBER_ROLE, MEMBER_STATE, MEMBER_WHO, MEMBER_ABOUT, MEMBER_HEARD, MEMBER_FIELDS };
 
+/* Who looks. */
+struct viewer {
+    struct worker *worker;
+    const char *identity; /* NULL: nobody */
+};
+
+enum form { FORM_JSON, FORM_SSE, FORM_NDJSON };
+
+struct overview_stream {
+    struct http_response_writer writer;
+    struct viewer viewer;
+    enum form form;
+    LIST_ENTRY(overview_stream) entry;
+};
+
+/* Of one worker, on its thread alone. */
+struct overview_streams {
+    LIST_HEAD(, overview_stream) open;
+    struct store_call call;
+    struct bytes argv[1];
+    bool in_flight;
+    uint64_t due_ms;
+    unsigned judged_by; /* worker->judged_by of when they were judged */
+};
+
 struct overview {
+    struct overview_streams streams[SERVICE_THREADS_MAX];
     pthread_mutex_t mutex;
     char code[CODE_SIZE]; /* of the condition, as the first worker last saw it; "": none */
     uint64_t since_ms;
@@ -43,11 +74,6 @@ void overview_free(struct overview *overview)
 }
 
 /* -- who looks */
-
-struct viewer {
-    struct worker *worker;
-    const char *identity; /* NULL: nobody */
-};
 
 static bool is_filtered(const struct viewer *viewer)
 {
@@ -375,23 +401,169 @@ static void overview_write(struct json_out *json, const struct viewer *viewer,
     json_bool(json, "filtered", is_filtered(viewer));
 }
 
-struct overview_call {
-    struct store_call call;
-    struct http_request *req;
-    struct bytes argv[1];
-};
-
 static const struct store_reply *reply_of(enum store_outcome outcome, const struct store_reply *reply)
 {
     return outcome == STORE_DONE && store_reply_is(reply, "overview") ? reply : NULL;
 }
 
+static void overview_ask(struct worker *worker, struct store_call *call, struct bytes argv[1],
+                         store_done_fn *done)
+{
+    argv[0] = BYTES("pawl:{store}");
+    call->done = done;
+    store_run(worker->store, call, &script_overview, 1, 1, argv);
+}
+
+/* -- streams */
+
+static struct overview_streams *streams_of(const struct worker *worker)
+{
+    return &member_overview(worker->service)->streams[worker->index];
+}
+
+static void stream_end(struct overview_stream *stream)
+{
+    LIST_REMOVE(stream, entry);
+    service_quota_give(stream->viewer.identity, ACCESS_STREAMS);
+    http_response_writer_end(&stream->writer, HTTP_RESPONSE_WRITER_WHOLE);
+    free(stream);
+}
+
+static void stream_gone(struct http_response_writer *writer)
+{
+    stream_end(container_of(writer, struct overview_stream, writer));
+}
+
+/* A client that is too slow for one a second is to come again. */
+static void stream_write(struct overview_stream *stream, const struct store_reply *reply)
+{
+    bool is_sse = stream->form == FORM_SSE, taken;
+    struct json_out text, json;
+
+    json_out_init(&text);
+    json_out_init(&json);
+    json_object(&json, NULL);
+    overview_write(&json, &stream->viewer, reply);
+    json_object_end(&json);
+    json_out_append(&text, is_sse ? BYTES("event: overview\ndata: ") : BYTES(""));
+    json_out_append(&text, json_out_bytes(&json));
+    json_out_append(&text, is_sse ? BYTES("\n\n") : BYTES("\n"));
+    taken = http_stream_write(&stream->writer, json_out_bytes(&text));
+    json_out_done(&json);
+    json_out_done(&text);
+    if (!taken)
+        stream_end(stream);
+}
+
+static enum step streams_answered(struct store_call *call, enum store_outcome outcome,
+                                  const struct store_reply *reply)
+{
+    struct overview_streams *streams = container_of(call, struct overview_streams, call);
+    struct overview_stream *one = LIST_FIRST(&streams->open), *next;
+
+    streams->in_flight = false;
+    for (; one != NULL; one = next) {
+        next = LIST_NEXT(one, entry);
+        stream_write(one, reply_of(outcome, reply));
+    }
+    return ANSWERED;
+}
+
+/* All when the service is to end, and those that may not look any more. */
+static void streams_judge(struct worker *worker, struct overview_streams *streams)
+{
+    bool is_end = atomic_load(&worker->service->draining);
+    struct overview_stream *one = LIST_FIRST(&streams->open), *next;
+
+    for (; one != NULL; one = next) {
+        bool may = worker->access == NULL ||
+                   access_allows_some(worker->access, one->viewer.identity, ACCESS_LOOK);
+
+        next = LIST_NEXT(one, entry);
+        if (!may)
+            http_stream_write(&one->writer,
+                              one->form == FORM_SSE
+                                  ? BYTES("event: forbidden\ndata: {\"code\":\"forbidden\"}\n\n")
+                                  : BYTES("{\"code\":\"forbidden\"}\n"));
+        if (!may || is_end)
+            stream_end(one);
+    }
+    streams->judged_by = worker->judged_by;
+}
+
+static enum step stream_begin(struct http_request *req, enum form form, const struct store_reply *reply)
+{
+    struct worker *worker = worker_of(req);
+    struct overview_streams *streams = streams_of(worker);
+    const char *identity = http_identity(req);
+    struct overview_stream *stream;
+
+    if (!service_quota_take(worker, identity, ACCESS_STREAMS))
+        return service_quota_refuse(req, ACCESS_STREAMS);
+    stream = must_have(calloc(1, sizeof(*stream)));
+    *stream = (struct overview_stream){
+        .writer.gone = stream_gone, .viewer = {worker, identity}, .form = form};
+    http_reply_header(req, "Content-Type",
+                      form == FORM_SSE ? BYTES("text/event-stream") : BYTES("application/x-ndjson"));
+    http_reply_header(req, "X-Accel-Buffering", BYTES("no")); /* else nginx gathers 4 KiB before it sends */
+    http_stream_begin(req, &stream->writer, 200);
+    if (LIST_EMPTY(&streams->open))
+        streams->due_ms = loop_now_ms() + EACH_MS;
+    LIST_INSERT_HEAD(&streams->open, stream, entry);
+    stream_write(stream, reply);
+    return ANSWERED;
+}
+
+void overview_tick(struct worker *worker)
+{
+    struct overview_streams *streams = streams_of(worker);
+
+    if (worker->index == 0)
+        condition_note(worker, member_overview(worker->service));
+    if (LIST_EMPTY(&streams->open))
+        return;
+    if (streams->judged_by != worker->judged_by || atomic_load(&worker->service->draining))
+        streams_judge(worker, streams);
+    if (streams->in_flight || loop_now_ms() < streams->due_ms || LIST_EMPTY(&streams->open))
+        return;
+    streams->in_flight = true;
+    streams->due_ms = loop_now_ms() + EACH_MS;
+    overview_ask(worker, &streams->call, streams->argv, streams_answered);
+}
+
+/* -- the request */
+
+struct overview_call {
+    struct store_call call;
+    struct http_request *req;
+    enum form form;
+    struct bytes argv[1];
+};
+
+/* Without a look at parameters: one that names the type can read it. */
+static bool accepts(const struct http_request *req, const char *type)
+{
+    struct bytes accept = http_header(req, "Accept", NULL);
+    size_t len = strlen(type);
+
+    for (size_t i = 0; i + len <= accept.len; i++) {
+        char after = i + len < accept.len ? accept.at[i + len] : ',';
+
+        if (strncasecmp(accept.at + i, type, len) == 0 && strchr(",; \t", after) != NULL)
+            return true;
+    }
+    return false;
+}
+
 static enum step overview_answered(struct store_call *call, enum store_outcome outcome,
                                    const struct store_reply *reply)
 {
-    struct http_request *req = container_of(call, struct overview_call, call)->req;
+    const struct overview_call *own = container_of(call, struct overview_call, call);
+    struct http_request *req = own->req;
     const struct viewer viewer = {worker_of(req), http_identity(req)};
 
+    if (own->form != FORM_JSON)
+        return stream_begin(req, own->form, reply_of(outcome, reply));
     overview_write(http_json_begin(req), &viewer, reply_of(outcome, reply));
     return http_json_end(req, 200);
 }
@@ -401,14 +573,9 @@ enum step overview_start(struct http_request *req)
     struct overview_call *call = HTTP_SCRATCH(req, struct overview_call);
 
     call->req = req;
-    call->argv[0] = BYTES("pawl:{store}");
-    call->call.done = overview_answered;
-    store_run(worker_of(req)->store, &call->call, &script_overview, 1, 1, call->argv);
+    call->form = accepts(req, "text/event-stream")      ? FORM_SSE
+                 : accepts(req, "application/x-ndjson") ? FORM_NDJSON
+                                                        : FORM_JSON;
+    overview_ask(worker_of(req), &call->call, call->argv, overview_answered);
     return SUSPENDED;
-}
-
-void overview_tick(struct worker *worker)
-{
-    if (worker->index == 0)
-        condition_note(worker, member_overview(worker->service));
 }

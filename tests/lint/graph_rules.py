@@ -16,7 +16,7 @@ SHARED = {
     "http": ("text", "loop", "tls"),
     "store": ("text", "loop", "tls"),
     "service": ("text", "loop", "token", "access", "tls", "http", "store", "api lists", "openapi"),
-    "member": ("text", "loop", "token", "store", "service", "scripts"),
+    "member": ("text", "loop", "token", "store", "http", "service", "scripts"),
 }
 ALL_SHARED = tuple(f"shared/{name}" for name in SHARED)
 ON_SHARED = (*ALL_SHARED, "api lists", "scripts")

@@ -560,17 +560,31 @@ def a_stream_of_all_leases_tells_of_those_that_may_be_looked_at():
 
 
 @test
+def an_overview_tells_of_no_lease_that_may_not_be_looked_at_and_counts_none():
+    hidden, mine = name("hidden"), name("app")
+    for lease in (hidden, mine):
+        acquire("all", lease, ttl_ms=100, lock_delay_ms=600000)
+    overview = lambda who: WORLD.lease("GET", "/v1/overview", bearer(who)).json  # noqa: E731
+    leases = lambda who: {one["lease"] for one in overview(who)["look"]}  # noqa: E731
+    wait_until(lambda: {hidden, mine} <= leases("all"), "who may look at all sees both")
+    check_equal({one.partition(":")[0] for one in leases("app")}, {"app"})
+    theirs, ours = overview("app"), overview("all")
+    check_equal((set(theirs["counts"].values()), theirs["bars"], theirs["filtered"]), ({None}, None, True))
+    check_equal((None in ours["counts"].values(), len(ours["bars"]["grants"]), ours["filtered"]), (False, 120, False))
+    refused(WORLD.lease("GET", "/v1/overview", bearer("right")), 403, "forbidden", verb="look", lease=None)
+
+
+@test
 def a_stream_that_is_not_allowed_any_more_ends():
     before = rules({"who": ["right"], "may": ["look"], "on": ["one:*"]})
     reload(before)
-    streams = [Stream("app"), Stream("right", "/v1/events?lease=one:1"), Stream("all")]
+    streams = [Stream("app"), Stream("right", "/v1/events?lease=one:1"), Stream("app", "/v1/overview"), Stream("all")]
     less = rules()
     less["rules"] = [rule for rule in less["rules"] if rule["who"] != ["app"]]
     less["rules"][0] = {**less["rules"][0], "on": ["some:*"]}
     reload(less)
-    for stream in streams[:2]:
+    for stream in streams:
         stream.until("event: forbidden")
-    streams[2].until("event: forbidden")
     reload(rules())
     check_equal(WORLD.lease("GET", "/v1/leases", bearer("app")).status, 200)
 

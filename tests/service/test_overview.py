@@ -1,9 +1,12 @@
 #!/usr/bin/python3
 """GET /v1/overview of both daemons: what is the matter, the store, its members, what has happened in the last ten minutes."""
 
+import json
+import re
 import time
 
 from world import World, check, check_equal, main, test, wait_until
+from world.client import Closed
 from world.waiting import Waiter
 
 WORLD = World()
@@ -77,6 +80,44 @@ def what_there_is_is_counted_and_what_is_worth_a_look_is_named():
     WORLD.release(held, grants[held])
     WORLD.release(held, waiters[0].told(201))
     waiters[1].told(201)
+
+
+def stream(daemon, accept):
+    """Its raw connection; what has come is in the buffer."""
+    raw = WORLD.raw(daemon)
+    raw.send(f"GET {OVERVIEW} HTTP/1.1\r\nHost: localhost\r\nAccept: {accept}\r\n\r\n")
+    check_equal(raw.head()[0].split()[1], "200")
+    return raw
+
+
+def objects(raw, count):
+    """The first of them, as they come."""
+    while len(found := re.findall(rb'\{"now_ms".*\}(?=\n)', raw.buffer)) < count:
+        raw._more()  # pylint: disable=protected-access
+    return [json.loads(one) for one in found]
+
+
+@test
+def a_stream_has_one_at_once_and_each_second_until_the_service_stops():
+    extra = WORLD.daemon("pawl-gateway")
+    WORLD.wait_ready(WORLD.client(extra))
+    for daemon in (WORLD.lease_daemon, WORLD.gateway_daemon):
+        began = time.monotonic()
+        sse, lines = (stream(daemon, accept) for accept in ("text/event-stream", "text/html, Application/X-NDJSON;q=0.5"))
+        for raw in (sse, lines):
+            objects(raw, 1)
+        check(time.monotonic() - began < 0.9, "the first comes at once")
+        for raw in (sse, lines):
+            times = [one["now_ms"] for one in objects(raw, 3)]
+            check(900 <= times[2] - times[1] < 2500, times)
+        check_equal((sse.buffer.count(b"event: overview\ndata: {"), lines.buffer.count(b"event")), (sse.buffer.count(b'{"now_ms"'), 0))
+    raw = stream(extra, "text/event-stream")
+    check_equal(extra.end(), 0)
+    try:
+        objects(raw, 100)
+    except Closed:
+        return
+    check(False, "it has not ended")
 
 
 @test
