@@ -4,6 +4,7 @@
 #include "gateway/intent/intent.h"
 #include "gateway/stored/stored.h"
 #include "shared/access/access.h"
+#include "shared/member/inspect.h"
 #include "shared/member/overview.h"
 
 const struct http_route gateway_routes[] = {
@@ -34,6 +35,8 @@ const struct http_route gateway_routes[] = {
     {HTTP_POST | HTTP_COMMAND, "/v1/routes/adopt", HTTP_BODY_DROPPED, 0, false, adopt_start, "adoptRoutes",
      ACCESS_NEEDS(ACCESS_SOME, ACCESS_OPERATE)},
     {HTTP_GET | HTTP_STREAMS, "/v1/overview", HTTP_BODY_NONE, 0, false, overview_start, "getOverview",
+     ACCESS_NEEDS(ACCESS_SOME, ACCESS_LOOK)},
+    {HTTP_POST, "/v1/tokens/inspect", HTTP_BODY_JSON, INSPECT_BODY_MAX, false, inspect_start, "inspectToken",
      ACCESS_NEEDS(ACCESS_SOME, ACCESS_LOOK)},
     {0, NULL, HTTP_BODY_NONE, 0, false, NULL, NULL, 0},
 };

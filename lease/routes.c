@@ -2,6 +2,7 @@
 #include "lease/operation.h"
 #include "lease/request.h"
 #include "shared/access/access.h"
+#include "shared/member/inspect.h"
 #include "shared/member/overview.h"
 
 const struct http_route lease_routes[] = {
@@ -35,6 +36,8 @@ const struct http_route lease_routes[] = {
      ACCESS_KNOWN},
     {HTTP_GET, "/v1/sessions/{id}", HTTP_BODY_NONE, 0, false, session_look_start, "getSession", ACCESS_KNOWN},
     {HTTP_GET | HTTP_STREAMS, "/v1/overview", HTTP_BODY_NONE, 0, false, overview_start, "getOverview",
+     ACCESS_NEEDS(ACCESS_SOME, ACCESS_LOOK)},
+    {HTTP_POST, "/v1/tokens/inspect", HTTP_BODY_JSON, INSPECT_BODY_MAX, false, inspect_start, "inspectToken",
      ACCESS_NEEDS(ACCESS_SOME, ACCESS_LOOK)},
     {0, NULL, HTTP_BODY_NONE, 0, false, NULL, NULL, 0},
 };

@@ -1,5 +1,5 @@
-/* overview_walk.h - how many leases are held, waited for, delayed; which are worth a look. Found by a walk over
- * the whole store, which goes on only while somebody wants it: nothing of it is counted when it happens. */
+/* overview_walk.h - how many leases are held, waited for, delayed, and which are worth a look. Found by a
+ * walk, which goes on only while somebody wants it: nothing of it is counted when it happens. */
 #ifndef PAWL_SHARED_MEMBER_OVERVIEW_WALK_H
 #define PAWL_SHARED_MEMBER_OVERVIEW_WALK_H
 

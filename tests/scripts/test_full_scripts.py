@@ -135,7 +135,7 @@ def what_keeps_and_gives_back_runs_on_a_full_redis_and_what_takes_more_is_refuse
 UNFLAGGED = {"acquire", "acquire_all", "session_open", "write", "intent_admit", "init_store",
              "look", "list", "history", "session_look", "alarm", "due", "remembered", "ready", "read", "resource_list", "mark",
              "unreported_look", "gateway_look", "intent_given_up", "intent_list", "scan", "status",
-             "use_look", "use_again", "stored_again"}
+             "use_look", "use_again", "stored_again", "overview", "overview_walk", "inspect", "refusal_find"}
 
 
 @test

@@ -575,6 +575,16 @@ def an_overview_tells_of_no_lease_that_may_not_be_looked_at_and_counts_none():
 
 
 @test
+def what_a_token_is_worth_is_told_to_those_who_may_look_at_its_lease():
+    hidden, uuid = name("hidden"), "urn:uuid:01234567-89ab-4cde-8f01-23456789abcd"
+    token = acquire("all", hidden)["fencing_token"]
+    for client in (WORLD.lease, WORLD.gateway):
+        for body in ({"fencing_token": token}, {"instance": uuid, "lease": hidden}):
+            check_equal(client("POST", "/v1/tokens/inspect", bearer("all"), body).status, 200)
+            refused(client("POST", "/v1/tokens/inspect", bearer("app"), body), 403, "forbidden", verb="look", lease=hidden)
+
+
+@test
 def a_stream_that_is_not_allowed_any_more_ends():
     before = rules({"who": ["right"], "may": ["look"], "on": ["one:*"]})
     reload(before)
