@@ -49,6 +49,7 @@ int gateway_open(struct service *service)
     service->more = gateway;
     gateway->service = service;
     intents_init(&gateway->intents);
+    probes_init(&gateway->probes);
     pthread_mutex_init(&gateway->doubt_mutex, NULL);
     pthread_mutex_init(&gateway->table_mutex, NULL);
     table = table_load(service, why);
@@ -73,6 +74,7 @@ void gateway_close(struct service *service)
     }
     route_table_free(atomic_load(&gateway->table));
     intents_done(&gateway->intents);
+    probes_done(&gateway->probes);
     pthread_mutex_destroy(&gateway->doubt_mutex);
     pthread_mutex_destroy(&gateway->table_mutex);
     free(gateway);

@@ -40,6 +40,7 @@ bool gateway_has_access(const struct http_request *req);
 struct gateway {
     struct service *service;
     struct intents intents;
+    struct probes probes;
     pthread_mutex_t doubt_mutex; /* the first worker writes; it alone may read without */
     struct gateway_doubt in_doubt;
     atomic_bool routes_differed;         /* a request was refused for that since in_doubt was looked at */

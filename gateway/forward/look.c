@@ -155,8 +155,21 @@ static void probe_head(struct upstream_call *call, const struct upstream_head *h
     char id[FORWARD_REQUEST_ID_SIZE];
     size_t id_len = blocker_id(f, id);
 
+    f->up.status = head->status;
     f->turn.is_shown = head->status >= 200 && head->status < 300 &&
                        bytes_equal(applied, (struct bytes){id, id_len});
+}
+
+static void probe_note(struct forward *f, struct bytes text, enum upstream_end end, const char *why)
+{
+    char said[PROBE_SAID_SIZE];
+
+    if (end != UPSTREAM_WHOLE)
+        snprintf(said, sizeof(said), "no answer: %s", why != NULL ? why : "");
+    else
+        snprintf(said, sizeof(said), "%u, %s", f->up.status,
+                 f->turn.is_shown ? "it was applied" : "without Pawl-Applied of this write");
+    probes_note(&f->own->gateway->probes, text, epoch_now_ms(f->own->record.line.store_epoch), said);
 }
 
 static void probe_ended(struct upstream_call *call, enum upstream_end end, const char *why)
@@ -164,7 +177,7 @@ static void probe_ended(struct upstream_call *call, enum upstream_end end, const
     struct forward *f = container_of(call, struct forward, up.call);
     struct bytes text = {f->turn.blocker, f->turn.blocker_len};
 
-    (void)why;
+    probe_note(f, text, end, why);
     if (end == UPSTREAM_WHOLE && f->turn.is_shown) {
         struct intent *intent = intent_new(&f->own->gateway->intents, f->fenced.on, text, INTENT_OPEN);
 

@@ -6,6 +6,7 @@
  *   unreported.c  which gateways have not reported what they had sent, since the store lost something
  *   operator.c    GET /v1/intents, /v1/gateways/doubt, /v1/routes; POST .../resolve, .../adopt
  *   dead.c        POST /v1/gateways/{id}/dead
+ *   probe.c       what upstreams have answered to the last probes
  *
  * An intent is opened by a script (forward/admit.c) before anything is sent, and closed by intent_close.lua
  * when its end is known; nothing waits for that, and it is tried again until the store has done it: what is
@@ -186,6 +187,28 @@ enum { UNREPORTED_DETAIL_SIZE = READY_DETAIL_SIZE };
 void unreported_detail(char detail[UNREPORTED_DETAIL_SIZE], const char *begin, struct bytes who);
 /* service_plan: lacking. Any thread. */
 const char *unreported_lacking(struct worker *worker, const char **member, char detail[READY_DETAIL_SIZE]);
+
+/* -- probe.c: of the process; any thread. text: of the intent. */
+enum {
+    PROBES_KEPT = 64,
+    PROBE_KEY_SIZE = 2 * MEMBER_ID_CHARS + 2 + INTENT_ID_SIZE + 1,
+    PROBE_SAID_SIZE = 128
+};
+struct probe {
+    char key[PROBE_KEY_SIZE], said[PROBE_SAID_SIZE];
+    int64_t at_ms;
+};
+struct probes {
+    pthread_mutex_t mutex;
+    struct probe kept[PROBES_KEPT];
+    unsigned next;
+};
+void probes_init(struct probes *probes);
+void probes_done(struct probes *probes);
+/* at_ms: the store's time. */
+void probes_note(struct probes *probes, struct bytes text, int64_t at_ms, const char *said);
+/* The member "probe": when and what, or null. */
+void probes_write(struct probes *probes, struct bytes text, struct json_out *json);
 
 /* -- operator.c, dead.c */
 enum step intents_all_start(struct http_request *req);

@@ -102,6 +102,7 @@ static void intent_put(struct list *l, struct bytes text)
     json_text(json, "incarnation", intent_part(text, INTENT_INCARNATION));
     requests_put(json, text);
     json_int(json, "at_ms", number_of(intent_part(text, INTENT_AT)));
+    probes_write(&gateway_worker_of(l->fenced.req)->gateway->probes, text, json);
     json_object_end(json);
 }
 
