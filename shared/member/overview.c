@@ -244,8 +244,17 @@ static struct bytes host_of(struct bytes who)
     return on != NULL ? (struct bytes){on + 4, who.len - (size_t)(on + 4 - who.at)} : who;
 }
 
-/* Their pages are found by --ui-peer, which is of the other kind of daemon. */
-static void member_write(struct json_out *json, const struct store_reply *members, size_t at)
+/* --ui-peer says where the pages of the other kind of daemon are. */
+static const char *pages_of(const struct service *service, struct bytes kind)
+{
+    const struct member_plan *plan = service->plan->own;
+
+    return bytes_are(kind, plan->role == MEMBER_LEASE ? "gateway" : "lease") ? service->settings.ui_peer
+                                                                             : NULL;
+}
+
+static void member_write(struct json_out *json, const struct service *service,
+                         const struct store_reply *members, size_t at)
 {
     struct bytes about = store_reply_text(members, at + MEMBER_ABOUT), version = bytes_cut(&about, ' ');
     int64_t heard_ms = store_reply_integer(members, at + MEMBER_HEARD);
@@ -258,17 +267,18 @@ static void member_write(struct json_out *json, const struct store_reply *member
     json_int(json, "heard_ms", heard_ms);
     json_int(json, "up_ms", about.len > 0 ? strtoll(about.at, NULL, 10) + heard_ms : 0);
     json_text(json, "state", store_reply_text(members, at + MEMBER_STATE));
-    json_null(json, "ui");
+    text_or_null(json, "ui", pages_of(service, store_reply_text(members, at + MEMBER_ROLE)));
     json_object_end(json);
 }
 
-static void members_write(struct json_out *json, const struct store_reply *reply)
+static void members_write(struct json_out *json, const struct service *service,
+                          const struct store_reply *reply)
 {
     const struct store_reply *members = members_of(reply);
 
     json_list(json, "members");
     for (size_t at = 0; at + MEMBER_FIELDS <= count_of(members); at += MEMBER_FIELDS)
-        member_write(json, members, at);
+        member_write(json, service, members, at);
     json_list_end(json);
 }
 
@@ -394,7 +404,7 @@ static void overview_write(struct json_out *json, const struct viewer *viewer,
     self_write(json, viewer->worker);
     condition_write(json, viewer, reply);
     store_write(json, viewer, reply, &found);
-    members_write(json, reply);
+    members_write(json, viewer->worker->service, reply);
     counts_write(json, viewer, &found);
     bars_write(json, viewer, reply);
     looks_write(json, viewer, &found);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "shared/service/service.h"
+#include "shared/text/json.h"
 #include "shared/text/memory.h"
 #include "shared/tls/tls_server.h"
 
@@ -74,6 +75,8 @@ static const struct service_flag common_flags[] = {
         "a Host that clients or a proxy send, beside loopback's (docs/proxies.md); as often as needed", 0, 0),
     SERVICE_FLAG("allow-origin", allow_origins, OPTION_LIST, "https://NAME",
                  "whose web pages may change something, beside the Host's own; as often as needed", 0, 0),
+    SERVICE_FLAG("ui-peer", ui_peer, OPTION_TEXT, "URL",
+                 "where people find the web pages of the other daemon: shown as a link", 0, 0),
     SERVICE_FLAG("allow-unsafe-redis", allow_unsafe_redis, OPTION_FLAG, NULL,
                  "accept a store that can lose locks", 0, 0),
     SERVICE_FLAG("suspend-always", suspend_always, OPTION_FLAG, NULL,
@@ -86,6 +89,7 @@ static const struct service_flag common_flags[] = {
      offsetof(struct service_settings, check_config)},
 };
 
+enum { UI_PEER_MAX = 512 };
 enum { COMMON_FLAGS = sizeof(common_flags) / sizeof(common_flags[0]), FLAGS_MAX = COMMON_FLAGS + 16 };
 
 static const char *const known_variables[] = {
@@ -194,6 +198,16 @@ static int settings_read_access(struct service *service)
     return -1;
 }
 
+/* It becomes a link: nothing but a page, and nothing that ends an attribute. */
+static bool is_web_address(const char *text)
+{
+    struct bytes rest = bytes_of(text);
+
+    return (bytes_take(&rest, BYTES("https://")) || bytes_take(&rest, BYTES("http://"))) && rest.len > 0 &&
+           strlen(text) <= UI_PEER_MAX && strpbrk(rest.at, " \"'<>\\^`{|}") == NULL &&
+           json_plain_length(rest) == rest.len;
+}
+
 static int settings_check(struct service *service)
 {
     const struct service_settings *s = &service->settings;
@@ -218,6 +232,9 @@ static int settings_check(struct service *service)
             "--listen is not a loopback address, and everybody may do everything: say who may do what "
             "with --access FILE, listen on 127.0.0.1 or [::1], or say --allow-anonymous");
     }
+    if (s->ui_peer != NULL && !is_web_address(s->ui_peer))
+        return fail(service, SERVICE_CONFIG,
+                    "--ui-peer takes the address of a web page, like https://gateway.example/ui/");
     struct store_options options = service_store_options(service);
     bad = store_files_check(s->redis, &options.files);
     if (bad != NULL)

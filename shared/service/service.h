@@ -24,7 +24,7 @@
 struct service_settings {
     const char *listen, *listen_unix, *redis, *redis_password_file, *keys, *access, *config, *state_dir,
         *routes;
-    const char *allow_hosts, *allow_origins, *trusted_proxies;
+    const char *allow_hosts, *allow_origins, *trusted_proxies, *ui_peer;
     const char *tls_cert, *tls_key, *tls_client_ca, *tls_crl, *redis_ca, *redis_cert, *redis_key;
     unsigned threads, connections_max, connections_per_address, token_block;
     uint64_t store_timeout_ms, remember_ms, header_timeout_ms, body_timeout_ms;

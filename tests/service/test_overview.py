@@ -8,8 +8,10 @@ import time
 from world import World, check, check_equal, main, test, wait_until
 from world.client import Closed
 from world.waiting import Waiter
+from world.world import run_daemon
 
-WORLD = World()
+PEERS = {"lease": "https://gate.example/ui/", "gateway": "http://[::1]:8700/ui/"}
+WORLD = World(lease_flags=["--ui-peer", PEERS["lease"]], gateway_flags=["--ui-peer", PEERS["gateway"]])
 BOTH = (WORLD.lease, WORLD.gateway)
 OVERVIEW = "/v1/overview"
 
@@ -26,6 +28,8 @@ def both_say_who_they_are_on_which_store_with_whom():
         said = overview(client)
         kinds = sorted(one["kind"] for one in said["members"])
         check_equal((said["condition"], said["filtered"], kinds), (None, False, ["gateway", "lease"]))
+        check_equal({one["kind"]: one["ui"] for one in said["members"]},
+                    {"lease": None, "gateway": None} | {kind: PEERS[client.service] for kind in PEERS if kind != client.service})
         own = [one for one in said["members"] if one["id"] == said["service"]["id"]]
         check_equal([{name: own[0][name] for name in said["service"]}], [said["service"]])
         check(all(one["state"] == "in" and 0 <= one["heard_ms"] < 5000 and 0 < one["up_ms"] < 600000 for one in said["members"]), said)
@@ -131,6 +135,13 @@ def what_is_the_matter_is_told_with_a_remedy_and_since_when():
     WORLD.redis.start()
     WORLD.wait_ready()
     check_equal(overview(WORLD.lease)["condition"], None)
+
+
+@test
+def a_link_that_is_no_web_page_is_refused():
+    for url in ("javascript:alert(1)", "https://", "gate.example/ui/", 'https://a/"x', "https://a/\u00e9", "https://" + "a" * 510):
+        done = run_daemon("pawl-lease", *WORLD.flags, "--check-config", "--ui-peer", url)
+        check_equal((done.returncode, "--ui-peer" in done.stderr), (78, True), url)
 
 
 @test
