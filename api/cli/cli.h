@@ -52,6 +52,7 @@ struct bytes cli_advice(struct bytes detail, char *buf, size_t size);
 int cli_verb(int argc, char **argv); /* whatever stands in the table of verbs.c */
 int cli_acquire(int argc, char **argv);
 int cli_watch(int argc, char **argv);
+int cli_top(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_completion(int argc, char **argv);
 int cli_run(int argc, char **argv);

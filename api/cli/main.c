@@ -17,6 +17,7 @@ static const struct command commands[] = {
     {"get", cli_verb, "who holds a lease"},
     {"ls", cli_verb, "the leases that are held"},
     {"sessions", cli_verb, "the sessions that live"},
+    {"top", cli_top, "how things stand, anew each second"},
     {"watch", cli_watch, "what happens to a lease, as it happens"},
     {"history", cli_verb, "who held a lease, and how each hold ended"},
     {"force-release", cli_verb, "end somebody else's hold"},

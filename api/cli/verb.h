@@ -98,7 +98,7 @@ struct given {
         *gateway, *incarnation;
     uint64_t ttl_ms, wait_ms, lock_delay_ms, keep_place_ms, idle_ms;
     unsigned permits, limit;
-    bool fenced, all, dead, settled, force, yes, trace;
+    bool fenced, all, dead, settled, force, yes, once, trace;
     enum output output;
 };
 

@@ -95,6 +95,7 @@ struct condition {
     const char *code;
     int64_t for_ms;
     char detail[READY_DETAIL_SIZE];
+    char command[48]; /* "": that of the code */
 };
 
 /* Since when the first worker knows it; 0: it does not know it yet. */
@@ -152,6 +153,8 @@ static bool member_is_silent(const struct store_reply *reply, struct condition *
         return false;
     struct bytes who = store_reply_text(members, worst + MEMBER_WHO),
                  id = store_reply_text(members, worst + MEMBER_ID);
+    snprintf(condition->command, sizeof(condition->command), "pawl store forget %.*s",
+             (int)(id.len < 24 ? id.len : 24), id.at);
     snprintf(
         condition->detail, sizeof(condition->detail),
         "%.*s (member %.*s) has not been heard. Nothing is lost by that; a store that has lost data, though, "
@@ -191,7 +194,7 @@ static void text_or_null(struct json_out *json, const char *key, const char *tex
 static void condition_write(struct json_out *json, const struct viewer *viewer,
                             const struct store_reply *reply)
 {
-    struct condition condition;
+    struct condition condition = {0};
     const char *command, *remedy;
 
     if (!condition_find(viewer, reply, &condition)) {
@@ -204,7 +207,7 @@ static void condition_write(struct json_out *json, const struct viewer *viewer,
     json_int(json, "for_ms", condition.for_ms);
     text_or_null(json, "detail", may_observe(viewer) ? condition.detail : NULL);
     text_or_null(json, "remedy", remedy);
-    text_or_null(json, "command", command);
+    text_or_null(json, "command", condition.command[0] != '\0' ? condition.command : command);
     json_object_end(json);
 }
 

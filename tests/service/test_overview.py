@@ -3,15 +3,19 @@
 
 import json
 import re
+import signal
 import time
 
 from world import World, check, check_equal, main, test, wait_until
+from world.cli import Cli
 from world.client import Closed
+from world.wait import DEADLINE_S
 from world.waiting import Waiter
 from world.world import run_daemon
 
 PEERS = {"lease": "https://gate.example/ui/", "gateway": "http://[::1]:8700/ui/"}
 WORLD = World(lease_flags=["--ui-peer", PEERS["lease"]], gateway_flags=["--ui-peer", PEERS["gateway"]])
+PAWL = Cli(WORLD)
 BOTH = (WORLD.lease, WORLD.gateway)
 OVERVIEW = "/v1/overview"
 
@@ -62,7 +66,9 @@ def counted(client=WORLD.lease):
 
 @test
 def what_there_is_is_counted_and_what_is_worth_a_look_is_named():
-    check_equal([one for one in overview(WORLD.gateway)["counts"].values() if one is not None], [], "nobody has looked yet")
+    fresh = WORLD.daemon("pawl-gateway")
+    check_equal(set(overview(WORLD.client(fresh))["counts"].values()), {None}, "nobody has looked yet")
+    check_equal(fresh.end(), 0)
     before = counted()["counts"]
     held, lost, shared, free = (WORLD.name(stem) for stem in ("held", "lost", "shared", "free"))
     grants = {name: WORLD.acquire(name, holder="ada", **more) for name, more in (
@@ -145,12 +151,36 @@ def a_link_that_is_no_web_page_is_refused():
 
 
 @test
+def pawl_top_shows_it_once_or_each_second():
+    name = WORLD.name("shown")
+    WORLD.acquire(name, holder="ada")
+    lines = PAWL("top", "--once").stdout.splitlines()
+    check_equal(lines[0], "All is well.")
+    check_equal([line.split("\t")[1] for line in lines if line.startswith(name + "\t")], ["ada"])
+    check_equal(json.loads(PAWL("top", "--once", "-o", "json").stdout)["service"], overview(WORLD.lease)["service"])
+    live = PAWL.start("top")
+    until = lambda begin: next(line for line in live.stdout if line.startswith(begin))  # noqa: E731
+    until(name)
+    WORLD.redis.kill()
+    until("store-")
+    check_equal("Command: pawl store status" in live.stdout.readline(), True)
+    WORLD.redis.start()
+    until("All is well.")
+    live.send_signal(signal.SIGINT)
+    check_equal((live.wait(DEADLINE_S), live.stderr.read()), (0, ""))
+    WORLD.wait_ready()
+    done = PAWL("top", "--once", status=69, PAWL_LEASE_URL="http://127.0.0.1:1")
+    check("cannot be reached" in done.stderr, done.stderr)
+
+
+@test
 def who_was_killed_is_not_heard():
     member = overview(WORLD.gateway)["service"]
     WORLD.gateway_daemon.kill()
     WORLD.redis("HSET", f"pawl:{{store}}:m:{member['id']}", "at", 1)
     said = overview(WORLD.lease)["condition"]
-    check_equal((said["code"], "pawl-gateway pid" in said["detail"]), ("member-silent", True))
+    check_equal((said["code"], "pawl-gateway pid" in said["detail"], said["command"]),
+                ("member-silent", True, f"pawl store forget {member['id']}"))
 
 
 main()

@@ -1,0 +1,187 @@
+/* top.c - pawl top: how things stand, anew each second, until Ctrl-C.
+ *
+ *   top_once   the overview, and the leases if they can be had          69 | 77 ..., or go on
+ *   top_show   what is the matter, numbers, services, what is worth a look, leases
+ *
+ * It asks each second and does not follow the stream: what cannot be asked is seen at once not to be of now. */
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "api/cli/cli.h"
+#include "api/cli/verb.h"
+
+enum { EACH_MS = 1000, ANSWER_MS = 3000 };
+
+static const struct show_column member_columns[] = {
+    {"SERVICE", NULL, "kind", SHOW_TEXT},    {"NAME", NULL, "name", SHOW_TEXT},
+    {"VERSION", NULL, "version", SHOW_TEXT}, {"HEARD", NULL, "heard_ms", SHOW_DURATION},
+    {"UP", NULL, "up_ms", SHOW_DURATION},    {"STATE", NULL, "state", SHOW_TEXT},
+    {"ID", NULL, "id", SHOW_TEXT},           {0},
+};
+static const struct show_column look_columns[] = {
+    {"WORTH A LOOK", NULL, "lease", SHOW_TEXT},    {"WHY", NULL, "kind", SHOW_TEXT},
+    {"FOR", NULL, "for_ms", SHOW_DURATION},        {"CODE", NULL, "code", SHOW_TEXT_OR_DASH},
+    {"HOLDER", NULL, "holder", SHOW_TEXT_OR_DASH}, {0},
+};
+static const struct show_column lease_columns[] = {
+    {"LEASE", NULL, "lease", SHOW_TEXT},
+    {"HOLDER", NULL, "holders.holder", SHOW_TEXT_OR_DASH},
+    {"TOKEN", NULL, "token", SHOW_NUMBER},
+    {"HELD FOR", NULL, "holders.held_for_ms", SHOW_DURATION},
+    {"LEFT", NULL, "holders.expires_in_ms", SHOW_DURATION},
+    {"WAITING", NULL, "waiting", SHOW_NUMBER},
+    {0},
+};
+
+static const struct verb top = {
+    .usage =
+        {.name = "top",
+         .arguments = "",
+         .examples = "  pawl top\n"
+                     "  pawl top --once\n"
+                     "  pawl top --once -o json | jq .condition\n",
+         .summary =
+             "Shows how things stand, anew each second, until Ctrl-C: what is the matter and what to do,\n"
+             "how many leases are held and waited for, the services on this store, what is worth a\n"
+             "look, and leases that are held, 20 of them. Needs a lease service."},
+    .flags = "once output trace lease-url",
+    .outputs = "text|json",
+    .asks = {OF_ITS_OWN, "GET", NULL, REQUEST_JSON, "members counts look"},
+};
+
+/* -- asking */
+
+static int top_address(const struct call *call, struct request *request, const char *path, const char *needs)
+{
+    *request = call->request;
+    request->needs = needs;
+    request->http.timeout_ms = ANSWER_MS;
+    return request_service(request, REQUEST_LEASE_SERVICE, call->given.lease_url, path);
+}
+
+/* -- showing */
+
+static void table_show(const struct show_column *columns, const struct json *owner, const char *list)
+{
+    struct print_table table = {0};
+    enum json_found found;
+    size_t count = json_list_count(owner, list, &found);
+
+    if (count == 0)
+        return;
+    putchar('\n');
+    show_head(&table, columns);
+    for (size_t i = 0; i < count; i++)
+        show_row(&table, columns, json_list_object(owner, list, i));
+    print_table_end(&table);
+}
+
+static void condition_show(const struct json *overview)
+{
+    enum json_found found;
+    const struct json *condition = json_get_object(overview, "condition", &found);
+    struct bytes detail = request_text(condition, "detail"), remedy = request_text(condition, "remedy");
+    struct bytes command = request_text(condition, "command");
+    char duration[PRINT_DURATION_SIZE];
+
+    if (condition == NULL) {
+        puts("All is well.");
+        return;
+    }
+    print_duration(duration, request_int(condition, "for_ms"));
+    print_safe(stdout, request_text(condition, "code"));
+    printf(" for %s%s", duration, detail.len > 0 ? ": " : "");
+    print_safe(stdout, detail);
+    putchar('\n');
+    print_safe(stdout, remedy);
+    fputs(command.len > 0 ? " Command: " : "", stdout);
+    print_safe(stdout, command);
+    putchar('\n');
+}
+
+static void counts_show(const struct json *overview)
+{
+    static const char *const names[] = {"held", "waiting", "delayed", "sessions", "in_doubt"};
+    static const char *const words[] = {"held", "waiting", "delayed", "sessions", "in doubt"};
+    enum json_found found;
+    const struct json *counts = json_get_object(overview, "counts", &found);
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        int64_t count;
+
+        if (json_get_int(counts, names[i], &count) == JSON_FOUND)
+            printf("%s%" PRId64 " %s", i > 0 ? "   " : "", count, words[i]);
+        else
+            printf("%s- %s", i > 0 ? "   " : "", words[i]);
+    }
+    putchar('\n');
+}
+
+static void top_show(const struct call *call, const struct request *overview, const struct request *leases)
+{
+    if (call->given.output == OUTPUT_JSON) {
+        printf("%.*s\n", (int)overview->answer.len, overview->answer.body);
+        return;
+    }
+    condition_show(overview->json);
+    counts_show(overview->json);
+    table_show(member_columns, overview->json, "members");
+    table_show(look_columns, overview->json, "look");
+    if (leases->answer.status == 200)
+        table_show(lease_columns, leases->json, "items");
+}
+
+/* -- until Ctrl-C */
+
+static void interrupted(int number)
+{
+    (void)number;
+    _exit(CLI_OK); /* each picture has been flushed */
+}
+
+/* The picture of before goes also when there is no new one: old data never look live. */
+static int top_once(const struct call *call)
+{
+    struct request overview = {0}, leases = {0};
+    bool clears = !call->given.once && call->given.output != OUTPUT_JSON && isatty(STDOUT_FILENO);
+    int status = top_address(call, &overview, "/v1/overview", "members counts look");
+
+    status = status == CLI_GO_ON ? request_send(&overview) : status;
+    if (status == CLI_GO_ON && call->given.output != OUTPUT_JSON &&
+        top_address(call, &leases, "/v1/leases?limit=20", "items") == CLI_GO_ON)
+        request_try(&leases); /* a store that is away is told above */
+    if (clears)
+        fputs("\033[H\033[J", stdout);
+    if (status == CLI_GO_ON)
+        top_show(call, &overview, &leases);
+    else if (clears)
+        puts("no news: standard error says why");
+    fflush(stdout);
+    request_done(&overview);
+    request_done(&leases);
+    return status;
+}
+
+int cli_top(int argc, char **argv)
+{
+    const struct sigaction action = {.sa_handler = interrupted};
+    struct call call = {.verb = &top};
+    int status = verb_read(&call, argc, argv);
+    bool ever = false;
+
+    if (status != CLI_GO_ON)
+        return status;
+    sigaction(SIGINT, &action, NULL);
+    do {
+        status = top_once(&call);
+        ever = ever || status == CLI_GO_ON;
+        if (!call.given.once && !ferror(stdout))
+            poll(NULL, 0, EACH_MS);
+    } while (!call.given.once && !ferror(stdout) &&
+             (status == CLI_GO_ON || (ever && status == CLI_UNREACHABLE)));
+    return status == CLI_GO_ON ? CLI_OK : status;
+}
