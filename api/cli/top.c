@@ -3,7 +3,7 @@
  *   top_once   the overview, and the leases if they can be had          69 | 77 ..., or go on
  *   top_show   what is the matter, numbers, services, what is worth a look, leases
  *
- * It asks each second and does not follow the stream: what cannot be asked is seen at once not to be of now. */
+ * It asks each second and does not follow the stream: what cannot be asked is seen not to be of now. */
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>

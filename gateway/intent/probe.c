@@ -1,5 +1,6 @@
-/* probe.c - what upstreams have answered to the last probes of this process (forward/look.c), for operators. In
- * memory alone, and only the latest: nothing rests on it. */
+/* probe.c - what upstreams have answered to the last probes of this process (forward/look.c).
+ *
+ * For operators who look at open intents. In memory alone, and only the latest: nothing rests on it. */
 #include <stdio.h>
 #include <string.h>
 
