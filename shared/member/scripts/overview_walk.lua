@@ -60,19 +60,6 @@ local function look_at(name)
     end
 end
 
-local function intents()
-    local key, begin = KEYS[1] .. ':i', from and '(' .. from or '-'
-    local texts = redis.call('ZRANGEBYLEX', key, begin, '+', 'LIMIT', 0, STEP)
-    for _, text in ipairs(texts) do
-        local name, state, at = string.match(text, '^(%S+) %d+ %d+ %d+ (%a) %S+ %S+ %S+ %S+ %S+ (%d+)')
-        if state == 'u' or state == 'd' then
-            doubts = doubts + 1
-            add('in-doubt', name, '', math.max(0, NOW - at))
-        end
-    end
-    return texts[STEP] and 'i' .. texts[STEP] or 'n'
-end
-
 local function try(name)
     if not pcall(look_at, name) then
         records, record_field = nil, nil -- what cannot be read is in no state
@@ -101,6 +88,23 @@ local function by_name()
         try(names[i])
     end
     return names[STEP + 1] and 'n' .. names[STEP] or ''
+end
+
+local function intents()
+    local key, begin = KEYS[1] .. ':i', from and '(' .. from or '-'
+    local texts = redis.call('ZRANGEBYLEX', key, begin, '+', 'LIMIT', 0, STEP)
+    for _, text in ipairs(texts) do
+        local name, state, at = string.match(text, '^(%S+) %d+ %d+ %d+ (%a) %S+ %S+ %S+ %S+ %S+ (%d+)')
+        if state == 'u' or state == 'd' then
+            doubts = doubts + 1
+            add('in-doubt', name, '', math.max(0, NOW - at))
+        end
+    end
+    if texts[STEP] then
+        return 'i' .. texts[STEP]
+    end
+    from = ''
+    return by_name()
 end
 
 local behind = (phase == 'd' and by_cursor or phase == 'n' and by_name or intents)()
