@@ -99,6 +99,7 @@ RUNS = {
     "session_renew": (lambda s: s.session("renew", SECRET), "renewed"),
     "session_end": (lambda s: s.session("end", SECRET, "grant", 100), "ended"),
     "sweep": (lambda s: s.swept(), "swept"),
+    "refusal_note": (lambda s: s.resource.note(s.writer, ["refused", 1, "stale-token", 9]), "noted"),
     "remove": (lambda s: s.resource.remove(s.writer, key="key-3", digest="d"), "removed"),
     "read_fenced": (lambda s: s.resource.read_fenced(s.writer), "found"),
     "check": (lambda s: STORE.call(script("check"), [s.guarded.stripe, s.guarded.key], "guarded", s.sender.token,
@@ -133,7 +134,7 @@ def what_keeps_and_gives_back_runs_on_a_full_redis_and_what_takes_more_is_refuse
 
 # Those that have no flags: they take more, or show, and change nothing but by the way.
 UNFLAGGED = {"acquire", "acquire_all", "session_open", "write", "intent_admit", "init_store",
-             "look", "list", "history", "session_look", "alarm", "due", "remembered", "ready", "read", "resource_list", "mark",
+             "look", "list", "line", "history", "session_look", "session_list", "alarm", "due", "remembered", "ready", "read", "resource_list", "mark",
              "unreported_look", "gateway_look", "intent_given_up", "intent_list", "scan", "status",
              "use_look", "use_again", "stored_again", "overview", "overview_walk", "inspect", "refusal_find"}
 

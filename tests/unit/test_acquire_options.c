@@ -55,14 +55,14 @@ TEST(each_thing_asked_for_is_a_member)
 TEST(who_waits_is_named_by_a_text)
 {
     struct acquire_options acquire_options = {0};
-    struct lease_request request = {0};
+    struct lease_request request = {.wait_ms = 5000};
 
     CHECK_TEXT(written(&acquire_options, &request, BYTES("pawl:{0a}:d:x"), 18446744073709551615u),
-               BYTES("{\"desk\":\"pawl:{0a}:d:x\",\"wid\":\"18446744073709551615\"}"));
+               BYTES("{\"desk\":\"pawl:{0a}:d:x\",\"wid\":\"18446744073709551615\",\"wait\":5000}"));
     request.keep_place_ms = 60000;
     CHECK_TEXT(written(&acquire_options, &request, BYTES(""), 0), BYTES("{}"));
     CHECK_TEXT(written(&acquire_options, &request, BYTES("d"), 1),
-               BYTES("{\"desk\":\"d\",\"wid\":\"1\",\"keep\":60000}"));
+               BYTES("{\"desk\":\"d\",\"wid\":\"1\",\"wait\":5000,\"keep\":60000}"));
 }
 
 TEST(a_session_is_named_by_the_key_of_its_record)
