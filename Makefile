@@ -74,7 +74,7 @@ SCRIPTS := $(wildcard $(addsuffix .lua,shared/member/scripts/* shared/member/scr
 	gateway/scripts/* gateway/scripts/lib/* api/cli/scripts/*))
 
 object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
-SHARED_O := $(call object,$(SHARED) $(GEN)/openapi.c $(GEN)/scripts.c)
+SHARED_O := $(call object,$(SHARED) $(GEN)/openapi.c $(GEN)/scripts.c $(GEN)/ui.c)
 LEASE_O := $(call object,$(LEASE))
 GATEWAY_O := $(call object,$(GATEWAY))
 CLI_O := $(call object,$(CLI))
@@ -85,7 +85,7 @@ LIBPAWL_O := $(patsubst %.c,$(BUILD)/pic/%.o,$(CLIENT) $(wildcard shared/text/js
 	shared/http/answer.c shared/tls/tls.c))
 OBJECTS := $(SHARED_O) $(LEASE_O) $(GATEWAY_O) $(CLI_O) $(UNIT_O) $(FUZZ_O) $(BENCH_O)
 PRODUCT_O := $(filter-out $(BUILD)/obj/$(GEN)/%,$(SHARED_O) $(LEASE_O) $(GATEWAY_O) $(CLI_O))
-GEN_H := $(addprefix $(GEN)/,openapi.h scripts.h)
+GEN_H := $(addprefix $(GEN)/,openapi.h scripts.h ui.h)
 
 PROGRAMS := $(BUILD)/pawl-lease $(BUILD)/pawl-gateway $(BUILD)/pawl
 DRILL := $(if $(wildcard tests/drill/pawl-drill),$(BUILD)/pawl-drill)
@@ -159,6 +159,11 @@ $(GEN)/scripts.h $(GEN)/scripts.c &: $(SCRIPTS_MADE_OF)
 $(GEN)/openapi.h $(GEN)/openapi.c &: api/openapi.yaml deploy/build/openapi.py
 	$(call say,GEN,$@)
 	$(Q)deploy/build/openapi.py api/openapi.yaml $(GEN)/openapi
+
+UI := $(wildcard api/ui/*)
+$(GEN)/ui.h $(GEN)/ui.c &: $(UI) deploy/build/ui.py
+	$(call say,GEN,$@)
+	$(Q)deploy/build/ui.py api/ui $(GEN)/ui
 
 # -- compiled
 

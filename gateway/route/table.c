@@ -76,8 +76,8 @@ bool route_wrong(struct route_reading *reading, const char *format, ...)
 /* == what a table cannot keep */
 
 /* The first segments of gateway/routes.c and of the pages of every daemon (shared/service/health.c). */
-static const char *const own_addresses[] = {"v1",      "livez",        "readyz",   "metrics",
-                                            "version", "openapi.json", "problems", NULL};
+static const char *const own_addresses[] = {"v1",           "livez",    "readyz", "metrics", "version",
+                                            "openapi.json", "problems", "ui",     NULL};
 
 /* -- one route */
 

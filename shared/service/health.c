@@ -323,6 +323,8 @@ static const struct http_route health_routes[] = {
     {HTTP_GET, "/v1/access", HTTP_BODY_NONE, 0, true, access_page, "getAccess", ACCESS_KNOWN},
     {HTTP_GET, "/version", HTTP_BODY_NONE, 0, false, version, "getVersion", ACCESS_OPEN},
     {HTTP_GET, "/openapi.json", HTTP_BODY_NONE, 0, false, openapi, "getOpenapi", ACCESS_OPEN},
+    {HTTP_GET, "/ui/", HTTP_BODY_NONE, 0, true, ui_overview_page, "getUi", ACCESS_OPEN},
+    {HTTP_GET, "/ui/{file}", HTTP_BODY_NONE, 0, true, ui_file_page, "getUiFile", ACCESS_OPEN},
     {HTTP_GET, "/problems/{code}", HTTP_BODY_NONE, 0, false, problem_text, "getProblem", ACCESS_OPEN},
     {0, NULL, HTTP_BODY_NONE, 0, false, NULL, NULL, 0},
 };
@@ -344,6 +346,11 @@ enum step service_index(struct http_request *req)
     const struct service_plan *plan = worker_of(req)->service->plan;
     struct json_out *json = http_json_begin(req);
 
+    if (service_sends_to_ui(req)) {
+        http_reply_header(req, "Location", BYTES("ui/"));
+        json_out_reset(json);
+        return http_answer(req, 303);
+    }
     json_text(json, "name", bytes_of(plan->name));
     json_text(json, "openapi", BYTES("/openapi.json"));
     json_list(json, "paths");

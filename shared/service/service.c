@@ -75,6 +75,7 @@ static const struct service_flag common_flags[] = {
         "a Host that clients or a proxy send, beside loopback's (docs/proxies.md); as often as needed", 0, 0),
     SERVICE_FLAG("allow-origin", allow_origins, OPTION_LIST, "https://NAME",
                  "whose web pages may change something, beside the Host's own; as often as needed", 0, 0),
+    SERVICE_FLAG("ui", ui, OPTION_FLAG, NULL, "serve the web pages (/ui/) also beyond loopback", 0, 0),
     SERVICE_FLAG("ui-peer", ui_peer, OPTION_TEXT, "URL",
                  "where people find the web pages of the other daemon: shown as a link", 0, 0),
     SERVICE_FLAG("allow-unsafe-redis", allow_unsafe_redis, OPTION_FLAG, NULL,

@@ -30,7 +30,7 @@ struct service_settings {
     uint64_t store_timeout_ms, remember_ms, header_timeout_ms, body_timeout_ms;
     size_t head_max, body_memory_max, body_disk_max, body_max, store_memory_max, remember_max;
     int log_format, log_level;
-    bool allow_anonymous, allow_plaintext, allow_unsafe_redis, check_config, init_store, suspend_always;
+    bool allow_anonymous, allow_plaintext, allow_unsafe_redis, check_config, init_store, suspend_always, ui;
 };
 
 /* A flag: its row, and which field of the settings it fills. */
@@ -274,6 +274,11 @@ void service_tls_metrics(const struct service *service, struct json_out *out);
 /* health.c: the health pages, behind the plan's own routes; the caller frees. */
 /* process.c: what the process is and uses, by the names that every Prometheus client has for it. */
 void process_metrics_write(const struct service *service, struct json_out *out);
+/* ui.c: the web pages, where they are served; whether this request, of the index, is a browser's. */
+bool service_has_ui(const struct service *service);
+enum step ui_overview_page(struct http_request *req);
+enum step ui_file_page(struct http_request *req);
+bool service_sends_to_ui(struct http_request *req);
 /* audit.c: deeds of operators and refusals of callers, in the log. */
 struct audit *audit_new(void);
 void audit_free(struct audit *audit);

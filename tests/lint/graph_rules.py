@@ -15,7 +15,7 @@ SHARED = {
     "access": ("text", "token", "tls"),
     "http": ("text", "loop", "tls"),
     "store": ("text", "loop", "tls"),
-    "service": ("text", "loop", "token", "access", "tls", "http", "store", "api lists", "openapi"),
+    "service": ("text", "loop", "token", "access", "tls", "http", "store", "api lists", "openapi", "ui"),
     "member": ("text", "loop", "token", "store", "http", "service", "scripts"),
 }
 ALL_SHARED = tuple(f"shared/{name}" for name in SHARED)
@@ -25,6 +25,7 @@ ON_SHARED = (*ALL_SHARED, "api lists", "scripts")
 ROOMS = (
     ("api/*.def", "api lists", ()),
     ("build/gen/openapi.*", "openapi", ()),
+    ("build/gen/ui.*", "ui", ()),
     ("build/gen/scripts.*", "scripts", ("shared/store",)),
     *((f"shared/{name}/*", f"shared/{name}", tuple(f"shared/{one}" if one in SHARED else one for one in may))
       for name, may in SHARED.items()),

@@ -127,7 +127,7 @@ def operations():
 
 def filled(template, lease):
     path = template.replace("{name}", lease).replace("{lease}", lease).replace("{key}", lease + "/a")
-    path = path.replace("{rest}", "a/b").replace("{code}", "forbidden")
+    path = path.replace("{rest}", "a/b").replace("{code}", "forbidden").replace("{file}", "pawl.css")
     return path.replace("/v1/sessions/{id}", "/v1/sessions/" + "s" * 20).replace("{id}", "0123456789abcdef")
 
 

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 """HTTP as no client should speak it, and as few do: both daemons on raw sockets."""
 
+import gzip
 import re
 
-from world import World, check, check_equal, check_in, main, test, wait_until
-from world.client import Closed
+from world import Daemon, World, check, check_equal, check_in, main, test, wait_until
+from world.client import Client, Closed
 
 WORLD = World()
 QUICK = World("--header-max", "2KiB", "--header-timeout", "300ms", "--body-timeout", "400ms", "--suspend-always", gateway_flags=["--max-body-memory", "64KiB"])
@@ -44,7 +45,7 @@ def the_limit_of_a_head_is_that_of_the_flag():
 
 # -- which address, which method
 
-PAGES = ["/livez", "/readyz", "/metrics", "/version", "/openapi.json", "/problems/lease-held"]
+PAGES = ["/livez", "/readyz", "/metrics", "/version", "/openapi.json", "/problems/lease-held", "/ui/", "/ui/pawl.css"]
 OWN = {"lease": ["/v1/leases/a", "/v1/leases"], "gateway": ["/v1/resources/a/b", "/v1/marks/a"]}
 
 
@@ -109,9 +110,36 @@ def the_root_lists_the_addresses():
 @test
 def a_query_or_a_body_where_none_is_taken_is_refused():
     for client in (WORLD.lease, WORLD.gateway):
-        for page in PAGES:
+        for page in PAGES[:-2]:
             check_equal(client("GET", page + "?x=1").code, "invalid-request", page)
             check_equal(client("GET", page, {}, b"x").code, "invalid-request", page)
+
+
+@test
+def web_pages_are_there_for_browsers_packed_and_asked_for_again_by_their_etag():
+    for client in (WORLD.lease, WORLD.gateway):
+        to = client("GET", "/", {"Accept": "text/html,application/xhtml+xml"})
+        check_equal((to.status, to.header("Location")), (303, "ui/"))
+        for name in ("", "leases", "lease?name=a", "why", "sessions", "session?id=a", "doubt"):
+            page = client("GET", "/ui/" + name)
+            check_in(b"<script type=\"module\" src=\"./app.js\">", page.body)
+        plain, packed = client("GET", "/ui/app.js"), client("GET", "/ui/app.js", {"Accept-Encoding": "br, gzip;q=0.5"})
+        check_equal(gzip.decompress(packed.body), plain.body)
+        check_equal(client("GET", "/ui/app.js", {"Accept-Encoding": "gzip;q=0"}).header("Content-Encoding"), None)
+        for tag, status in ((plain.header("ETag"), 304), ('"x", W/' + plain.header("ETag"), 304), ('"x"', 200)):
+            check_equal(client("GET", "/ui/app.js", {"If-None-Match": tag}).status, status, tag)
+        for name in ("page", "lease/", "overview", "../v1", "app.js/", "%61pp.js"):
+            check_equal(client("GET", "/ui/" + name).status, 404, name)
+
+
+@test
+def web_pages_are_served_beyond_loopback_only_when_asked_for():
+    for flags, status in (((), 404), (("--ui",), 200)):
+        others = [one for one in WORLD.flags if one not in ("--listen", "127.0.0.1:0")]
+        daemon = Daemon("pawl-lease", *others, "--listen", "0.0.0.0:0", "--allow-anonymous", *flags)
+        client = Client("lease", f"http://127.0.0.1:{daemon.port}", World.contract)
+        check_equal((client("GET", "/ui/").status, client("GET", "/", {"Accept": "text/html"}).status), (status, 303 if status == 200 else 200))
+        check_equal(daemon.end(), 0)
 
 
 @test

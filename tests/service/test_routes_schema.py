@@ -198,7 +198,7 @@ WRONG = [
     *(without(ORDERED, member) for member in ("match", "lease", "upstream", "guarantee")),
     *(with_(ORDERED, match=match) for match in (
         "", "a", "/a//b", "/a/../b", "/.", "/..;x", "/**/a", "/a**", "/*", "/{X}", "/{}", "/a{x}", "/a b", "/a?b", "/a#b", "/a\\b",
-        "/%c3%a9", "/v1/a", "/v1", "/livez", "/readyz", "/metrics", "/version", "/openapi.json", "/problems/a", "/" + 1024 * "a", 7, None)),
+        "/%c3%a9", "/v1/a", "/v1", "/livez", "/readyz", "/metrics", "/version", "/openapi.json", "/problems/a", "/ui/a", "/" + 1024 * "a", 7, None)),
     *(with_(ORDERED, lease=lease) for lease in ("", ":a", "-", "a/b", "a b", "é", "a}", "{id", "{ID}", 7)),
     *(with_(ORDERED, upstream=upstream) for upstream in (
         "", "h:1", "ftp://h", "http://", "http:///a", "http://u:p@h", "http://h?a", "http://h#a", "http://h:0", "http://h:x", "http://h/{id}", "http://h/ a",

@@ -132,7 +132,7 @@ TEST(a_pattern_is_canonical_its_captures_are_whole_segments_and_pawls_own_addres
         {"** is the last segment", "/**/a /a** /*"},
         {"at most 8 captures", "/{a}/{b}/{c}/{d}/{e}/{f}/{g}/{h}/{i}"},
         {"/v1 is never forwarded", "/v1/leases/{x} /v1/** /v1"},
-        {"never forwarded", "/livez /readyz /metrics/x /version /openapi.json /problems/{x}"},
+        {"never forwarded", "/livez /readyz /metrics/x /version /openapi.json /problems/{x} /ui/{x}"},
     };
 
     TRY(blank);

@@ -1,0 +1,58 @@
+// deed.js - what an operator does with a word of its own: who loses what, what goes wrong if the word is wrong, a reason,
+// and the name typed. Bound to what was seen: when that has changed meanwhile nothing is done.
+import { h, fill, plain, name } from './dom.js';
+import { app } from './app.js';
+
+const spoken = h('div', { class: 'card', role: 'status', hidden: true });
+
+// asks: {title, loses, wrong (nodes), name, label, action, reason: true|false, choices: nodes, send({reason}) -> what was done}
+export function deed(asks) {
+  const reason = asks.reason ? h('input', { maxlength: 256, required: true, autocomplete: 'off' }) : null;
+  const typed = h('input', { class: 'mono', autocomplete: 'off', spellcheck: 'false', 'aria-describedby': 'to-type' });
+  const told = h('p', { class: 'refused', role: 'alert' }), go = h('button', { class: 'solid', disabled: true }, asks.action);
+  const judge = () => { go.disabled = typed.value !== asks.name || (reason && !reason.value.trim()) || !app.live; };
+  const dialog = h('dialog', { 'aria-labelledby': 'deed' }, h('form', { method: 'dialog', oninput: judge, onsubmit: event => {
+    event.preventDefault();
+    if (!go.disabled) act();
+  } },
+  h('h2', { id: 'deed' }, asks.title), h('p', null, asks.loses), h('p', { class: 'dim' }, asks.wrong), asks.choices,
+  reason ? h('label', null, 'Reason, kept ' + (asks.kept || 'in the history'), reason) : null,
+  h('label', null, asks.label, h('span', { class: 'mono dim', id: 'to-type' }, plain(asks.name, 4096)), typed), told,
+  h('div', { class: 'end' }, h('button', { type: 'button', onclick: () => dialog.close() }, 'Cancel'), go)));
+
+  async function act() {
+    go.disabled = true;
+    try {
+      const done = await asks.send({ reason: reason?.value.trim() });
+      dialog.close();
+      say(done);
+    } catch (error) {
+      const unknown = error.status === 0 || error.status === 504;
+      fill(told, (unknown ? 'It may have been done: look before you go on. ' : 'Nothing was done: ')
+        + (error.code === 'token-moved-on' ? (asks.moved ? asks.moved(error.problem) : 'another holds it now.') : error.detail || error.title));
+      judge();
+    }
+  }
+  dialog.addEventListener('close', () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+  (reason || typed).focus();
+  return dialog;
+}
+
+export function say(...told) {
+  spoken.hidden = false;
+  fill(spoken, h('p', { class: 'bar' }, told));
+  document.getElementById('page').prepend(spoken);
+}
+
+// A button that is for who may, and only while what is seen is live.
+export function deedButton(verb, text, cls, open) {
+  const button = h('button', { class: cls, onclick: open }, text);
+  const judge = () => { button.disabled = !app.live || !app.may(verb); };
+  if (!app.may(verb)) button.title = 'needs ' + verb;
+  for (const event of ['overview', 'lost', 'back']) app.on(event, judge);
+  judge();
+  return button;
+}
+export const whose = holder => h('b', null, name(holder));

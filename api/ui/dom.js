@@ -1,0 +1,129 @@
+// dom.js - elements, and how numbers, times and other people's texts are shown.
+
+const SVG = 'http://www.w3.org/2000/svg';
+
+function build(element, props, kids) {
+  for (const [name, value] of Object.entries(props || {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value === true ? '' : value);
+  }
+  element.append(...kids.flat(9).filter(kid => kid !== null && kid !== undefined && kid !== false));
+  return element;
+}
+
+// Texts are always text: nothing here ever parses markup.
+export const h = (tag, props, ...kids) => build(document.createElement(tag), props, kids);
+export const s = (tag, props, ...kids) => build(document.createElementNS(SVG, tag), props, kids);
+
+export function fill(parent, ...kids) {
+  parent.replaceChildren(...kids.flat(9).filter(kid => kid !== null && kid !== undefined && kid !== false));
+  return parent;
+}
+
+export function put(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+// Children by key: what stays keeps its element, and with it focus and selection.
+export function list(parent, items, key, make, update) {
+  const old = parent.keyed || new Map(), rows = new Map();
+  let at = parent.firstChild;
+  for (const item of items) {
+    const k = key(item);
+    let row = old.get(k);
+    old.delete(k);
+    if (!row) row = make(item);
+    if (update) update(row, item);
+    rows.set(k, row);
+    if (row === at) at = at.nextSibling;
+    else parent.insertBefore(row, at);
+  }
+  for (const row of old.values()) row.remove();
+  parent.keyed = rows;
+}
+
+// -- other people's texts
+
+const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/;
+const code = c => '\u27e8U+' + c.codePointAt(0).toString(16).toUpperCase().padStart(4, '0') + '\u27e9';
+// By what is seen as one character: half a family of emoji is another one.
+const characters = text => [...new Intl.Segmenter('en', { granularity: 'grapheme' }).segment(text)].map(x => x.segment);
+
+export function plain(text, most = 48) {
+  let parts = [...String(text)].length > most ? characters(String(text)) : null;
+  let shown = String(text);
+  if (parts && parts.length > most) {
+    const half = most / 2 - 1 | 0;
+    shown = parts.slice(0, half).join('') + '\u2026' + parts.slice(-half).join('');
+  }
+  return [...shown].map(c => UNSEEN.test(c) ? code(c) : c).join('');
+}
+
+export function name(text, most = 48) {
+  const shown = plain(text, most), whole = plain(text, 4096);
+  return h('bdi', { title: whole === shown ? null : whole }, ...shown.split(/(\u27e8U\+[0-9A-F]+\u27e9)/)
+    .map(part => part.startsWith('\u27e8U+') ? h('span', { class: 'dim' }, part) : part));
+}
+
+export const mono = (text, most) => h('code', null, name(text, most));
+
+// -- numbers and times
+
+export const count = n => n === null || n === undefined ? '\u2013' : String(Math.round(n)).replace(/\B(?=(\d{3})+$)/g, '\u202f');
+
+export function span(ms) {
+  if (ms === null || ms === undefined) return '\u2013';
+  const sec = ms / 1000;
+  if (sec < 0.05) return '0 s';
+  if (sec < 10) return sec.toFixed(1) + ' s';
+  if (sec < 60) return Math.floor(sec) + ' s';
+  const units = [['d', 86400], ['h', 3600], ['min', 60], ['s', 1]];
+  const at = units.findIndex(([, size]) => sec >= size), [unit, size] = units[at];
+  const [next, small] = units[at + 1], rest = Math.floor(sec % size / small);
+  return Math.floor(sec / size) + ' ' + unit + (rest ? ' ' + rest + ' ' + next : '');
+}
+
+const two = n => String(n).padStart(2, '0');
+export function clock(ms, fine = false) {
+  const d = new Date(ms);
+  return two(d.getHours()) + ':' + two(d.getMinutes()) + ':' + two(d.getSeconds())
+    + (fine ? '.' + String(d.getMilliseconds()).padStart(3, '0') : '');
+}
+export function zone() {
+  const m = -new Date().getTimezoneOffset();
+  return 'UTC' + (m === 0 ? '' : (m < 0 ? '\u2212' : '+') + Math.floor(Math.abs(m) / 60) + (m % 60 ? ':' + two(Math.abs(m) % 60) : ''));
+}
+
+const WORDS = ['No', 'One', 'Two', 'Three', 'Four', 'Five', 'Six', 'Seven', 'Eight', 'Nine', 'Ten'];
+export const word = n => WORDS[n] || count(n);
+export const many = (n, one, more) => count(n) + ' ' + (n === 1 ? one : more || one + 's');
+
+// -- pieces that pages share
+
+export const chip = (kind, ...kids) => h('span', { class: 'chip ' + kind }, ...kids);
+export const card = (title, sub, tools, ...kids) => h('section', { class: 'card' },
+  h('div', { class: 'bar' }, h('h2', null, title), sub ? h('span', { class: 'sub' }, sub) : null, h('span', { class: 'grow' }), tools), ...kids);
+export const facts = rows => h('dl', null, rows.filter(row => row).map(([what, ...value]) =>
+  [h('dt', null, what), h('dd', null, ...value)]));
+// Of a member of the store: how it is shown, and in a word.
+export const stateOf = one => (one.state === 'in' ? one.heard_ms > 10000 ? ['bad', 'not heard'] : ['ok', 'serving']
+  : [one.state === 'out' ? 'free' : 'bad', (one.state || '').replace('-', ' ')]);
+export const leaseLink = (lease, most) => h('a', { href: './lease?name=' + encodeURIComponent(lease), class: 'mono' }, name(lease, most));
+export const sayNo = error => h('p', { class: 'say' }, h('b', null, error.title + '. '), error.detail);
+
+export function table(heads, cls) {
+  const body = h('tbody');
+  const all = h('div', { class: 'scroll' }, h('table', { class: cls }, h('thead', null, h('tr', null, heads.map(head =>
+    h('th', { class: (head.includes('>') ? 'n ' : '') + (head.startsWith('-') ? 'wide' : ''), scope: 'col' }, head.replace(/^-?>?/, ''))))), body));
+  return { all, body };
+}
+
+export function copy(button, text) {
+  const before = button.textContent;
+  const done = navigator.clipboard ? navigator.clipboard.writeText(text) : Promise.reject();
+  done.then(() => 'Copied', () => 'It is in the address').then(told => {
+    button.textContent = told;
+    setTimeout(() => { button.textContent = before; }, 1600);
+  });
+}

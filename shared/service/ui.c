@@ -1,0 +1,94 @@
+/* ui.c - the web pages: the files of api/ui, which the build has put into the program.
+ *
+ * They hold no data, so everybody may have them, and a link from another site may lead here; what they show
+ * they ask of /v1 with the access token of who looks. */
+#include <string.h>
+
+#include "shared/service/service.h"
+#include "ui.h"
+
+/* Only what comes from here, nothing that stands in the page itself, and in nobody's frame. */
+#define UI_POLICY                                                                                            \
+    "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
+
+/* Each is page.html, which looks at its own address; only these end without a type. */
+static const char *const pages[] = {"", "leases", "lease", "why", "sessions", "session", "doubt", NULL};
+
+bool service_has_ui(const struct service *service)
+{
+    const char *given = service->listen_given;
+
+    return service->settings.ui ||
+           http_address_is_loopback(given[0] != '\0' ? given : service->settings.listen);
+}
+
+/* Whether the browser's list has this one, and not with q=0; a list of ETags, too. */
+static bool header_has(const struct http_request *req, const char *name, const char *wanted)
+{
+    struct bytes left = http_header(req, name, NULL);
+
+    while (left.len > 0) {
+        struct bytes one = bytes_cut(&left, ','), what = bytes_cut(&one, ';');
+
+        while (what.len > 0 && what.at[0] == ' ')
+            what = (struct bytes){what.at + 1, what.len - 1};
+        if (what.len > 2 && memcmp(what.at, "W/", 2) == 0)
+            what = (struct bytes){what.at + 2, what.len - 2};
+        if (bytes_are(what, wanted))
+            return !(bytes_are(one, "q=0") || bytes_are(one, " q=0"));
+    }
+    return false;
+}
+
+static const struct ui_file *file_find(struct bytes name)
+{
+    const struct ui_file *file = ui_files;
+
+    for (const char *const *page = pages; *page != NULL; page++)
+        if (bytes_are(name, *page))
+            name = BYTES("page.html");
+    while (file->name != NULL && !bytes_are(name, file->name))
+        file++;
+    return file->name != NULL ? file : NULL;
+}
+
+static enum step file_send(struct http_request *req, struct bytes name)
+{
+    const struct ui_file *file = service_has_ui(worker_of(req)->service) ? file_find(name) : NULL;
+
+    if (file == NULL)
+        return http_refuse(req, PROBLEM_NOT_FOUND);
+    bool packed = header_has(req, "Accept-Encoding", "gzip");
+
+    http_reply_foreign(req); /* may be kept, and is asked for again each time */
+    http_reply_header(req, "Cache-Control", BYTES("no-cache"));
+    http_reply_header(req, "ETag", bytes_of(file->etag));
+    http_reply_header(req, "Vary", BYTES("Accept-Encoding"));
+    http_reply_header(req, "Content-Security-Policy", BYTES(UI_POLICY));
+    http_reply_header(req, "X-Content-Type-Options", BYTES("nosniff"));
+    http_reply_header(req, "Referrer-Policy", BYTES("no-referrer"));
+    http_reply_header(req, "Cross-Origin-Opener-Policy", BYTES("same-origin"));
+    if (header_has(req, "If-None-Match", file->etag))
+        return http_answer(req, 304);
+    if (packed)
+        http_reply_header(req, "Content-Encoding", BYTES("gzip"));
+    http_reply_body(req, file->type,
+                    packed ? (struct bytes){(const char *)file->gzip, file->gzip_len}
+                           : (struct bytes){(const char *)file->plain, file->plain_len});
+    return http_answer(req, 200);
+}
+
+enum step ui_overview_page(struct http_request *req)
+{
+    return file_send(req, BYTES(""));
+}
+
+enum step ui_file_page(struct http_request *req)
+{
+    return file_send(req, http_path_part(req, 0));
+}
+
+bool service_sends_to_ui(struct http_request *req)
+{
+    return service_has_ui(worker_of(req)->service) && header_has(req, "Accept", "text/html");
+}
