@@ -5,7 +5,6 @@ package of api/clients/node, in both kinds of modules. The tools are those of np
 ~/.cache/pawl."""
 
 import atexit
-import hashlib
 import json
 import os
 import pathlib
@@ -16,35 +15,12 @@ import tempfile
 
 import clients_test  # finds the service tests' own package
 from clients_test import ROOT, World, check_equal, check_in, main, skip, test
+from world.npm import installed
 
 HERE, API, NODE = clients_test.HERE / "npm", ROOT / "api/openapi.yaml", ROOT / "api/clients/node"
 PACKAGE = json.loads((NODE / "package.json").read_text(encoding="utf-8"))
 MISSING = None if shutil.which("npm") and shutil.which("node") else "there is no npm"
-INSTALL_S, TOOL_S = 600, 120
-
-
-def installed():
-    """The folder of node_modules. Made beside its place, so that a part of one is never found there."""
-    lock = (HERE / "package-lock.json").read_bytes()
-    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "pawl"
-    place = cache / f"npm-{hashlib.sha256(lock).hexdigest()[:16]}"
-    if not place.is_dir():
-        cache.mkdir(parents=True, exist_ok=True)
-        made = tempfile.mkdtemp(prefix="npm-", dir=cache)
-        try:
-            for name in ("package.json", "package-lock.json"):
-                shutil.copy(HERE / name, made)
-            subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"], cwd=made, check=True,
-                           stdout=subprocess.DEVNULL, stderr=sys.stderr, timeout=INSTALL_S)
-            os.rename(made, place)
-        except OSError:
-            if not place.is_dir():  # else somebody else was faster
-                raise
-        finally:
-            shutil.rmtree(made, ignore_errors=True)
-    return place / "node_modules"
-
-
+TOOL_S = 120
 FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="pawl-npm-"))
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 
@@ -67,7 +43,7 @@ def made():
     """What stands in FOLDER before the tests: sources, tools, and what they generate."""
     for path in HERE.iterdir():
         shutil.copy(path, FOLDER)
-    modules = installed()
+    modules = installed(HERE)
     (FOLDER / "node_modules").mkdir()
     for path in modules.iterdir():
         (FOLDER / "node_modules" / path.name).symlink_to(path)

@@ -1,0 +1,89 @@
+#!/usr/bin/python3
+"""The web pages of a service with --access: the field for an access token, what is shown to whom, and where the token is kept."""
+
+import hashlib
+import json
+import os
+import pathlib
+import secrets
+import tempfile
+
+from browser_test import Browser
+from world import World, check, check_equal, main, test
+
+FOLDER = pathlib.Path(tempfile.mkdtemp(dir=os.environ["TMPDIR"]))
+
+
+def new_token():
+    text = "pawl_" + secrets.token_urlsafe(32)
+    return text + "_" + hashlib.sha256(text.encode()).hexdigest()[:6]
+
+
+TOKENS = {name: new_token() for name in ("ops", "reader", "nothing")}
+ACCESS = FOLDER / "access.json"
+ACCESS.write_text(json.dumps({
+    "identities": {name: {"access_tokens": ["sha256:" + hashlib.sha256(token.encode()).hexdigest()]} for name, token in TOKENS.items()},
+    "rules": [{"who": ["ops"], "may": ["acquire", "look", "force-release", "operate", "session", "resolve", "observe"], "on": ["*"]}, {"who": ["reader"], "may": ["look"], "on": ["orders:*"]}]}))
+ACCESS.chmod(0o600)
+WORLD = World("--access", str(ACCESS))
+BROWSER = Browser()
+LEASE = WORLD.lease_daemon.url
+OPS = {"Authorization": f"Bearer {TOKENS['ops']}"}
+
+
+def enter(token):
+    BROWSER("await page.getByLabel(/Kept in this tab/).fill(arg); await page.getByRole('button', {name: 'Use it'}).click()", token)
+
+
+@test
+def without_an_access_token_the_page_asks_for_one_and_keeps_it_in_this_tab_only():
+    for name in ("orders:1", "secret:1"):
+        check_equal(WORLD.lease("POST", f"/v1/leases/{name}", OPS, body={"holder": "A", "ttl_ms": 600000}).status, 201)
+    BROWSER.fresh()
+    BROWSER("await page.goto(arg)", f"{LEASE}/ui/leases")
+    BROWSER.sees("This service asks who you are")
+    enter(TOKENS["ops"][:-1] + "x")
+    BROWSER.sees("That is no access token")
+    enter(TOKENS["ops"])
+    BROWSER.sees("You are ops")
+    BROWSER.sees("secret:1")
+    check_equal(BROWSER("return [page.url(), await page.evaluate(() => [localStorage.length, document.cookie, sessionStorage.length])]"), [f"{LEASE}/ui/leases", [0, "", 1]])
+    BROWSER("await page.goto(arg)", f"{LEASE}/ui/lease?name=orders:1")
+    BROWSER("await page.getByRole('button', {name: 'Force-release'}).waitFor()")
+    check(not BROWSER("return await page.getByRole('button', {name: 'Force-release'}).isDisabled()"), "it may")
+    BROWSER.sees("$PAWL_ACCESS_TOKEN", "main") if BROWSER("await page.getByRole('button', {name: 'curl'}).click(); return true") else None
+    check(TOKENS["ops"] not in BROWSER("return await page.content()"), "it stands nowhere in the page")
+    BROWSER("await page.getByRole('button', {name: 'Forget the access token'}).click()")
+    BROWSER.sees("This service asks who you are")
+    check_equal(BROWSER("return await page.evaluate(() => sessionStorage.length)"), 0)
+    BROWSER("state.wrong = []")
+
+
+@test
+def what_is_not_allowed_is_not_shown_and_says_which_verb_it_needs():
+    BROWSER.fresh()
+    BROWSER("await page.goto(arg)", f"{LEASE}/ui/leases")
+    enter(TOKENS["reader"])
+    BROWSER.sees("orders:1")
+    check("secret:1" not in BROWSER.text(), "a name that it may not look at")
+    BROWSER("await page.goto(arg)", f"{LEASE}/ui/lease?name=orders:1")
+    BROWSER.sees("A holds it")
+    check_equal(BROWSER("const b = page.getByRole('button', {name: 'Force-release'}); return [await b.isDisabled(), await b.getAttribute('title')]"), [True, "needs force-release"])
+    BROWSER("await page.goto(arg)", f"{LEASE}/ui/lease?name=secret:1")
+    BROWSER.sees("look")
+    BROWSER("await page.goto(arg)", f"{LEASE}/ui/")
+    BROWSER.sees("You are reader")
+    BROWSER.fresh()
+    BROWSER("await page.goto(arg)", f"{LEASE}/ui/")
+    enter(TOKENS["nothing"])
+    BROWSER.sees("You are nothing")
+    BROWSER.sees("for those who may look at some lease")
+    BROWSER("await page.locator('.live').filter({hasText: 'live'}).waitFor()")
+
+
+def close():
+    BROWSER.close()
+    WORLD.close()
+
+
+main(close)

@@ -1,0 +1,183 @@
+#!/usr/bin/python3
+"""The web pages while things happen: the story of make demo as it is seen, services that are killed and come back, and much
+going on at once. In a real browser, on the real services."""
+
+import json
+import threading
+import time
+
+from browser_test import Browser
+from world import Daemon, World, check, check_equal, check_in, main, test, wait_until
+from world.ports import own_port
+from world.servers import Server
+
+SEEN_MS, LONG_TASK_MS, FRAME_MS, BUSY_S, EVENTS_A_S, LEASES = 300, 50, 33.4, 30, 200, 10000
+WORLD = World()
+BROWSER = Browser("--enable-precise-memory-info", "--js-flags=--expose-gc")
+LEASE, GATEWAY = WORLD.lease_daemon.url, WORLD.gateway_daemon.url
+OWN = [one.removeprefix("http://") for one in (LEASE, GATEWAY)]
+# When what a selector means is there first, by the clock of this machine; looked at in each frame.
+WATCH = """await page.evaluate(arg => { window.firstSeen = {}; (function look() { for (const [name, selector, least] of arg)
+    if (!window.firstSeen[name] && document.querySelectorAll(selector).length >= least) window.firstSeen[name] = Date.now(); requestAnimationFrame(look); })(); }, arg)"""
+
+
+def in_line(name, holder, ttl_ms):
+    raw = WORLD.raw()
+    body = json.dumps({"holder": holder, "wait_ms": 60000, "ttl_ms": ttl_ms})
+    raw.send(f"POST /v1/leases/{name} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}")
+    wait_until(lambda: WORLD.waiting(name) > 0, f"{holder} waits")
+    return raw
+
+
+def seen(name):
+    return BROWSER("await page.waitForFunction(name => window.firstSeen[name], arg); return await page.evaluate(name => window.firstSeen[name], arg)", name)
+
+
+@test
+def the_story_of_the_demo_is_seen_as_it_happens():
+    name = WORLD.name("orders")
+    BROWSER.fresh()
+    BROWSER.open(f"{LEASE}/ui/lease?name={name}")
+    BROWSER.sees("Free.")
+    BROWSER(WATCH, [["A", ".chart .stair.current", 1], ["waits", ".chart .waits", 1], ["step", ".chart path.stair", 2], ["mark", ".chart .up", 1]])
+    a = WORLD.acquire(name, holder="A", ttl_ms=2000)
+    granted = time.time() * 1000
+    check(seen("A") - granted < SEEN_MS, f"A's step came after {seen('A') - granted} ms")
+    b = in_line(name, "B", 30000)
+    BROWSER.sees("B", ".card:has(h2:text('In line'))")
+    seen("waits")
+    answer = b.answer("POST", f"/v1/leases/{name}")
+    granted = time.time() * 1000
+    check_equal(answer.status, 201)
+    check(seen("step") - granted < SEEN_MS, f"B's step came after {seen('step') - granted} ms")
+    late = WORLD.gateway("PUT", f"/v1/resources/{name}", {"Fencing-Token": a["fencing_token"]}, b"late")
+    refused = time.time() * 1000
+    check_equal(late.code, "stale-token")
+    check(seen("mark") - refused < SEEN_MS, f"the mark came after {seen('mark') - refused} ms")
+    BROWSER.sees("A’s write at")
+    BROWSER.sees("refused", ".words tr:first-child")
+    check_in("with the greater token", BROWSER("return await page.locator('.chart svg').getAttribute('aria-label')"))
+    BROWSER.kept_the_rules(*OWN)
+
+
+@test
+def a_service_that_is_killed_and_comes_back_is_told_of_and_nothing_is_missed():
+    port = own_port()
+    flags = [one for one in WORLD.flags if one not in ("--listen", "127.0.0.1:0")] + ["--listen", f"127.0.0.1:{port}"]
+    daemon = Daemon("pawl-lease", *flags)
+    name = WORLD.name("killed")
+    WORLD.acquire(name, holder="A", ttl_ms=600000)
+    BROWSER.fresh()
+    BROWSER.open(f"{daemon.url}/ui/lease?name={name}")
+    BROWSER.sees("A holds it")
+    BROWSER("await page.locator('.live').filter({hasText: 'live'}).waitFor()")
+    daemon.kill()
+    BROWSER.sees("No connection to pawl-lease", "#strip")
+    BROWSER.sees("As of")
+    BROWSER.sees("last news", ".chart")
+    check(BROWSER("return await page.getByRole('button', {name: 'Force-release'}).isDisabled()"), "no deed without a connection")
+    check(BROWSER("return await page.evaluate(() => getComputedStyle(document.querySelector('main')).filter)").startswith("grayscale"), "old data look old")
+    for holder in ("B", "C"):  # by another instance meanwhile
+        WORLD.lease("POST", f"/v1/leases/{name}/force-release", body={"reason": f"for {holder}"})
+        WORLD.acquire(name, holder=holder, ttl_ms=600000)
+    daemon = Daemon("pawl-lease", *flags)
+    BROWSER("await page.locator('#strip .told').waitFor({state: 'detached', timeout: 20000})")
+    BROWSER.sees("held by C", ".chip")
+    BROWSER("await page.waitForFunction(() => document.querySelectorAll('.words tbody tr').length === 5)")
+    check_equal(BROWSER("return await page.evaluate(() => [...document.querySelectorAll('.words tbody tr')].map(row => row.children[1].textContent + ' ' + row.children[2].textContent))"),
+                ["granted 3", "forced 2", "granted 2", "forced 1", "granted 1"])
+    check(not BROWSER("return await page.getByRole('button', {name: 'Force-release'}).isDisabled()"), "and again with one")
+    check_equal(daemon.end(), 0)
+
+
+@test
+def what_cannot_be_made_up_for_is_said():
+    name = WORLD.name("gap")
+    WORLD.acquire(name, holder="A", ttl_ms=600000)
+    BROWSER.fresh()
+    BROWSER("state.gone = 1; await page.route('**/v1/events*', async route => { if (state.gone-- > 0 && route.request().headers()['last-event-id'] !== undefined) "
+            "return route.fulfill({status: 410, contentType: 'application/problem+json', body: JSON.stringify({type: '/problems/cursor-expired', code: 'cursor-expired', title: 'x', status: 410})}); "
+            "state.gone++; await route.continue(); })")
+    BROWSER.open(f"{LEASE}/ui/lease?name={name}")
+    BROWSER.sees("A holds it")
+    WORLD.lease("POST", f"/v1/leases/{name}/force-release", body={"reason": "x"})
+    BROWSER.sees("Free.")
+    BROWSER("await page.evaluate(() => { Object.defineProperty(document, 'hidden', {value: true, configurable: true}); document.dispatchEvent(new Event('visibilitychange')); })")
+    WORLD.acquire(name, holder="B", ttl_ms=600000)
+    BROWSER("await page.evaluate(() => { Object.defineProperty(document, 'hidden', {value: false, configurable: true}); document.dispatchEvent(new Event('visibilitychange')); })")
+    BROWSER.sees("are not known")
+    BROWSER.sees("held by B", ".chip")
+
+
+def nginx(location):
+    server = Server("nginx")
+    temporary = "".join(f"{kind}_temp_path {server.folder}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+    conf = server.write("nginx.conf", f"""daemon off; pid {server.folder}/pid; events {{}}
+http {{ access_log off; {temporary} server {{ listen 127.0.0.1:{server.port}; {location} }} }}""")
+    server.start("-p", server.folder, "-c", conf, "-e", "stderr")
+    server.wait_listening()
+    return server
+
+
+@test
+def it_works_behind_a_proxy_and_a_path_of_its_own():
+    name = WORLD.name("proxied")
+    WORLD.acquire(name, holder="A", ttl_ms=600000)
+    proxy = nginx(f"location /ops/pawl/ {{ proxy_pass {LEASE}/; proxy_set_header Host $http_host; proxy_http_version 1.1; }}")
+    BROWSER.fresh()
+    BROWSER("await page.goto(arg)", f"{proxy.url}/ops/pawl/")
+    BROWSER.sees("All is well")
+    check_equal(BROWSER("return page.url()"), f"{proxy.url}/ops/pawl/ui/")
+    BROWSER("await page.getByRole('link', {name: 'Leases'}).click()")
+    BROWSER("await page.getByRole('link', {name: arg}).click()", name)
+    BROWSER.sees("A holds it")
+    WORLD.lease("POST", f"/v1/leases/{name}/force-release", body={"reason": "through a proxy"})
+    BROWSER.sees("through a proxy", ".words")
+    BROWSER.kept_the_rules(proxy.url.removeprefix("http://"), *OWN)
+    proxy.close()
+
+
+def hammer(until, counted):
+    """Grants and releases on some leases, 200 events a second: each grant and each end is one."""
+    client, i = WORLD.client(WORLD.lease_daemon), 0
+    begun = time.monotonic()
+    while time.monotonic() < until:
+        name = ("busy:0", "busy:1", "busy:2")[i % 3]
+        grant = client("POST", f"/v1/leases/{name}", body={"holder": f"node-{i % 9}", "ttl_ms": 60000}).json
+        client("DELETE", f"/v1/leases/{name}", {"Lease-Id": grant["lease_id"]})
+        i += 1
+        threading.Event().wait(max(0, begun + 2 * i / EVENTS_A_S - time.monotonic()))
+    counted.append(2 * i)
+
+
+@test
+def it_stays_smooth_with_10000_leases_and_200_events_a_second():
+    for at in range(0, LEASES, 100):
+        WORLD.lease("POST", "/v1/leases", body={"names": [f"many:{i}" for i in range(at, at + 100)], "holder": "crowd", "ttl_ms": 600000})
+    for page in ("leases", "lease?name=busy:0"):
+        counted, seconds = [], BUSY_S / 2
+        BROWSER.fresh()
+        BROWSER.open(f"{LEASE}/ui/{page}")
+        thread = threading.Thread(target=hammer, args=(time.monotonic() + seconds + 8, counted))
+        thread.start()
+        said = BROWSER("""await page.waitForTimeout(4000);
+            return await page.evaluate(async ms => { gc(); const heap = performance.memory.usedJSHeapSize, long = [], frames = [];
+                new PerformanceObserver(list => list.getEntries().forEach(one => long.push(one.duration))).observe({type: 'longtask'});
+                await new Promise(done => { let last, begun; (function frame(at) { if (last) frames.push(at - last); begun ??= at; last = at;
+                    if (at === undefined || at - begun < ms || isNaN(begun)) requestAnimationFrame(frame); else done(); })(performance.now()); });
+                gc(); return {long, frames, grew: performance.memory.usedJSHeapSize / heap - 1, heap}; }, arg)""", seconds * 1000)
+        thread.join()
+        rate, slow = counted[0] / (seconds + 8), sum(1 for one in said["frames"] if one > FRAME_MS) / len(said["frames"])
+        print(f"# {page}: {rate:.0f} events/s, {len(said['frames'])} frames, {100 * slow:.1f} % slow, long tasks {said['long']}, heap {said['heap'] >> 10} KiB {100 * said['grew']:+.1f} %", flush=True)
+        check(rate > 0.9 * EVENTS_A_S, f"only {rate} events a second")
+        check_equal([one for one in said["long"] if one > LONG_TASK_MS], [], page)
+        check(slow <= 0.05, f"{page}: {100 * slow:.1f} % of the frames took longer than {FRAME_MS} ms")
+        check(said["grew"] <= 0.1, f"{page}: the heap grew by {100 * said['grew']:.0f} %")
+
+
+def close():
+    BROWSER.close()
+    WORLD.close()
+
+
+main(close)
