@@ -27,19 +27,18 @@ export function put(node, text) {
 
 // Children by key: what stays keeps its element, and with it focus and selection.
 export function list(parent, items, key, make, update) {
-  const old = parent.keyed || new Map(), rows = new Map();
+  const old = parent.keyed || new Map(), rows = new Map(), stays = new Set(items.map(key));
+  for (const [k, row] of old) if (!stays.has(k)) row.remove(); // first, so that those behind them need not move
   let at = parent.firstChild;
   for (const item of items) {
     const k = key(item);
     let row = old.get(k);
-    old.delete(k);
     if (!row) row = make(item);
     if (update) update(row, item);
     rows.set(k, row);
     if (row === at) at = at.nextSibling;
     else parent.insertBefore(row, at);
   }
-  for (const row of old.values()) row.remove();
   parent.keyed = rows;
 }
 

@@ -306,15 +306,16 @@ export default function lease(place, app) {
     for (const cell of queue.querySelectorAll('td.n')) if (cell.ms) put(cell, span(Math.max(0, cell.classList.contains('dim') ? cell.ms - at : at - cell.ms)));
   }
 
-  let raf = 0, beat = 0;
+  let raf = 0, beat = 0, cost = 0;
   function frame(t) {
     raf = requestAnimationFrame(frame);
     const at = now();
     if (at === null || (!look && !items.size)) return;
     const moves = lostNow === null && !view.fixed;
     if (moves && !dirty) dirty = still.matches || chart.drawnAt === null ? t - drawn > 1000 : chart.glide(at);
-    if (dirty && t - drawn > DRAW_MS) {
+    if (dirty && t - drawn > Math.max(DRAW_MS, 10 * cost)) {
       draw();
+      cost = performance.now() - t;
       drawn = t;
       dirty = false;
     }

@@ -12,7 +12,7 @@ export default function leases(place, app) {
   const pause = h('button', { 'aria-pressed': 'false', onclick: () => { paused = !paused; pause.setAttribute('aria-pressed', paused); put(pause, paused ? '\u25b6 Live' : '\u275a\u275a Pause'); } }, '\u275a\u275a Pause');
   const link = h('button', { class: 'wide', onclick: () => copy(link, location.href) }, 'Copy link');
   const sums = h('span', { class: 'dim' }), say = h('div');
-  let paused = false, waiting = null, busy = false, rows = new Map(), asked = 0, seen = 0;
+  let ticks = 0, paused = false, waiting = null, busy = false, rows = new Map(), asked = 0, seen = 0;
 
   const with_ = more => './leases?' + new URLSearchParams([...Object.entries({ prefix: q.get('prefix'), holder: q.get('holder'), state, ...more }).filter(([, value]) => value)]);
   const field = (id, label, hint) => h('label', null, label, h('input', { name: id, value: q.get(id) || '', placeholder: hint, autocomplete: 'off', spellcheck: 'false', class: id === 'prefix' ? 'mono' : null }));
@@ -97,10 +97,12 @@ export default function leases(place, app) {
     busy = false;
   }
 
-  function count_() {
+  // Once a second; what shows tenths of a second, four times.
+  function count_(fine) {
     const at = app.live ? performance.now() : seen;
     for (const row of rows.values()) {
       const first = row.it.holders[0], ago = at - row.at;
+      if (fine && !(first?.expires_in_ms - ago < 10500)) continue;
       if (!first) {
         put(row.left, '');
         put(row.children[5], row.it.delayed_for_ms ? 'free in ' + span(Math.max(0, row.it.delayed_for_ms - ago)) : '');
@@ -121,5 +123,5 @@ export default function leases(place, app) {
     if (o?.counts) put(sums, ['held', 'waiting', 'delayed'].filter(one => typeof o.counts[one] === 'number').map(one => count(o.counts[one]) + ' ' + one).join(' \u00b7 '));
   });
   app.on('back', look);
-  setInterval(() => { if (performance.now() - asked >= ASK_MS) look(); if (app.live) count_(); }, 250);
+  setInterval(() => { if (performance.now() - asked >= ASK_MS) look(); if (app.live) count_(++ticks % 4 !== 0); }, 250);
 }

@@ -170,7 +170,7 @@ export class Chart {
     const nowX = view.now === null ? right : Math.min(right, x(view.now));
     const later = view.now === null ? view.to : view.now + past / at.rate;
     const y = holder => TOP + names.indexOf(holder) * lane + (narrow ? 26 : 15);
-    const out = { ahead: [], glides: [], fixed: [], boxes: [], x, y, lane, left, right, nowX, later, narrow, W, ...view, at };
+    const out = { ahead: [], glides: [], fixed: [], boxes: [], ends: [], marks: {}, ended: '', overdue: '', x, y, lane, left, right, nowX, later, narrow, W, ...view, at };
 
     const before = told.steps.filter(one => one.start <= view.from).pop();
     out.levels = told.steps.filter(one => one === before || (one.start > view.from && one.start <= (view.now ?? view.to)));
@@ -250,6 +250,7 @@ export class Chart {
       if (one.waited > 0) wait(one.holder, one.start - one.waited, one.start);
       this.bar(one, o);
     }
+    o.glides.push(s('path', { class: 'past', d: o.ended }), s('path', { d: o.overdue, fill: 'url(#overpast)' }), o.ends);
     for (const one of told.line) if (names.includes(one.holder)) wait(one.holder, one.from, o.later);
     for (const one of told.refusals) {
       const holder = one.holder || holderOf(told, one.token), hold = told.holds.find(x => x.token === one.token);
@@ -266,11 +267,18 @@ export class Chart {
   bar(one, o) {
     const y = o.y(one.holder) - 7, until = one.live ? o.later : one.end ?? one.start, from = o.x(one.start);
     const due = Math.min(until, one.due), cls = one.live ? 'hold' : 'past', width = Math.max(1.5, o.x(due) - from);
-    o.glides.push(s('rect', { class: cls, x: from, y, width, height: 14, rx: 2 }));
-    if (until > due) o.glides.push(s('rect', { x: o.x(due), y, width: o.x(until) - o.x(due), height: 14, fill: one.live ? 'url(#over)' : 'url(#overpast)' }));
+    // Ended ones of a lane are one path each, and marks stand 7 px apart: hundreds in a window cost what a few do.
+    const box = (x, w) => `M${x.toFixed(1)} ${y}h${w.toFixed(1)}v14h${(-w).toFixed(1)}z`;
+    if (one.live) o.glides.push(s('rect', { class: cls, x: from, y, width, height: 14, rx: 2 }));
+    else o.ended += box(from, width);
+    if (until > due && one.live) o.glides.push(s('rect', { x: o.x(due), y, width: o.x(until) - o.x(due), height: 14, fill: 'url(#over)' }));
+    else if (until > due) o.overdue += box(o.x(due), o.x(until) - o.x(due));
     if (one.live && one.expires > o.from) o.ahead.push(s('rect', { class: 'ghost', x: from, y: y + 0.5, width: Math.max(0, o.x(one.expires) - from), height: 13 }));
     if (one.mode === 'shared' || o.levels.length === 0) o.glides.push(s('text', { class: 's mono outlined', x: Math.max(from, o.left) + 5, y: y + 11 }, count(one.token)));
-    if (one.end !== null && MARKS[one.how] && one.end >= o.from) o.glides.push(MARKS[one.how](o.x(one.end), y + 7));
+    if (one.end !== null && MARKS[one.how] && one.end >= o.from && !(o.x(one.end) - o.marks[y] < 7)) {
+      o.marks[y] = o.x(one.end);
+      o.ends.push(MARKS[one.how](o.x(one.end), y + 7));
+    }
   }
 
   drawStairs(told, o) {
