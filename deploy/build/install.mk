@@ -47,7 +47,7 @@ INSTALLED = \
 	$(foreach one,$(wildcard deploy/systemd/pawl.sysusers),644:$(one):$(PREFIX)/lib/sysusers.d/pawl.conf) \
 	$(foreach one,$(wildcard api/routes.schema.json api/openapi.yaml),644:$(one):$(SHAREDIR)/pawl/$(notdir $(one))) \
 	$(foreach one,$(wildcard README.md CONTRIBUTING.md CHANGELOG.md LICENSE),644:$(one):$(DOCDIR)/$(one)) \
-	$(foreach one,$(wildcard docs/*.md docs/decisions/*.md),644:$(one):$(DOCDIR)/$(one)) \
+	$(foreach one,$(wildcard docs/*.md docs/decisions/*.md docs/ui/*.png),644:$(one):$(DOCDIR)/$(one)) \
 	$(foreach one,$(EXAMPLES) $(CLIENTS),644:$(one):$(DOCDIR)/examples/$(one)) \
 	link:examples/api:$(DOCDIR)/api link:examples/deploy:$(DOCDIR)/deploy link:../docs:$(DOCDIR)/examples/docs
 SETTINGS := $(notdir $(wildcard deploy/systemd/*.conf))

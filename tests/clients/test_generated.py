@@ -68,7 +68,8 @@ def needs_npm():
 @test
 def redocly_and_spectral_find_no_error():
     needs_npm()
-    both = [tool("redocly", "lint", "--extends=recommended", str(API)),
+    # The pages' own address ends with a slash: all that they name is below it.
+    both = [tool("redocly", "lint", "--extends=recommended", "--skip-rule=no-path-trailing-slash", str(API)),
             tool("spectral", "lint", "--ruleset", "spectral.yaml", "--fail-severity", "error", str(API))]
     told = [finish(one) for one in both]
     check_in("description is valid", told[0])
