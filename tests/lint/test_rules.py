@@ -22,7 +22,7 @@ lint = importlib.util.module_from_spec(importlib.util.spec_from_loader("lint", L
 LOADER.exec_module(lint)
 
 BORROWED = (".clang-format", ".clang-tidy", ".luacheckrc", "Makefile", "VERSION", "deploy/install-deps", "deploy/build/install.mk",
-            "deploy/build/scripts.py", "deploy/build/openapi.py")
+            "deploy/build/scripts.py", "deploy/build/openapi.py", "deploy/build/ui.py", "api/ui/page.html")
 
 GOOD_C = """/* good.c - a function. */
 #include "shared/text/good.h"
