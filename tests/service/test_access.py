@@ -30,6 +30,7 @@ from world.world import Daemon, run_daemon
 FOLDER = tempfile.mkdtemp(dir=os.environ["TMPDIR"])
 FILE = pathlib.Path(FOLDER, "access.json")
 NAMES = itertools.count(1)
+SANITIZED = "-fsanitize" in (BUILD / "flags.txt").read_text(encoding="ascii")  # then times and memory are theirs
 VERBS = ["acquire", "look", "force-release", "read", "write-own", "write", "check", "resolve"]
 
 
@@ -523,9 +524,9 @@ def how_long_an_answer_takes_does_not_tell_whether_there_is_what_may_not_be_seen
         requests = [f"{method} {target.format(one)} HTTP/1.1\r\nHost: localhost\r\nLease-Id: {'A' * 24}\r\nContent-Length: 0\r\n"
                     f"Authorization: Bearer {TOKENS['app']}\r\n\r\n".encode() for one in (there, nowhere)]
         tries = []
-        while len(tries) < 3 and (not tries or not 0.97 < tries[-1][0] / tries[-1][1] < 1.03):
+        while len(tries) < (1 if SANITIZED else 3) and (not tries or not 0.97 < tries[-1][0] / tries[-1][1] < 1.03):
             tries.append(us_by_turns(daemon, requests))
-        check(0.97 < tries[-1][0] / tries[-1][1] < 1.03, f"{method} {target}: {tries}")
+        check(SANITIZED or 0.97 < tries[-1][0] / tries[-1][1] < 1.03, f"{method} {target}: {tries}")
 
 
 def run_daemon_until_ready(name_, *flags):
@@ -754,7 +755,7 @@ def denials_that_fill_the_disk_of_the_log_hold_nobody_up_and_are_summed_up_when_
     wait_until(lambda: os.statvfs(seen).f_bfree == 0, "the disk is full")
     kib = memory_kib(process)
     keeps_within(2 * before, good_ms, "a good request on a full disk")
-    check(memory_kib(process) < kib + 512, "its memory grows")
+    check(SANITIZED or memory_kib(process) < kib + 512, "its memory grows")  # what is freed is kept for a while
     (seen / "other").unlink()
     log = os.open(seen / "log", os.O_RDONLY)
     process.terminate()

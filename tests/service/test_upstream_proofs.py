@@ -128,10 +128,10 @@ def a_read_before_a_conditional_write_and_a_probe_carry_it_too():
 
 @test
 def who_cannot_prove_itself_to_the_other_gets_and_sends_nothing():
-    for stem, lease, status in (("old-none", "a", 502), ("old-stranger", "b", 502), ("new-none", "c", 504), ("wrong-ca", "d", 502), ("no-ca", "e", 502),
-                                ("name", "f", 502)):
+    for stem, lease, status in (("old-none", "a", [502]), ("old-stranger", "b", [502]), ("wrong-ca", "d", [502]), ("no-ca", "e", [502]),
+                                ("name", "f", [502]), ("new-none", "c", [502, 504])):  # TLS 1.3: its word comes before or behind the request
         answer, came = write_to(stem, lease=lease)
-        check_equal((answer.status, came, ELSEWHERE.requests), (status, [], []), f"{stem}: {answer!r}")
+        check((answer.status in status, came, ELSEWHERE.requests) == (True, [], []), f"{stem}: {answer!r}")
 
 
 def hang_up(word):
