@@ -38,6 +38,7 @@ class Kept:
         self.open = []
         for _ in range(count):
             line = socket.create_connection((host, int(port)))
+            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else 40 ms of the service's idle time are in it, too
             line = trust.wrap_socket(line, server_hostname=host) if trust else line
             line.sendall(b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
             if not line.recv(4096).startswith(b"HTTP/1.1 200"):
