@@ -331,15 +331,6 @@ def a_command_that_forks_away_is_ended_where_there_is_a_cgroup():
 
 
 @test
-def pawl_run_and_its_watchdog_run_before_what_is_ordinary_and_the_command_is_ordinary():
-    run, group, _ = begun(command=STUBBORN)
-    for pid, policy in ((run.pid, os.SCHED_FIFO), (run.dog(), os.SCHED_FIFO), (group, os.SCHED_OTHER)):
-        check_equal(os.sched_getscheduler(pid) & ~os.SCHED_RESET_ON_FORK, policy)
-    os.kill(run.dog(), signal.SIGKILL)
-    run.end(125)
-
-
-@test
 def pawl_run_that_is_stopped_does_not_keep_the_command_alive():
     for command in (WAITS, STUBBORN):
         run, group, name = begun(command=command)
@@ -409,7 +400,8 @@ def without_its_watchdog_a_command_writes_nothing_after_the_next_one_was_told_th
     runs = []
     for number in range(6):
         network, file = Network(world.lease_daemon), os.path.join(world.folder, f"stamps-{number}")
-        run, _, name = begun(network=network, ttl=["--ttl", "1s"], command=["/usr/bin/python3", "-c", STAMPS, file])
+        # Half a margin is 100 ms then: for so long a machine that runs all tests at once may keep pawl run from a processor.
+        run, _, name = begun(network=network, ttl=["--ttl", "4s"], command=["/usr/bin/python3", "-c", STAMPS, file])
         dog, told = run.dog(), []
         os.kill(dog, signal.SIGSTOP)
 

@@ -329,7 +329,6 @@ int run_loop(struct run *run)
                                         {.fd = pawl_guard_fd(run->guard), .events = POLLIN}}};
     siginfo_t end;
 
-    run_schedule_first();
     while (!command_ended(run, &end)) {
         int64_t now_ms;
 

@@ -212,8 +212,6 @@ struct run_word {
 /* Forks it; only while this process has one thread. The descriptor on which words go to and fro, which ends
  * when the watchdog does; -1: it could not be started. */
 int run_watchdog_start(const struct run_group *group, int signal_number, pid_t *pid);
-/* This thread, if the machine allows it, runs before every ordinary process; its children are ordinary. */
-void run_schedule_first(void);
 /* Never waits. false: it could not be said. Safe between fork and exec. */
 bool run_word_say(int fd, const struct run_word *word);
 enum run_heard { RUN_HEARD_WORD, RUN_HEARD_NOTHING, RUN_HEARD_END };

@@ -221,21 +221,17 @@ static void keep_only(struct watchdog *dog, int fd)
     close_range((unsigned)next, ~0U, 0);
 }
 
-void run_schedule_first(void)
+/* As far as the machine allows: run first, end last. */
+static void become_important(void)
 {
     const struct sched_param first = {.sched_priority = 1};
-
-    (void)!sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &first);
-}
-
-static void end_last(void)
-{
     int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
     if (fd >= 0) {
         (void)!write(fd, "-1000", 5);
         close(fd);
     }
+    (void)!sched_setscheduler(0, SCHED_FIFO, &first);
 }
 
 static void watchdog_main(const struct run_group *group, int fd, int signal_number)
@@ -248,8 +244,7 @@ static void watchdog_main(const struct run_group *group, int fd, int signal_numb
     setsid();
     prctl(PR_SET_NAME, "pawl-watchdog");
     keep_only(&dog, fd);
-    run_schedule_first();
-    end_last();
+    become_important();
     (void)!chdir("/");
     dog.timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (dog.timer_fd >= 0)
