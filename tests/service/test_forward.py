@@ -27,7 +27,7 @@ ROUTES = [
     route(UPSTREAM, "/grace/{id}", "grace:{id}", unknown={"grace_ms": 1000}, timeout_ms=1000),
     route(UPSTREAM, "/checked/{id}", "checked:{id}", guarantee="committed", upstream_checks=True, timeout_ms=1000),
     route(UPSTREAM, "/matched/{id}", "matched:{id}", guarantee="committed", if_match=True, timeout_ms=2000),
-    route(UPSTREAM, "/streamed/{id}/**", "streamed:{id}", body="stream", incomplete="in-doubt", timeout_ms=1000),
+    route(UPSTREAM, "/streamed/{id}/**", "streamed:{id}", body="stream", incomplete="in-doubt", timeout_ms=2000),
     route(UPSTREAM, "/long/{id}/**", "long:{id}", body="stream", incomplete="in-doubt"),
     route(UPSTREAM, "/versions/{id}", "versions:{id}", guarantee="committed", if_match=True, body="stream", incomplete="in-doubt"),
     route(UPSTREAM, "/plain/{id}", "plain:{id}", guarantee="admitted", timeout_ms=1000),
@@ -735,7 +735,7 @@ def a_body_beyond_the_routes_limit_is_refused_before_anything_is_sent():
 
 @test
 def a_long_body_may_take_longer_than_the_upstream_has_for_its_answer():
-    one, key = holder("streamed")  # timeout_ms is 1,000
+    one, key = holder("streamed")  # timeout_ms is 2,000
     raw, half, pause = WORLD.raw(WORLD.gateway_daemon), b"x" * 100_000, threading.Event()
     raw.send(f"PUT /streamed/{key} HTTP/1.1\r\nHost: localhost\r\nFencing-Token: {one.header}\r\nContent-Length: 500000\r\n\r\n")
     for _ in range(5):
