@@ -490,7 +490,8 @@ static void streams_judge(struct worker *worker, struct overview_streams *stream
 
     for (; one != NULL; one = next) {
         bool may = worker->access == NULL ||
-                   access_allows_some(worker->access, one->viewer.identity, ACCESS_LOOK);
+                   (access_allows_some(worker->access, one->viewer.identity, ACCESS_LOOK) &&
+                    http_response_writer_stands(&one->writer));
 
         next = LIST_NEXT(one, entry);
         if (!may)

@@ -140,7 +140,8 @@ class Begun:
         self.waits = [caller.begin(LEASE, "POST", target, json_type, body=json.dumps({"wait_ms": 60000, **more}).encode())
                       for target, more in ((f"/v1/leases/{self.lease}", {}), ("/v1/leases", {"names": [self.lease]}))]
         self.sends = caller.begin(LEASE, "POST", f"/v1/leases/{WORLD.name()}", json_type, body=b"{", left=b"}")
-        self.streams = [caller.begin(LEASE, "GET", f"/v1/events{query}") for query in ("", f"?lease={self.lease}")]
+        self.streams = [caller.begin(LEASE, "GET", target, "Accept: text/event-stream")
+                        for target in ("/v1/events", f"/v1/events?lease={self.lease}", "/v1/overview")]
         self.heads = [http.client.HTTPResponse(one) for one in self.streams]
         for head in self.heads:
             head.begin()
@@ -153,8 +154,8 @@ class Begun:
             check(self.go.wait(20), "nobody let it go on")
         Upstream.obey(upstream, request)
 
-    def hears(self, text):
-        for head in self.heads:
+    def hears(self, text, of_overview=None):
+        for head, text in zip(self.heads, (text, text, of_overview or text)):
             while text not in (line := head.readline().decode()):
                 check("forbidden" not in line and line, f"{line!r} comes before {text}")
 
@@ -181,7 +182,7 @@ class Begun:
         for wait in self.waits:
             OPS(LEASE, "POST", f"/v1/leases/{self.lease}/force-release")
             check_equal(answer(wait)[0], 201)
-        self.hears("event: granted")
+        self.hears("event: granted", "event: overview")
 
 
 def changed(change):
