@@ -155,9 +155,10 @@ class Begun:
         Upstream.obey(upstream, request)
 
     def hears(self, text, of_overview=None):
+        since = time.monotonic()
         for head, text in zip(self.heads, (text, text, of_overview or text)):
             while text not in (line := head.readline().decode()):
-                check("forbidden" not in line and line, f"{line!r} comes before {text}")
+                check("forbidden" not in line and line and time.monotonic() - since < 20, f"{line!r} comes before {text}")
 
     def has_ended(self, sends):
         since = time.monotonic()
