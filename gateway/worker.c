@@ -315,6 +315,11 @@ void gateway_worker_tick(struct worker *worker)
                worker->index == 0 ? intents_count(&own->gateway->intents) : 0);
 }
 
+void gateway_worker_judge(struct worker *worker)
+{
+    forward_judge(gateway_worker_from(worker));
+}
+
 bool gateway_worker_drain(struct worker *worker)
 {
     struct gateway_worker *own = gateway_worker_from(worker);

@@ -114,11 +114,12 @@ struct gateway_worker {
     uint64_t numbers; /* of requests of this worker, in this incarnation */
 };
 
-/* service_plan: worker_open, worker_close, worker_free, worker_tick, drain. */
+/* service_plan: worker_open, worker_close, worker_free, worker_tick, judge, drain. */
 void gateway_worker_open(struct worker *worker);
 void gateway_worker_close(struct worker *worker);
 void gateway_worker_free(struct worker *worker);
 void gateway_worker_tick(struct worker *worker);
+void gateway_worker_judge(struct worker *worker);
 /* member_plan: bars. */
 void gateway_worker_bars(const struct service *service, struct member_bars *bars);
 /* What is under way is ended, as far as that goes in a few seconds; true when nothing is. */

@@ -614,13 +614,11 @@ static enum step ask_queued(struct fenced_call *fenced, const struct store_reply
 
 void forward_wake(struct forward *f)
 {
-    enum access_verb verb;
-
     assert(f->state == FORWARD_QUEUED);
-    if (forward_is_still_allowed(f, &verb) && http_stands(f->fenced.req)) {
+    if (!f->is_barred) {
         forward_ask(f);
         return;
     }
     forward_withdraw(f);
-    forward_over(f, service_forbid(f->fenced.req, verb, f->fenced.lease));
+    forward_forbid(f);
 }

@@ -24,7 +24,7 @@
  *   SENDING  --nothing was sent, or its end is unknown-->  DONE     502, 504
  *   TELLING  --412: another version came between-->   LOOKING    again, at most LOOKS_MAX times
  *   TELLING  --whole, or broken off-->                   DONE       the upstream's answer; 504, or it is cut
- *   TELLING  --timeout_ms, or the client has gone-->     LATE
+ *   TELLING  --timeout_ms, the client has gone, or may see it no more-->  LATE
  *   LATE     --ended, or timeout_ms passed once more-->  DONE       the connection is closed
  *
  * In the store an intent is, seen from here: asked for (ASKING); queued (QUEUED, PROBING); sending, and
@@ -67,6 +67,9 @@ bool forward_authorization_is_upstreams(struct http_request *req);
 
 /* Something of this lease was closed: the writes that wait for it ask again. */
 void forward_wake_lease(struct gateway_worker *own, struct bytes lease);
+
+/* service_plan.judge. What has not left is refused, answers that are not whole are cut. */
+void forward_judge(struct gateway_worker *own);
 
 /* The process is to end: to be called again and again. What is queued is refused (503 draining), late answers
  * are not waited for any more, and at last no answer is. */

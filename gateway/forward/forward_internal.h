@@ -72,10 +72,11 @@ struct forward_exchange {
     struct http_response_writer writer;
     uint64_t sent_ms;
     unsigned status;
-    bool is_head;     /* the method is HEAD */
-    bool is_streamed; /* the answer goes to the client in pieces */
-    bool is_unsure;   /* the status says nothing of the write's end: the answer is not passed on */
-    const char *why;  /* what went wrong, for the log and the answer; NULL: nothing yet */
+    bool is_head;         /* the method is HEAD */
+    bool is_streamed;     /* the answer goes to the client in pieces */
+    bool is_unsure;       /* the status says nothing of the write's end: the answer is not passed on */
+    const char *identity; /* whose, when it is streamed */
+    const char *why;      /* what went wrong, for the log and the answer; NULL: nothing yet */
     char status_text[48], promise[48];
 };
 
@@ -88,6 +89,7 @@ struct forward {
     LIST_ENTRY(forward) live; /* of all of the worker */
     enum forward_state state;
     bool is_write, is_fenced;
+    bool is_barred; /* what it has shown was taken out, or its rule was, on the way */
     struct forward_body body;
     struct forward_by by;
     struct forward_turn turn;
@@ -114,8 +116,8 @@ void forward_stream(struct forward *f);
 int64_t forward_body_length(const struct forward *f);
 /* Its end was never sent, and the upstream's owner says that nothing is applied then. */
 bool forward_never_applied(const struct forward *f);
-/* The rules may have changed while it waited: sets what the fence is to ask; false: 403, for this verb. */
-bool forward_is_still_allowed(struct forward *f, enum access_verb *verb);
+/* 403, or of nobody 401: the end. */
+enum step forward_forbid(struct forward *f);
 /* Answers 413: the limit and its number. */
 enum step forward_too_large(struct forward *f, const char *limit, uint64_t max);
 #define FORWARD_MAX_BODY "max_body of the route"
@@ -144,6 +146,8 @@ bool forward_store_is_safe(const struct forward *f);
 /* -- send.c */
 enum step forward_send(struct forward *f);
 void forward_late(struct forward *f);
+/* SENDING, TELLING: its client is to get no more of the answer. */
+void forward_bar(struct forward *f);
 enum { FORWARD_HEAD_MAX = SERVICE_HEAD_MAX + 8192 };
 /* The fields of the request for the upstream; target gets prefix, path and query. false: too long. */
 bool forward_head_make(struct forward *f, char fields[FORWARD_HEAD_MAX], size_t *fields_len,

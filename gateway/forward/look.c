@@ -3,7 +3,7 @@
  *
  *   forward_look    LOOKING: HEAD (or GET, where there is no HEAD) of the same URL    suspended
  *   look_head       the ETag, or that there is nothing
- *   look_ended      go on to the admission                                            412 | 502, or go on
+ *   look_ended      go on to the admission                                            403, 412, 502
  *
  *   forward_probe   PROBING: the route's probe, with the other request's Pawl-Request-Id
  *   probe_ended     shown to be applied: its intent is closed; then ask again
@@ -99,7 +99,9 @@ static void look_ended(struct upstream_call *call, enum upstream_end end, const 
     bool is_nothing = f->up.status == 404 || f->up.status == 410;
 
     (void)why;
-    if (end == UPSTREAM_WHOLE && (f->up.status == 405 || f->up.status == 501) && !f->look.with_get) {
+    if (f->is_barred) {
+        forward_forbid(f);
+    } else if (end == UPSTREAM_WHOLE && (f->up.status == 405 || f->up.status == 501) && !f->look.with_get) {
         f->look.with_get = true;
         look_begin(f);
     } else if (end != UPSTREAM_WHOLE) {

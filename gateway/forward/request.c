@@ -31,8 +31,8 @@ enum { SPARES_MAX = 256, DRAIN_MS = 3500 };
 
 static enum step forward_route(struct forward *f);
 static enum step forward_begin(struct forward *f);
-static bool forward_allows_caller(const struct route *route, const struct http_request *req,
-                                  struct bytes lease, enum access_verb *verb);
+static bool rules_allow(const struct gateway_worker *own, const struct route *route, bool is_write,
+                        const char *identity, struct bytes lease);
 static enum step forward_take_body(struct forward *f);
 static enum step forward_admit(struct forward *f);
 static void forward_body_drop(struct forward *f);
@@ -255,7 +255,6 @@ static enum step forward_route(struct forward *f)
 {
     struct http_request *req = f->fenced.req;
     const char *why = NULL;
-    enum access_verb verb;
     enum route_found found;
 
     found = route_find(f->use->table, http_path(req), &f->match, &why);
@@ -274,9 +273,9 @@ static enum step forward_route(struct forward *f)
     f->fenced.store = bytes_of(f->route->store);
     f->fenced.by_mark = f->route->check == ROUTE_MARK;
     f->is_write = !route_reads(f->route, http_method_text(req));
-    if (!forward_allows_caller(f->route, req, f->fenced.lease, &verb))
-        return forward_over(f, service_forbid(req, verb, f->fenced.lease));
-    if (verb == ACCESS_WRITE)
+    if (!rules_allow(f->own, f->route, f->is_write, http_identity(req), f->fenced.lease))
+        return forward_forbid(f);
+    if (f->is_write)
         fenced_judge_write(&f->fenced);
     if (f->route->credential == ROUTE_CREDENTIAL_UPSTREAM && service_sends_away_token(req)) {
         return forward_over(
@@ -321,15 +320,6 @@ static bool is_open_read(const struct route *route, const struct http_request *r
            !fenced_has_token(req);
 }
 
-bool forward_is_still_allowed(struct forward *f, enum access_verb *verb)
-{
-    if (!forward_allows_caller(f->route, f->fenced.req, f->fenced.lease, verb))
-        return false;
-    if (*verb == ACCESS_WRITE)
-        fenced_judge_write(&f->fenced);
-    return true;
-}
-
 static enum step forward_begin(struct forward *f)
 {
     enum problem bad;
@@ -355,12 +345,20 @@ static enum step forward_admit(struct forward *f)
 }
 
 /* Where only marks are known there is no hold to be one's own. */
-static bool forward_allows_caller(const struct route *route, const struct http_request *req,
-                                  struct bytes lease, enum access_verb *verb)
+static bool rules_allow(const struct gateway_worker *own, const struct route *route, bool is_write,
+                        const char *identity, struct bytes lease)
 {
-    *verb = route_reads(route, http_method_text(req)) ? ACCESS_READ : ACCESS_WRITE;
-    return *verb == ACCESS_WRITE && route->check != ROUTE_MARK ? service_allows_write(req, lease)
-                                                               : service_allows(req, *verb, lease);
+    const struct access *access = own->worker->access;
+
+    return access == NULL || access_allows(access, identity, is_write ? ACCESS_WRITE : ACCESS_READ, lease) ||
+           (is_write && route->check != ROUTE_MARK && identity != NULL &&
+            access_allows(access, identity, ACCESS_WRITE_OWN, lease));
+}
+
+enum step forward_forbid(struct forward *f)
+{
+    return forward_over(
+        f, service_forbid(f->fenced.req, f->is_write ? ACCESS_WRITE : ACCESS_READ, f->fenced.lease));
 }
 
 bool forward_authorization_is_upstreams(struct http_request *req)
@@ -379,7 +377,6 @@ bool forward_refuses(struct http_request *req)
     const struct gateway_worker *own = gateway_worker_of(req);
     struct fenced_call fenced = {.req = req};
     struct route_match match;
-    enum access_verb verb;
     const char *why;
 
     if (own->use == NULL || request_wrong(req) != NULL ||
@@ -389,9 +386,49 @@ bool forward_refuses(struct http_request *req)
         return true;
     fenced.lease = (struct bytes){match.lease, match.lease_len};
     fenced.store = bytes_of(match.route->store);
-    if (!forward_allows_caller(match.route, req, fenced.lease, &verb))
+    if (!rules_allow(own, match.route, !route_reads(match.route, http_method_text(req)), http_identity(req),
+                     fenced.lease))
         return true;
     return !is_open_read(match.route, req) && fenced_read_token(&fenced) != PROBLEM_NONE;
+}
+
+/* -- the rules, or credentials, have changed: in a state that is not named here it is refused when it is
+ * left */
+
+static bool forward_stands(struct forward *f)
+{
+    if (f->up.is_streamed)
+        return http_response_writer_stands(&f->up.writer) &&
+               rules_allow(f->own, f->route, f->is_write, f->up.identity, f->fenced.lease);
+    if (!http_stands(f->fenced.req) ||
+        !rules_allow(f->own, f->route, f->is_write, http_identity(f->fenced.req), f->fenced.lease))
+        return false;
+    if (f->is_write)
+        fenced_judge_write(&f->fenced);
+    return true;
+}
+
+static void judge_one(struct forward *f)
+{
+    if (f->state == FORWARD_LATE || f->is_barred || forward_stands(f))
+        return;
+    f->is_barred = true;
+    if (f->state == FORWARD_TAKING)
+        forward_forbid(f);
+    else if (f->state == FORWARD_QUEUED)
+        forward_wake(f);
+    else if (f->state == FORWARD_LOOKING)
+        upstream_abort(&f->up.call);
+    else if (f->state == FORWARD_SENDING || f->state == FORWARD_TELLING)
+        forward_bar(f);
+}
+
+void forward_judge(struct gateway_worker *own)
+{
+    for (struct forward *f = LIST_FIRST(&own->live), *next; f != NULL; f = next) {
+        next = LIST_NEXT(f, live);
+        judge_one(f);
+    }
 }
 
 /* -- the end of the process */

@@ -345,6 +345,10 @@ enum step forward_send(struct forward *f)
                                                   "With what a gateway adds the headers are too long to be "
                                                   "forwarded. Send fewer or shorter ones."));
     }
+    if (f->is_barred) {
+        forward_intent_end(f, INTENT_CLOSE);
+        return forward_forbid(f);
+    }
     if (http_body_is_broken(req)) { /* the client has left while it waited */
         forward_intent_end(f, INTENT_CLOSE);
         return forward_over(f, http_refuse(req, PROBLEM_REQUEST_TIMEOUT));
@@ -387,6 +391,16 @@ static void response_writer_gone(struct http_response_writer *response_writer)
         upstream_abort(&f->up.call);
 }
 
+void forward_bar(struct forward *f)
+{
+    if (f->up.is_streamed) {
+        response_writer_gone(&f->up.writer);
+    } else if (!f->is_write || f->body.is_being_taken) {
+        f->up.why = "its credential, or its rule, was taken out";
+        upstream_abort(&f->up.call);
+    }
+}
+
 /* Of a conditional write: the version was another one when it came, so it was not applied. If the client has
  * said which version it means, that is its answer. */
 static bool is_overtaken(const struct forward *f, unsigned status)
@@ -402,9 +416,12 @@ static void answer_stream(struct forward *f, const struct upstream_head *head)
 {
     f->up.writer = (struct http_response_writer){.room = response_writer_room, .gone = response_writer_gone};
     f->up.is_streamed = true;
+    f->up.identity = http_identity(f->fenced.req);
     http_response_writer_begin(f->fenced.req, &f->up.writer, head->status, head->length);
     f->fenced.req = NULL;
     f->body.is_being_taken = false; /* what has not come of the request's body by now never goes on */
+    if (f->is_barred)
+        response_writer_gone(&f->up.writer); /* how the write ended it may learn, and no more */
 }
 
 static void send_head(struct upstream_call *call, const struct upstream_head *head)
@@ -492,6 +509,8 @@ static enum step answer_failed(struct forward *f, enum upstream_end end)
 
     if (f->state == FORWARD_TELLING)
         http_reply_forget(f->fenced.req);
+    if (is_nothing && f->is_barred)
+        return forward_forbid(f);
     return forward_over(f, is_nothing ? tell_nothing(f) : tell_unknown(f));
 }
 

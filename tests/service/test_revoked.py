@@ -91,7 +91,7 @@ DOCUMENT = {
                            "subjects": {"k8s": ["system:worker"]}},
                    "other": {"access_tokens": []}, "ops": {"access_tokens": [sha256(OPS.bearer)]}},
     "rules": [{"who": ["known"], "may": ["acquire", "look", "read", "write", "resolve"], "on": ["*"]},
-              {"who": ["ops"], "may": ["force-release"], "on": ["*"]}]}
+              {"who": ["ops"], "may": ["force-release"], "on": ["*"]}, {"who": ["ops"], "may": ["observe"]}]}
 
 
 def write(changed, key=KEY, authority="ca", revoked=()):
@@ -109,7 +109,9 @@ UPSTREAM = Upstream()
 WORLD = World("--access", str(FILE), "--tls-cert", MADE.path("server.pem"), "--tls-key", MADE.path("server.key"),
               "--tls-client-ca", MADE.path("clients.pem"), "--tls-crl", MADE.path("clients.crl"),
               lease_flags=["--listen-unix", SOCKETS["pawl-lease"]],
-              gateway_flags=["--listen-unix", SOCKETS["pawl-gateway"], "--routes", routes_file(str(FOLDER), [route(UPSTREAM, "/orders/{id}", "orders:{id}")])])
+              gateway_flags=["--listen-unix", SOCKETS["pawl-gateway"], "--routes", routes_file(str(FOLDER), [
+                  route(UPSTREAM, "/orders/{id}", "orders:{id}"), route(UPSTREAM, "/sent/{id}", "orders:{id}", body="stream", incomplete="in-doubt"),
+                  route(UPSTREAM, "/looked/{id}", "looked:{id}", "committed", if_match=True)])])
 LEASE, GATEWAY = WORLD.lease_daemon, WORLD.gateway_daemon
 
 
@@ -122,8 +124,21 @@ def states(lease):
     return [one["state"] for one in OPS(GATEWAY, "GET", f"/v1/intents/{lease}")[1]["items"]]
 
 
+def is_cut(told):
+    try:
+        told.read()
+    except (http.client.IncompleteRead, ConnectionError):
+        return True
+    return False
+
+
+PART = 20000
+LONG = [b"%x\r\n%s\r\n" % (PART, b"x" * PART), b"x" * PART]
+
+
 class Begun:
-    """All that a caller can have begun: it waits for a lease and for one of several, listens, sends a body, and a write of it waits."""
+    """All that a caller can have begun: it waits for a lease and for one of several, listens, sends a body, a write of it waits, and the answers
+    to a read and a write of it have begun."""
 
     def __init__(self, caller):
         self.lease, self.go = WORLD.name("orders"), threading.Event()
@@ -139,6 +154,13 @@ class Begun:
         json_type = "Content-Type: application/json"
         self.waits = [caller.begin(LEASE, "POST", target, json_type, body=json.dumps({"wait_ms": 60000, **more}).encode())
                       for target, more in ((f"/v1/leases/{self.lease}", {}), ("/v1/leases", {"names": [self.lease]}))]
+        _, other = caller(LEASE, "POST", f"/v1/leases/{WORLD.name('orders')}")
+        self.other, token = other["lease"], f"Fencing-Token: {other['fencing_token']}"
+        self.told = [http.client.HTTPResponse(caller.begin(GATEWAY, method, f"/orders/{self.other.partition(':')[2]}", *lines, body=body))
+                     for method, lines, body in (("GET", (), b""), ("PUT", (token,), b"long"))]
+        for told in self.told:
+            told.begin()
+            check_equal((told.status, told.read(7)), (200, b"x" * 7))
         self.sends = caller.begin(LEASE, "POST", f"/v1/leases/{WORLD.name()}", json_type, body=b"{", left=b"}")
         self.streams = [caller.begin(LEASE, "GET", target, "Accept: text/event-stream")
                         for target in ("/v1/events", f"/v1/events?lease={self.lease}", "/v1/overview")]
@@ -150,9 +172,16 @@ class Begun:
         wait_until(lambda: OPS(LEASE, "GET", f"/v1/leases/{self.lease}")[1]["waiting"] == 2, "it waits")
 
     def act(self, upstream, request):
-        if request.body == b"first":
+        is_long = request.method == "GET" or request.body == b"long"
+        if is_long:  # of a write with a length, of a read in chunks
+            request.connection.send(b"HTTP/1.1 200 OK\r\n" + (b"Content-Length: %d" % (2 * PART) if request.body else b"Transfer-Encoding: chunked")
+                                    + b"\r\n\r\n" + LONG[bool(request.body)])
+        if request.body == b"first" or is_long:
             check(self.go.wait(20), "nobody let it go on")
-        Upstream.obey(upstream, request)
+        if is_long:
+            request.connection.send(LONG[bool(request.body)] + (b"" if request.body else b"0\r\n\r\n"))
+        else:
+            Upstream.obey(upstream, request)
 
     def hears(self, text, of_overview=None):
         since = time.monotonic()
@@ -167,12 +196,16 @@ class Begun:
             status, body = answer(one)
             check_equal((status, body["code"], body["identity"], body["lease"]), (403, "forbidden", "job", self.lease))
             check_in("credential", body["detail"])
+        for told in self.told:
+            check(is_cut(told), "it ends well")
         check(time.monotonic() - since < 3, f"it took {time.monotonic() - since} s")  # a second, and a machine that is busy
+        check_equal(states(self.other), ["sending"])
         self.sends.sendall(b"}")
         check_equal(answer(self.sends)[0], sends)
         self.go.set()
         check_equal(answer(self.first)[0], 200)
         check_equal([one.body for one in UPSTREAM.requests if one.target == self.path], [b"first"])
+        wait_until(lambda: states(self.other) == [], "the write's end is known")
         check_equal(OPS(LEASE, "GET", f"/v1/leases/{self.lease}")[1]["waiting"], 0)
 
     def goes_on(self, sends=201):
@@ -180,6 +213,7 @@ class Begun:
         self.go.set()
         answers = [answer(one) for one in (self.sends, self.first, self.write)]
         check_equal([status for status, _ in answers], [sends, 200, 200], f"{answers}")
+        check_equal([len(told.read()) for told in self.told], [2 * PART - 7] * 2)
         for wait in self.waits:
             OPS(LEASE, "POST", f"/v1/leases/{self.lease}/force-release")
             check_equal(answer(wait)[0], 201)
@@ -238,6 +272,56 @@ def what_was_begun_with_it_ends_and_with_others_of_its_identity_goes_on():
             raise AssertionError(f"{what}: {error}") from error
     write(DOCUMENT)
     hang_up()
+
+
+@test
+def what_has_not_left_is_refused_and_of_what_has_a_write_alone_learns_its_end():
+    for take_out in (ENDS[0][2], partial(write, changed(lambda document: document["rules"][0].update(who=["ops"])))):
+        write(DOCUMENT)
+        hang_up()
+        wait_known(TOKEN)
+        go, came = threading.Event(), []
+
+        def act(upstream, request):
+            came.append(request.body or request.method.encode())  # pylint: disable=cell-var-from-loop
+            if request.target.endswith("?begun"):
+                request.connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n" + LONG[1])
+            check(go.wait(20), "nobody let it go on")  # pylint: disable=cell-var-from-loop
+            if request.body == b"long":
+                request.connection.answer(body=2 * LONG[1])
+            else:
+                Upstream.obey(upstream, request)
+
+        UPSTREAM.act = act
+        held = [TOKEN(LEASE, "POST", f"/v1/leases/{WORLD.name(stem)}")[1] for stem in ("orders", "orders", "looked")]
+        path, streamed, looked = (f"/{first}/{one['lease'].partition(':')[2]}" for first, one in zip(("orders", "sent", "looked"), held))
+        tokens = [f"Fencing-Token: {one['fencing_token']}" for one in held]
+        read, begun = (TOKEN.begin(GATEWAY, "GET", path + query) for query in ("", "?begun"))
+        short, long = (TOKEN.begin(GATEWAY, "PUT", path, tokens[0], body=body) for body in (b"short", b"long"))
+        comes = TOKEN.begin(GATEWAY, "PUT", path, tokens[0], body=b"c" * 100000, left=b"c")
+        streams = TOKEN.begin(GATEWAY, "PUT", streamed, tokens[1], body=b"s" * 100000, left=b"s")
+        looks = TOKEN.begin(GATEWAY, "PUT", looked, tokens[2], body=b"looks")
+        begun = http.client.HTTPResponse(begun)
+        begun.begin()
+        sent = [b"GET", b"GET", b"HEAD", b"long", b"short"]
+        wait_until(lambda: sorted(came) == sent and states(held[1]["lease"]) == ["sending"], "they are sent")  # pylint: disable=cell-var-from-loop
+        take_out()
+        WORLD.redis.stop()
+        asks = TOKEN.begin(GATEWAY, "PUT", path, tokens[0], body=b"asks")
+        wait_until(lambda: b"pawl_gateway_forwarding 8\n" in OPS(GATEWAY, "GET", "/metrics")[1], "it is asked for")
+        hang_up()
+        check_equal([answer(one)[0] for one in (read, comes, looks, streams)], [403, 403, 403, 504])
+        check(is_cut(begun), "it ends well")
+        WORLD.redis.go_on()
+        check_equal(answer(asks)[0], 403)
+        check_equal(states(held[1]["lease"]), ["unknown"])
+        go.set()
+        check_equal(answer(short), (200, b"done"))
+        told = http.client.HTTPResponse(long)
+        told.begin()
+        check(told.status == 200 and is_cut(told), "its end is told, and no more")
+        wait_until(lambda: states(held[0]["lease"]) == [], "both ends are known")  # pylint: disable=cell-var-from-loop
+        check_equal(sorted(came), sent)
 
 
 @test
