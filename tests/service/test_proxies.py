@@ -540,11 +540,13 @@ def changed_for_tls(folder, gateway):
     """What the document says to change, for each."""
     page = (DEPLOY.parent / "docs" / "proxies.md").read_text(encoding="utf-8").replace("/etc/pawl/tls", folder)
     [nginx] = re.findall(r"```nginx\n( +proxy_pass https.*?)```", page, re.DOTALL)
+    [caddy] = re.findall(r"```caddy\n(.*?)  ```", page, re.DOTALL)
     [haproxy] = re.findall(r"```\n( +listen pawl_check.*?)```", page, re.DOTALL)
     at = own_port()
     haproxy = haproxy.replace("\n  ", "\n").removeprefix("  ").replace("127.0.0.1:8711", f"127.0.0.1:{at}").replace("127.0.0.1:8701", f"127.0.0.1:{gateway}")
     [old] = re.findall(r"        proxy_pass http://pawl-gateway/.*\n", (DEPLOY / "nginx/pawl.conf").read_text(encoding="utf-8"))
     return {"nginx": {old: nginx, "        proxy_set_header Host pawl-gateway;\n        proxy_set_header Connection": "        proxy_set_header Connection"},
+            "caddy": {"\t\t\t\t\tresponse_header_timeout 3s\n": f"\t\t\t\t\tresponse_header_timeout 3s\n{caddy}"},
             "haproxy": {"\nbackend orders_app": "\n" + haproxy + "\nbackend orders_app"}}, at
 
 
