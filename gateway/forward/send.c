@@ -205,17 +205,19 @@ static void put_forwarded(struct forward *f, struct head_text *text)
     const char *client = http_client_address(f->fenced.req, address);
     struct bytes host = http_header(f->fenced.req, "Host", NULL);
     bool is_v6 = strchr(client, ':') != NULL;
+    const char *scheme = http_is_over_tls(f->fenced.req) ? "https" : "http";
     int len;
 
     if (client[0] == '\0')
         client = "unknown";
-    len = snprintf(line, sizeof(line), "for=%s%s%s;host=\"%.*s\";proto=http", is_v6 ? "\"[" : "", client,
-                   is_v6 ? "]\"" : "", host.len < 256 ? (int)host.len : 0, host.len > 0 ? host.at : "");
+    len = snprintf(line, sizeof(line), "for=%s%s%s;host=\"%.*s\";proto=%s", is_v6 ? "\"[" : "", client,
+                   is_v6 ? "]\"" : "", host.len < 256 ? (int)host.len : 0, host.len > 0 ? host.at : "",
+                   scheme);
     put_field(text, BYTES("Forwarded"), (struct bytes){line, (size_t)len});
     put_field(text, BYTES("X-Forwarded-For"), bytes_of(client));
     if (host.len > 0)
         put_field(text, BYTES("X-Forwarded-Host"), host);
-    put_field(text, BYTES("X-Forwarded-Proto"), BYTES("http"));
+    put_field(text, BYTES("X-Forwarded-Proto"), bytes_of(scheme));
 }
 
 static void put_precondition(struct forward *f, struct head_text *text)

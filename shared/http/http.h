@@ -126,6 +126,7 @@ bool http_host_is_foreign(const struct http_request *req);
 bool http_was_handled(const struct http_request *req);
 /* The row of the routes; NULL: none, or it is not known yet. */
 const struct http_route *http_route(const struct http_request *req);
+bool http_is_over_tls(const struct http_request *req);
 /* What the client has shown in TLS (shared/tls/tls_server.h), judged as of now; NULL: a plain connection, or
  * it has gone. Good until the next call of this for a request of the same connection. */
 const struct tls_certificate *http_client_certificate(const struct http_request *req);

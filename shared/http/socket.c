@@ -155,9 +155,14 @@ bool http_socket_lacks(const struct http_conn *conn, uint64_t wanted)
     return (conn->tls != NULL ? tls_peer_waiting(conn->tls, (size_t)waiting) : (size_t)waiting) < wanted;
 }
 
+bool http_is_over_tls(const struct http_request *req)
+{
+    return req->conn != NULL && req->conn->tls != NULL;
+}
+
 const struct tls_certificate *http_client_certificate(const struct http_request *req)
 {
-    return req->conn != NULL && req->conn->tls != NULL ? tls_peer_certificate(req->conn->tls) : NULL;
+    return http_is_over_tls(req) ? tls_peer_certificate(req->conn->tls) : NULL;
 }
 
 /* -- libmicrohttpd's calls */

@@ -161,6 +161,8 @@ class Begun:
         for told in self.told:
             told.begin()
             check_equal((told.status, told.read(7)), (200, b"x" * 7))
+        [scheme], [forwarded] = (UPSTREAM.requests[-1].values(name) for name in ("X-Forwarded-Proto", "Forwarded"))
+        check_equal([scheme, forwarded.rpartition(";proto=")[2]], ["http" if caller.unix else "https"] * 2)
         self.sends = caller.begin(LEASE, "POST", f"/v1/leases/{WORLD.name()}", json_type, body=b"{", left=b"}")
         self.streams = [caller.begin(LEASE, "GET", target, "Accept: text/event-stream")
                         for target in ("/v1/events", f"/v1/events?lease={self.lease}", "/v1/overview")]
