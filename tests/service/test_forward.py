@@ -11,6 +11,7 @@ import threading
 from world import TO_REDIS, Daemon, Relay, World, check, check_equal, check_in, function_of, main, test, wait_until
 from world.asking import Later, refused
 from world.ports import nobody
+from world.record import stripe_key
 from world.upstream import Upstream, route, routes_file
 
 UPSTREAM = Upstream()
@@ -417,6 +418,28 @@ def a_late_answer_closes_what_the_client_was_told_is_unknown():
     check_equal(answer.status, 200)
     check_in("guarantee=ordered;assumes=grace", answer.header("Fencing-Status"))
     check_equal([token for token, _ in UPSTREAM.applied[-2:]], [one.token, two.token])
+
+
+@test
+def a_refusal_that_cannot_be_noted_is_told_all_the_same_and_in_time():
+    relay = Relay(WORLD.redis)
+    with another_gateway(relay) as gateway:
+        for method, stem, fails in (("GET", "fenced", "script"), ("PUT", "order", "script"), ("PUT", "order", "silence"), ("PUT", "order", "line")):
+            one, key = holder(stem)
+            two, list_key = one.successor(), f"{stripe_key(one.name)}:f:{one.name}"
+            notes = relay.hold(TO_REDIS, function_of("refusal_note"))
+            write = Later(send, method, f"/{stem.replace('order', 'orders')}/{key}/x", one, b"old" if method == "PUT" else None, client=gateway)
+            notes.wait_met()
+            if fails == "script":
+                WORLD.redis("SET", list_key, "no list")
+                notes.go()
+            elif fails == "line":
+                relay.cut()
+            answer = refused(write.get(3), 412, "stale-token", current_token=two.token)  # --store-timeout, and a machine that is busy
+            check_in("; verdict=refused; reason=stale-token", answer.header("Fencing-Status"), fails)
+            notes.go()
+            WORLD.redis("DEL", list_key)
+    relay.close()
 
 
 @test

@@ -109,4 +109,5 @@ class Relay(Listening):
 
     def close(self):
         super().close()
+        os.unlink(self.path)
         self.cut()
