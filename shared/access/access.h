@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <sys/types.h>
 
 #include "shared/text/bytes.h"
@@ -193,6 +194,7 @@ struct access_use {
     _Atomic uint64_t bucket_ns; /* when the bucket of its requests is full again; access_bucket_take() */
     _Atomic int64_t used[ACCESS_QUOTAS];
     int64_t counting[ACCESS_QUOTAS]; /* of one thread: what the count has found */
+    LIST_HEAD(, kept_place) kept;    /* shared/service/limits.c, with its lock */
     char name[];                     /* the identity */
 };
 struct access_use *access_use(const char *identity); /* of one that is not NULL */

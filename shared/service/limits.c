@@ -19,8 +19,7 @@ enum { FAILURES_MAX = 20, FAILURE_BITS = 12, FAILURES = 1 << FAILURE_BITS, LEASE
 
 /* A place in line that is kept for a client that has left: it counts as it did. */
 struct kept_place {
-    TAILQ_ENTRY(kept_place) entry;
-    const char *identity;
+    LIST_ENTRY(kept_place) entry; /* of its identity */
     uint64_t until_ms;
     size_t len;
     char lease_id[LEASE_ID_MAX];
@@ -30,8 +29,7 @@ struct limits {
     /* Of addresses, by their hash: the hash's low half, 24 bits of a second, how many failures in it. Of two
      * that meet in one place the later one counts. */
     _Atomic uint64_t failures[FAILURES];
-    pthread_mutex_t lock;
-    TAILQ_HEAD(, kept_place) kept;
+    pthread_mutex_t lock; /* of all kept places */
 };
 
 struct limits *limits_new(void)
@@ -39,20 +37,13 @@ struct limits *limits_new(void)
     struct limits *limits = must_have(calloc(1, sizeof(*limits)));
 
     pthread_mutex_init(&limits->lock, NULL);
-    TAILQ_INIT(&limits->kept);
     return limits;
 }
 
 void limits_free(struct limits *limits)
 {
-    struct kept_place *place;
-
     if (limits == NULL)
         return;
-    while ((place = TAILQ_FIRST(&limits->kept)) != NULL) {
-        TAILQ_REMOVE(&limits->kept, place, entry);
-        free(place);
-    }
     pthread_mutex_destroy(&limits->lock);
     free(limits);
 }
@@ -184,23 +175,23 @@ void service_quota_give(const char *identity, enum access_quota quota)
 
 /* -- places in line that outlive their connections */
 
-/* Takes out what is kept no more, and the place of this lease_id: whether there was one. With the lock. */
-static bool kept_take(struct limits *limits, const char *identity, struct bytes lease_id)
+/* Takes out what is kept no more, and the place of this lease_id: whether there was one. With the lock. No
+ * identity has more of them than it may have waiting. */
+static bool kept_take(const char *identity, struct bytes lease_id)
 {
-    struct kept_place *place = TAILQ_FIRST(&limits->kept), *next;
+    struct kept_place *place = identity != NULL ? LIST_FIRST(&access_use(identity)->kept) : NULL, *next;
     bool is_there = false;
 
     for (; place != NULL; place = next) {
-        bool is_it = place->identity == identity &&
-                     bytes_equal((struct bytes){place->lease_id, place->len}, lease_id);
+        bool is_it = bytes_equal((struct bytes){place->lease_id, place->len}, lease_id);
 
-        next = TAILQ_NEXT(place, entry);
+        next = LIST_NEXT(place, entry);
         is_there = is_there || is_it;
         if (!is_it && place->until_ms > loop_now_ms())
             continue;
         if (!is_it)
-            service_quota_give(place->identity, ACCESS_WAITING);
-        TAILQ_REMOVE(&limits->kept, place, entry);
+            service_quota_give(identity, ACCESS_WAITING);
+        LIST_REMOVE(place, entry);
         free(place);
     }
     return is_there;
@@ -212,7 +203,7 @@ bool service_waiting_take(const struct worker *worker, const char *identity, str
     bool is_there;
 
     pthread_mutex_lock(&limits->lock);
-    is_there = kept_take(limits, identity, lease_id);
+    is_there = kept_take(identity, lease_id);
     pthread_mutex_unlock(&limits->lock);
     return is_there || service_quota_take(worker, identity, ACCESS_WAITING);
 }
@@ -223,18 +214,17 @@ void service_waiting_give(const struct worker *worker, const char *identity, str
     struct limits *limits = worker->service->limits;
     struct kept_place *place;
 
-    if (kept_ms == 0 || identity == NULL) {
+    if (kept_ms == 0 || quota_limit(worker, identity, ACCESS_WAITING) == 0) {
         service_quota_give(identity, ACCESS_WAITING);
         return;
     }
     place = must_have(calloc(1, sizeof(*place)));
-    place->identity = identity;
     place->until_ms = loop_now_ms() + kept_ms;
     place->len = lease_id.len < LEASE_ID_MAX ? lease_id.len : LEASE_ID_MAX;
     memcpy(place->lease_id, lease_id.at, place->len);
     pthread_mutex_lock(&limits->lock);
-    if (kept_take(limits, identity, lease_id)) /* it was superseded meanwhile, and counts once */
+    if (kept_take(identity, lease_id)) /* it was superseded meanwhile, and counts once */
         service_quota_give(identity, ACCESS_WAITING);
-    TAILQ_INSERT_TAIL(&limits->kept, place, entry);
+    LIST_INSERT_HEAD(&access_use(identity)->kept, place, entry);
     pthread_mutex_unlock(&limits->lock);
 }
