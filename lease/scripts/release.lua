@@ -20,8 +20,11 @@
 --            {"lost", seq, how the hold ended, or "unknown"}: nothing was released
 --            {"key-reused", seq}: the Idempotency-Key came with another request   {"keys-full", seq}
 --            {"not-yours", seq}: this lease_id is another's
-local lease, id, key, digest, may_grant = lease_own(), ARGV[3], ARGV[7], ARGV[8], ARGV[5]
-if ARGV[10 + OWN_ARGS] and own_hold.is_anothers(lease, id, ARGV[10]) then
+local id, key, digest, may_grant = ARGV[3], ARGV[7], ARGV[8], ARGV[5]
+local is_judged = ARGV[10 + OWN_ARGS] ~= nil
+local strange = is_judged and own_hold.strange(id)
+local lease = strange or lease_own()
+if is_judged and not strange and own_hold.is_anothers(lease, id, ARGV[10]) then
     return { 'not-yours', SEQ }
 end
 local known = key ~= '' and own_keys.known(lease, id, key)
@@ -30,6 +33,9 @@ if known and known.digest ~= digest then
 end
 if known then
     return known.holds > 0 and { 'left', SEQ, known.holds } or { 'released', SEQ, '' }
+end
+if strange then
+    return { 'lost', SEQ, 'unknown' }
 end
 local hold = own_hold.find(lease, id)
 if not hold or hold.unclaimed or ARGV[4] ~= '' and ARGV[4] ~= hold.hold then

@@ -509,14 +509,18 @@ def us_by_turns(daemon, requests, pairs=1000):
 
 @test
 def how_long_an_answer_takes_does_not_tell_whether_there_is_what_may_not_be_seen():
-    """A busy machine has three tries; who looks before he judges shows it each time."""
+    """A busy machine has five tries; who looks before he judges shows it each time."""
     there, nowhere = name("hidden"), name("hidden")
-    grant = WORLD.lease("POST", "/v1/leases", bearer("all"), body={"names": [f"{there}:{i}" for i in range(40)]}).json
+    grant = WORLD.lease("POST", "/v1/leases", bearer("all"), body={"names": [f"{there}:{i}" for i in range(40)], "ttl_ms": 600000}).json
+    Later(WORLD.lease, "POST", f"/v1/leases/{there}:1", bearer("all"), body={"wait_ms": 600000})
+    wait_until(lambda: WORLD.lease("GET", f"/v1/leases/{there}:1", bearer("all")).json["waiting"] == 1, "it waits")
+    acquire("all", f"{there}:shared", mode="shared", ttl_ms=600000)
     for lease in grant["grants"]:
         WORLD.gateway("PUT", f"/v1/resources/{lease['lease']}/a", {**bearer("all"), **header(lease)}, body=b"x")
     for daemon, method, target in (
             (WORLD.lease_daemon, "GET", "/v1/leases/{}:1"), (WORLD.lease_daemon, "GET", "/v1/leases/{}:1/history"),
             (WORLD.lease_daemon, "POST", "/v1/leases/{}:1"), (WORLD.lease_daemon, "DELETE", "/v1/leases/{}:1"),
+            (WORLD.lease_daemon, "DELETE", "/v1/leases/{}:2"), (WORLD.lease_daemon, "DELETE", "/v1/leases/{}:shared"),
             (WORLD.lease_daemon, "GET", "/v1/events?lease={}:1"), (WORLD.lease_daemon, "GET", "/v1/leases?limit=1&prefix={}"),
             (WORLD.gateway_daemon, "GET", "/v1/marks/{}:1"), (WORLD.gateway_daemon, "GET", "/v1/resources/{}:1/a"),
             (WORLD.gateway_daemon, "PUT", "/v1/resources/{}:1/a"), (WORLD.gateway_daemon, "GET", "/v1/resources?limit=1&prefix={}"),
@@ -524,7 +528,7 @@ def how_long_an_answer_takes_does_not_tell_whether_there_is_what_may_not_be_seen
         requests = [f"{method} {target.format(one)} HTTP/1.1\r\nHost: localhost\r\nLease-Id: {'A' * 24}\r\nContent-Length: 0\r\n"
                     f"Authorization: Bearer {TOKENS['app']}\r\n\r\n".encode() for one in (there, nowhere)]
         tries = []
-        while len(tries) < (1 if SANITIZED else 3) and (not tries or not 0.97 < tries[-1][0] / tries[-1][1] < 1.03):
+        while len(tries) < (1 if SANITIZED else 5) and (not tries or not 0.97 < tries[-1][0] / tries[-1][1] < 1.03):
             tries.append(us_by_turns(daemon, requests))
         check(SANITIZED or 0.97 < tries[-1][0] / tries[-1][1] < 1.03, f"{method} {target}: {tries}")
 

@@ -70,6 +70,18 @@ function own_hold.is_anothers(lease, lease_id, asker)
         or one and is_foreign(one.identity, asker) or terms and is_foreign(terms.identity or '', asker)
 end
 
+-- The lease of a call, without its record, if this lease_id has nothing of it: no hold, also not the last one,
+-- and no place in line; else nil. The same is asked of each lease, and the record is not read: the time that
+-- it takes must not tell whether others hold it.
+function own_hold.strange(lease_id)
+    if string.find(STRIPE[4] or '', lease_id, 1, true) then
+        return nil
+    end
+    local lease = { stripe = KEYS[1], name = ARGV[1] }
+    local one = redis.call('HGET', KEYS[1], 'h:' .. ARGV[1] .. '/' .. lease_id)
+    return not (line.terms(lease, lease_id) or one) and lease or nil
+end
+
 -- An answer names this hold: from now on it is nobody's to give back (lease/scripts/leave.lua).
 function own_hold.answered(hold)
     if hold.unanswered then
