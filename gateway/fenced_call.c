@@ -68,7 +68,7 @@ void fenced_judge_write(struct fenced_call *fenced)
     fenced->own = (struct bytes){NULL, 0};
     if (service_allows(fenced->req, ACCESS_WRITE, fenced->lease))
         return;
-    assert(http_identity(fenced->req) != NULL); /* else service_allows_write() has said no */
+    assert(http_identity(fenced->req) != NULL); /* else write was refused */
     fenced->own = bytes_of(http_identity(fenced->req));
 }
 

@@ -331,15 +331,12 @@ bool service_judges(const struct http_request *req)
     return worker_of(req)->access != NULL;
 }
 
-bool service_allows_write(const struct http_request *req, struct bytes lease)
-{
-    return service_allows(req, ACCESS_WRITE, lease) ||
-           (http_identity(req) != NULL && service_allows(req, ACCESS_WRITE_OWN, lease));
-}
-
+/* write, or write-own, which is then asked of the store: it knows whose hold it is. Nobody has none of its
+ * own. */
 static bool allows(const struct http_request *req, enum access_verb verb, struct bytes lease)
 {
-    return verb == ACCESS_WRITE ? service_allows_write(req, lease) : service_allows(req, verb, lease);
+    return service_allows(req, verb, lease) || (verb == ACCESS_WRITE && http_identity(req) != NULL &&
+                                                service_allows(req, ACCESS_WRITE_OWN, lease));
 }
 
 static enum problem permits_name(struct http_request *req, unsigned place, enum access_verb verb)
