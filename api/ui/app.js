@@ -4,7 +4,7 @@
 //   overview: it is new     back: there is a connection again, what was missed is to be asked for
 //   lost: there is none     poll: nothing streams here, look again
 import { h, s, fill, put, list, chip, clock, count, span, name, plain } from './dom.js';
-import { ask, accessToken, Stream, storeNow } from './wire.js';
+import { ask, accessToken, streamOf, storeNow } from './wire.js';
 
 const PAGES = {
   '': ['Overview', 'overview'], leases: ['Leases', 'leases', 'lease'], lease: [null, 'lease', 'lease'], why: ['Why?', 'why'],
@@ -134,7 +134,7 @@ function poll() {
 }
 
 function listen() {
-  stream = new Stream('v1/overview', {
+  stream = streamOf('v1/overview', {
     beats: true,
     item: (event, said) => { mutes = 0; if (event === 'overview') heard(said); },
     down: (error, again) => {

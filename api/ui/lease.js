@@ -1,6 +1,6 @@
 // lease.js - one lease: who holds it, who waits, what was refused and why; the staircase, live.
 import { h, s, fill, put, list, card, chip, facts, count, span, clock, name, mono, many, word, plain, table, copy, sayNo } from './dom.js';
-import { ask, Stream, storeNow } from './wire.js';
+import { ask, streamOf, storeNow } from './wire.js';
 import { Chart, story, inOrder, glyph, legend, drawStrip, holderOf, inForce, ENDS } from './stairs.js';
 import { deed, deedButton, say as spoken, whose } from './deed.js';
 
@@ -119,17 +119,23 @@ export default function lease(place, app) {
     looking = false;
   }
 
-  async function refreshHistory() {
+  const gap = () => { missed = `Events between ${clock(app.lastNews() ?? lastAt())} and ${clock(storeNow() ?? lastAt())} are not known.`; };
+  // What was known last of either list is still in the history, or something between is not.
+  const newest = () => [true, false].map(one => [...items.values()].filter(item => (item.type === 'refused') === one).sort(inOrder).pop());
+
+  async function refreshHistory(again) {
+    const known = again ? newest().filter(one => one) : [];
     try {
       const said = await ask(`v1/leases/${encodeURIComponent(lease)}/history`);
       said.items.forEach(learn);
+      if (!known.every(one => said.items.some(item => item.id === one.id))) gap();
     } catch (error) {
       if (error.code === 'history-off') historyOff = true;
     }
     dirty = wordsDirty = true;
   }
   const lastAt = () => [...items.values()].reduce((last, one) => Math.max(last, one.at_ms), 0);
-  const refresh = () => Promise.all([refreshLook(), refreshHistory()]);
+  const refresh = again => Promise.all([refreshLook(), refreshHistory(again)]);
 
   function refused(error) {
     fill(place, h('h1', { class: 'mono' }, name(lease, 80)), sayNo(error));
@@ -141,11 +147,9 @@ export default function lease(place, app) {
   function listen() {
     const last = stream?.last;
     stream?.close();
-    stream = new Stream('v1/events?lease=' + encodeURIComponent(lease), {
-      open: refresh,
-      gap() {
-        missed = `Events between ${clock(app.lastNews() ?? lastAt())} and ${clock(storeNow() ?? lastAt())} are not known.`;
-      },
+    stream = streamOf('v1/events?lease=' + encodeURIComponent(lease), {
+      open: () => refresh(true),
+      gap,
       item(event, said) {
         if (event === 'line') {
           if (look) Object.assign(look, { line: said.line, waiting: said.waiting, lineSeen: storeNow() });
@@ -360,7 +364,7 @@ export default function lease(place, app) {
   app.on('back', () => { lostNow = null; if (stream?.closed) listen(); else stream?.now(); refresh(); });
   app.on('hidden', () => { cancelAnimationFrame(raf); stream?.close(); });
   app.on('seen', () => { raf = requestAnimationFrame(frame); });
-  app.on('poll', refresh);
+  app.on('poll', () => refresh());
   addEventListener('resize', () => { dirty = true; });
   force.hidden = true;
   refresh();

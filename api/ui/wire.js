@@ -14,9 +14,9 @@ export const accessToken = {
   },
 };
 
-function headersOf(more) {
+function headersOf(more, token) {
   const headers = new Headers(more);
-  if (kept) headers.set('Authorization', 'Bearer ' + kept);
+  if (token) headers.set('Authorization', 'Bearer ' + token);
   return headers;
 }
 
@@ -56,9 +56,9 @@ async function refusal(answer) {
 
 const silent = () => new Refused(0, { title: 'No answer', detail: 'The service was not reached, or gave no answer.' });
 
-async function send(path, options) {
+async function send(path, options, token = kept) {
   try {
-    return await fetch('../' + path, { cache: 'no-store', redirect: 'error', ...options, headers: headersOf(options.headers) });
+    return await fetch('../' + path, { cache: 'no-store', redirect: 'error', ...options, headers: headersOf(options.headers, token) });
   } catch {
     throw silent();
   }
@@ -89,7 +89,7 @@ export function parser(give) {
     rest = lines.pop();
     for (const line of lines) {
       if (line === '') {
-        if (data.length || event) give({ event: event || 'message', data: data.join('\n'), id });
+        if (data.length || event || id) give({ event: event || 'message', data: data.join('\n'), id });
         event = '';
         data = [];
         continue;
@@ -106,13 +106,13 @@ export function parser(give) {
   };
 }
 
-const FIRST_MS = 500, MOST_MS = 8000, MUTE_MS = 3000;
+const FIRST_MS = 500, MOST_MS = 8000, MUTE_MS = 3000, DEAF_MS = 4000;
 
 // One stream that comes back by itself. on: item(event, data), open(), gap() when what was missed is not known any
 // more, down(error, again_ms), and quiet: true for one that says something each second.
 export class Stream {
-  constructor(path, on, last) {
-    Object.assign(this, { path, on, last, waits: FIRST_MS, closed: false, mutes: 0 });
+  constructor(path, on, last, token = kept) {
+    Object.assign(this, { path, on, last, token, waits: FIRST_MS, closed: false, mutes: 0 });
     this.run();
   }
   close() {
@@ -156,7 +156,7 @@ export class Stream {
     }, 500);
     const headers = { Accept: 'text/event-stream' };
     if (this.last) headers['Last-Event-ID'] = this.last;
-    const answer = await send(this.path, { signal: this.abort.signal, headers });
+    const answer = await send(this.path, { signal: this.abort.signal, headers }, this.token);
     if (!answer.ok) throw await refusal(answer);
     if (!/^text\/event-stream/.test(answer.headers.get('Content-Type'))) throw new Refused(406, { title: 'It does not stream' });
     const feed = parser(({ event, data, id }) => {
@@ -178,3 +178,67 @@ export class Stream {
     }
   }
 }
+
+// -- the streams of all tabs are those of one worker (streams.js). Where a browser has no such, or when it is silent, each
+// tab has its own.
+
+const shared = new Map();
+let worker = null, number = 0;
+
+function alone() {
+  worker = null;
+  for (const one of shared.values()) one.alone();
+}
+
+class Shared {
+  constructor(path, on, last) {
+    Object.assign(this, { path, on, heard: last, n: ++number, closed: false, until: performance.now() + DEAF_MS });
+    shared.set(this.n, this);
+    this.wish();
+    this.watch = setInterval(() => this.beat(), 1000);
+  }
+  get last() {
+    return this.own?.last ?? this.heard;
+  }
+  wish(more) {
+    worker.postMessage({ n: this.n, path: this.path, last: this.heard, token: kept, ...more });
+  }
+  beat() {
+    const left = this.on.beats ? this.until - performance.now() : DEAF_MS;
+    if (left < 0) this.on.down(silent(), DEAF_MS + left);
+    if (left < -DEAF_MS) alone(); else this.wish();
+  }
+  hear(call, said) {
+    this.until = performance.now() + DEAF_MS + (call === 'down' ? said[1] : 0);
+    if (call === 'item') {
+      pin(said[1].now_ms);
+      this.heard = said[1].id || this.heard;
+    } else if (call === 'down') said[0] = new Refused(...said[0]);
+    this.on[call]?.(...said);
+  }
+  leave() {
+    clearInterval(this.watch);
+    shared.delete(this.n);
+  }
+  alone() {
+    this.leave();
+    this.own = new Stream(this.path, this.on, this.heard);
+  }
+  close() {
+    this.leave();
+    this.closed = true;
+    if (this.own) this.own.close(); else this.wish({ close: true });
+  }
+  now() {
+    if (this.own) this.own.now(); else this.wish({ now: true });
+  }
+}
+
+try {
+  const it = new SharedWorker(new URL('./streams.js', import.meta.url), { type: 'module', name: 'pawl' });
+  it.onerror = alone;
+  it.port.onmessage = ({ data: [n, call, ...said] }) => shared.get(n)?.hear(call, said);
+  worker = it.port;
+} catch { /* no such; or this is the worker itself */ }
+
+export const streamOf = (path, on, last) => new (worker ? Shared : Stream)(path, on, last);

@@ -26,6 +26,7 @@ async function fresh(options = {}) {
   return page;
 }
 state.fresh = fresh;
+state.use = tab => { page = tab; };
 await fresh();
 
 const AsyncFunction = fresh.constructor;

@@ -81,6 +81,18 @@ def what_is_not_allowed_is_not_shown_and_says_which_verb_it_needs():
     BROWSER("await page.locator('.live').filter({hasText: 'live'}).waitFor()")
 
 
+@test
+def tabs_with_two_access_tokens_have_nothing_in_common():
+    BROWSER.fresh()
+    for who in ("ops", "reader"):
+        BROWSER("state.use(await context.newPage())")
+        BROWSER("await page.goto(arg)", f"{LEASE}/ui/")
+        enter(TOKENS[who])
+        BROWSER.sees(f"You are {who}")
+        BROWSER.sees("All is well")
+    BROWSER.sees("What you may not look at is left out")
+
+
 def close():
     BROWSER.close()
     WORLD.close()

@@ -3,6 +3,9 @@
 going on at once. In a real browser, on the real services."""
 
 import json
+import os
+import pathlib
+import tempfile
 import threading
 import time
 
@@ -12,6 +15,7 @@ from world.ports import own_port
 from world.servers import Server
 
 SEEN_MS, LONG_TASK_MS, FRAME_MS, BUSY_S, EVENTS_A_S, LEASES, TRIES = 300, 50, 33.4, 30, 200, 10000, 3
+FOLDER = pathlib.Path(tempfile.mkdtemp(dir=os.environ["TMPDIR"]))
 WORLD = World()
 BROWSER = Browser("--enable-precise-memory-info", "--js-flags=--expose-gc")
 LEASE, GATEWAY = WORLD.lease_daemon.url, WORLD.gateway_daemon.url
@@ -90,33 +94,94 @@ def a_service_that_is_killed_and_comes_back_is_told_of_and_nothing_is_missed():
     check_equal(daemon.end(), 0)
 
 
+HIDE = """await page.evaluate(arg => { Object.defineProperty(document, 'hidden', {value: arg, configurable: true});
+    document.dispatchEvent(new Event('visibilitychange')); }, arg)"""
+
+
 @test
 def what_cannot_be_made_up_for_is_said():
-    name = WORLD.name("gap")
-    WORLD.acquire(name, holder="A", ttl_ms=600000)
-    BROWSER.fresh()
-    BROWSER("state.gone = 1; await page.route('**/v1/events*', async route => { if (state.gone-- > 0 && route.request().headers()['last-event-id'] !== undefined) "
-            "return route.fulfill({status: 410, contentType: 'application/problem+json', body: JSON.stringify({type: '/problems/cursor-expired', code: 'cursor-expired', title: 'x', status: 410})}); "
-            "state.gone++; await route.continue(); })")
-    BROWSER.open(f"{LEASE}/ui/lease?name={name}")
-    BROWSER.sees("A holds it")
-    WORLD.lease("POST", f"/v1/leases/{name}/force-release", body={"reason": "x"})
-    BROWSER.sees("Free.")
-    BROWSER("await page.evaluate(() => { Object.defineProperty(document, 'hidden', {value: true, configurable: true}); document.dispatchEvent(new Event('visibilitychange')); })")
-    WORLD.acquire(name, holder="B", ttl_ms=600000)
-    BROWSER("await page.evaluate(() => { Object.defineProperty(document, 'hidden', {value: false, configurable: true}); document.dispatchEvent(new Event('visibilitychange')); })")
-    BROWSER.sees("are not known")
-    BROWSER.sees("held by B", ".chip")
+    # Alone; with the streams of the worker; beside a tab at the same lease, and at another one.
+    for way, other in (("alone", None), ("worker", None), ("same", "same"), ("other", "other")):
+        name = WORLD.name(f"gap-{way}")
+        WORLD.acquire(name, holder="A", ttl_ms=600000)
+        BROWSER.fresh()
+        if way == "alone":
+            BROWSER("await page.addInitScript(() => { delete window.SharedWorker; })")
+        BROWSER.open(f"{LEASE}/ui/lease?name={name}")
+        BROWSER.sees("A holds it")
+        BROWSER("await page.locator('.live').filter({hasText: 'live'}).waitFor()")
+        if other:
+            BROWSER("state.other = await context.newPage(); await state.other.goto(arg); await state.other.locator('.live').filter({hasText: 'live'}).waitFor()",
+                    f"{LEASE}/ui/lease?name={name if other == 'same' else 'elsewhere'}")
+        for times, told in ((1, False), (40, True)):
+            WORLD.lease("POST", f"/v1/leases/{name}/force-release", body={"reason": "seen"})
+            BROWSER.sees("Free.")
+            BROWSER(HIDE, True)
+            for i in range(times):
+                grant = WORLD.acquire(name, holder=f"B{i}", ttl_ms=600000)
+                if i < times - 1:
+                    WORLD.release(name, grant)
+            BROWSER(HIDE, False)
+            BROWSER.sees(f"held by B{times - 1}", ".chip")
+            BROWSER("await page.waitForFunction(arg => document.querySelector('.words').textContent.includes(arg), arg)", f"B{times - 1}")
+            if told:
+                BROWSER.sees("are not known")
+            check_equal("are not known" in BROWSER.text(), told, f"{way}, {times}")
 
 
-def nginx(location):
+def nginx(location, http=""):
     server = Server("nginx")
     temporary = "".join(f"{kind}_temp_path {server.folder}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
     conf = server.write("nginx.conf", f"""daemon off; pid {server.folder}/pid; events {{}}
-http {{ access_log off; {temporary} server {{ listen 127.0.0.1:{server.port}; {location} }} }}""")
+http {{ access_log off; {temporary} {http} server {{ listen 127.0.0.1:{server.port}; {location} }} }}""")
     server.start("-p", server.folder, "-c", conf, "-e", "stderr")
     server.wait_listening()
     return server
+
+
+def grant_is_seen_at_once(name):
+    BROWSER(WATCH, [["step", ".chart .stair.current", 1]])
+    grant, granted = WORLD.acquire(name, holder="A", ttl_ms=600000), time.time() * 1000
+    took = seen("step") - granted
+    WORLD.release(name, grant)
+    BROWSER("await page.locator('.chart .stair.current').waitFor({state: 'detached'})")
+    return took < SEEN_MS
+
+
+@test
+def all_tabs_have_two_streams_in_common():
+    names = [WORLD.name("tab") for _ in range(3)]
+    # Two, and one that gives way to another; more are refused. A line of the log is written when its request ends.
+    proxy = nginx(f"""location / {{ proxy_pass {LEASE}; proxy_set_header Host $http_host; proxy_http_version 1.1; limit_conn streams 3; access_log {FOLDER}/tabs.log tabs; }}""",
+                  'map $http_accept $stream { ~event-stream s; } limit_conn_zone $stream zone=streams:1m; log_format tabs "$status $http_accept $uri";')
+    ended = lambda path: [line.split()[0] for line in (FOLDER / "tabs.log").read_text().splitlines() if line.endswith(f"event-stream {path}")]  # noqa: E731
+    listening = lambda: WORLD.lease.metric("pawl_lease_listening")  # noqa: E731
+    BROWSER.fresh()
+    BROWSER("state.tabs = []; for (const at of arg) { const tab = await context.newPage(); state.tabs.push(tab); await tab.goto(at); "
+            "await tab.locator('.live').filter({hasText: 'live'}).waitFor(); }", [f"{proxy.url}/ui/lease?name={one}" for one in names] + [f"{proxy.url}/ui/"])
+    for i, name in enumerate(names):
+        BROWSER("state.use(state.tabs[arg])", i)
+        check(any(grant_is_seen_at_once(name) for _ in range(9)), f"tab {i} has its news too late, each time")
+    check_equal(listening(), 1)
+    BROWSER("for (const tab of state.tabs.slice(1, 3)) await tab.close(); state.use(state.tabs[3])")
+    wait_until(lambda: len(ended("/v1/events")) >= 2, "the stream of all ends, and there is one of a lease")
+    check_equal(listening(), 1)
+    # Without a word, as one that has crashed.
+    BROWSER("await state.tabs[0].evaluate(() => addEventListener('visibilitychange', event => event.stopImmediatePropagation(), true)); await state.tabs[0].close()")
+    wait_until(lambda: listening() == 0, "the events of nobody end")
+    check_equal(ended("/v1/overview"), [])
+    BROWSER("await page.goto('about:blank')")
+    wait_until(lambda: len(ended("/v1/overview")) == 1, "the overview of nobody ends")
+    check_equal([one for path in ("/v1/events", "/v1/overview") for one in ended(path) if one != "200"], [])
+    proxy.close()
+
+
+@test
+def beside_a_worker_that_is_silent_a_tab_has_streams_of_its_own():
+    BROWSER.fresh()
+    BROWSER("await page.addInitScript(() => { window.SharedWorker = class { port = { postMessage() {} }; }; })")
+    BROWSER.open(f"{LEASE}/ui/")
+    BROWSER.sees("All is well")
 
 
 @test
