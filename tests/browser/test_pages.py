@@ -55,7 +55,7 @@ def late_write(name, holder="A", then="B"):
     grant = WORLD.acquire(name, holder=holder, ttl_ms=60000)
     WORLD.gateway("PUT", f"/v1/resources/{name}", {"Fencing-Token": grant["fencing_token"]}, b"good")
     post(WORLD.lease, f"/v1/leases/{name}/force-release", {"reason": "stuck since the deploy"})
-    WORLD.acquire(name, holder=then, ttl_ms=60000)
+    WORLD.acquire(name, holder=then, ttl_ms=600000)
     check_equal(WORLD.gateway("PUT", f"/v1/resources/{name}", {"Fencing-Token": grant["fencing_token"]}, b"late").code, "stale-token")
     return grant
 
@@ -143,6 +143,33 @@ def each_page_is_good_in_light_and_dark_from_360_to_2560_pixels_for_axe_and_for_
                 check(over <= 0, f"{name} is {over} px wider than {width}")
                 if PICTURES and width == 360 and name in ("overview", "story", "leases"):
                     BROWSER.picture(pathlib.Path(PICTURES) / f"{name}-phone.png")
+
+
+# What is drawn: each with a stroke or a filling that is not the canvas; texts without an outline of their own colour.
+FORCED = """return await page.evaluate(() => { const canvas = getComputedStyle(document.body).backgroundColor, seen = {}, unseen = [];
+    for (const what of ['.stair', '.stair.current', '.x', '.up', '.waits', '.hold', '.past', '.endmark', '.now', '.pill', '.ghost', '.mini-stair', '.strip .window', '.chart text:not(.inpill)', '.chip', '.dot', '.left i', 'nav a[aria-current]', '[aria-pressed=true]'])
+      for (const one of document.querySelectorAll(what)) {
+        const style = getComputedStyle(one), is = color => color !== 'none' && color !== canvas && !/^rgba.*, 0\\)$/.test(color);
+        seen[what] = true;
+        if (one.matches('text') ? !is(style.fill) || style.stroke === style.fill : one instanceof SVGElement ? !is(style.stroke) && !is(style.fill) : !is(style.backgroundColor) && (!is(style.borderBottomColor) || style.borderBottomStyle === 'none')) unseen.push(what + ' ' + style.fill + ' ' + style.stroke);
+      }
+    const pill = document.querySelector('.inpill');
+    if (getComputedStyle(pill).fill === getComputedStyle(document.querySelector('.pill')).fill) unseen.push('now');
+    if (getComputedStyle(document.querySelector('nav a:not([aria-current])')).borderBottomColor !== canvas) unseen.push('every link is the current one');
+    return [Object.keys(seen).length, [...new Set(unseen)]]; })"""
+
+
+@test
+def with_forced_colours_everything_is_still_seen():
+    name = WORLD.name("forced")
+    late_write(name)
+    in_line(name, "C")
+    for scheme in ("light", "dark"):
+        BROWSER.fresh(forcedColors="active", colorScheme=scheme)
+        BROWSER.open(f"{LEASE}/ui/lease?name={name}", ".chart .up")
+        BROWSER("await page.locator('.chart .waits').first().waitFor({state: 'attached'})")
+        check_equal(BROWSER(FORCED), [19, []], scheme)
+        axe(f"forced colours, {scheme}")
 
 
 @test
