@@ -5,6 +5,7 @@ going on at once. In a real browser, on the real services."""
 import json
 import os
 import pathlib
+import signal
 import tempfile
 import threading
 import time
@@ -94,8 +95,23 @@ def a_service_that_is_killed_and_comes_back_is_told_of_and_nothing_is_missed():
     check_equal(daemon.end(), 0)
 
 
+ALONE = "await page.addInitScript(() => { delete window.SharedWorker; })"
 HIDE = """await page.evaluate(arg => { Object.defineProperty(document, 'hidden', {value: arg, configurable: true});
     document.dispatchEvent(new Event('visibilitychange')); }, arg)"""
+
+
+@test
+def a_service_that_stands_still_is_told_of():
+    daemon = WORLD.daemon("pawl-lease")
+    for way in ("", ALONE):
+        BROWSER.fresh()
+        BROWSER(way or "return")
+        BROWSER.open(f"{daemon.url}/ui/")
+        BROWSER.sees("All is well")
+        daemon.send(signal.SIGSTOP)
+        BROWSER.sees("No connection to pawl-lease", "#strip")
+        daemon.send(signal.SIGCONT)
+        BROWSER("await page.locator('#strip .told').waitFor({state: 'detached', timeout: 20000})")
 
 
 @test
@@ -106,7 +122,7 @@ def what_cannot_be_made_up_for_is_said():
         WORLD.acquire(name, holder="A", ttl_ms=600000)
         BROWSER.fresh()
         if way == "alone":
-            BROWSER("await page.addInitScript(() => { delete window.SharedWorker; })")
+            BROWSER("state.sent = []; page.on('request', one => state.sent.push(one.headers()['last-event-id'])); " + ALONE)
         BROWSER.open(f"{LEASE}/ui/lease?name={name}")
         BROWSER.sees("A holds it")
         BROWSER("await page.locator('.live').filter({hasText: 'live'}).waitFor()")
@@ -127,6 +143,7 @@ def what_cannot_be_made_up_for_is_said():
             if told:
                 BROWSER.sees("are not known")
             check_equal("are not known" in BROWSER.text(), told, f"{way}, {times}")
+    check(any(BROWSER("return state.sent")), "a stream goes on behind what it gave last")
 
 
 def nginx(location, http=""):
