@@ -8,6 +8,22 @@
 #define LIVES 4 /* the highest life: the store is lost three times */
 #endif
 
+#define LARGER(a, b) ((a) > (b) -> (a) : (b))
+
+/* Two lease services, both of which are heard unless they are silent; or three registrars, of which two are
+ * enough for everything. */
+#ifdef MAJORITY
+#define SERVICES 3
+#define OF_ALL(f, test) f(f(test(0), test(1)), test(2))
+#define HOW_MANY(test) ((test(0)) + (test(1)) + (test(2)))
+#define EACH(step) :: step(0) :: step(1) :: step(2)
+#else
+#define SERVICES 2
+#define OF_ALL(f, test) f(test(0), test(1))
+#define HOW_MANY(test) ((test(0)) + (test(1)))
+#define EACH(step) :: step(0) :: step(1)
+#endif
+
 /* The gateway, and its write at the upstream. */
 bool lives = true;
 bool sent, flies; /* flies: it has not landed yet */
@@ -21,20 +37,18 @@ bool member = true;
 byte doubt;
 
 /* The lease services: what is on disk, and what is being written there. */
-bool listed[2];   /* the gateway, as a member */
-byte disk[2];     /* the doubt */
-bool counts[2];   /* is in, and in the lists: an admission needs its report */
-bool is_up[2];    /* and has not been silent since: alone it is enough */
-bool writing[2], new_listed[2];
-byte new_disk[2], new_life[2];
+bool listed[SERVICES]; /* the gateway, as a member */
+byte disk[SERVICES];   /* the doubt */
+bool counts[SERVICES]; /* is in, and in the lists: an admission needs its report */
+bool is_up[SERVICES];  /* and has not been silent since: alone it is enough */
+bool writing[SERVICES], new_listed[SERVICES];
+byte new_disk[SERVICES], new_life[SERVICES];
 
 /* Reports to the gate. */
-bool told[2], told_listed[2];
-byte told_disk[2];
+bool told[SERVICES], told_listed[SERVICES];
+byte told_disk[SERVICES];
 
 byte known;       /* within one step only */
-
-#define LARGER(a, b) ((a) > (b) -> (a) : (b))
 
 /* -- what the mutants take away, one each */
 
@@ -46,10 +60,21 @@ byte known;       /* within one step only */
 
 #if defined(MUTANT_WRITTEN_AFTER_THE_GATE_OPENS)
 #define HAS_RECORDED(s) true
+#elif defined(MAJORITY)
+#define HAS_IT(s) (told[s] && told_disk[s] == known)
+#ifdef MUTANT_ONE_DIRECTORY_IS_ENOUGH
+#define HAVE_RECORDED (HOW_MANY(HAS_IT) >= 1)
+#else
+#define HAVE_RECORDED (HOW_MANY(HAS_IT) >= 2)
+#endif
 #elif defined(MUTANT_ONE_DIRECTORY_IS_ENOUGH)
 #define HAS_RECORDED(s) ((s) == 1 || !told[s] || told_disk[s] == known)
 #else
 #define HAS_RECORDED(s) (!told[s] || told_disk[s] == known)
+#endif
+
+#ifndef HAVE_RECORDED
+#define HAVE_RECORDED (HOW_MANY(HAS_RECORDED) == SERVICES)
 #endif
 
 #ifdef MUTANT_REMOVAL_WITHOUT_THE_LIFE
@@ -78,10 +103,48 @@ byte known;       /* within one step only */
 #define WHEN_SENT skip
 #endif
 #ifdef REACH_KNOWN_BY_A_DIRECTORY_ONLY
-#define WHEN_ADMITTED assert(!(life == LIVES && known > 0 && doubt == 0 && !member && !told_listed[0] && !told_listed[1]))
+#define WHEN_ADMITTED assert(!(life == LIVES && known > 0 && doubt == 0 && !member && HOW_MANY(IS_LISTED) == 0))
 #else
 #define WHEN_ADMITTED skip
 #endif
+
+#define LISTS_IT(s) (counts[s] && listed[s])
+#define IS_LISTED(s) (told[s] && told_listed[s])
+#define IS_TOLD(s) told[s]
+#ifdef MAJORITY
+#define ALL(step) step(0); step(1); step(2)
+#define NOW_COUNTS(s) counts[s] = told[s]
+#define ARE_HEARD (HOW_MANY(IS_TOLD) >= 2)
+#ifdef MUTANT_ONE_LIST_IS_ENOUGH
+#define IS_RECORDED (HOW_MANY(LISTS_IT) >= 1)
+#else
+#define IS_RECORDED (HOW_MANY(LISTS_IT) >= 2)
+#endif
+#else
+#define ALL(step) step(0); step(1)
+#define NOW_COUNTS(s) skip
+#define NEEDS_NOT(s) (told[s] || !counts[s])
+#define MAY_ADMIT(s) (told[s] && counts[s])
+#define ARE_HEARD (HOW_MANY(NEEDS_NOT) == SERVICES && HOW_MANY(MAY_ADMIT) > 0)
+#define LISTS_IT_ALONE(s) (is_up[s] && listed[s])
+#define IS_RECORDED (HOW_MANY(LISTS_IT_ALONE) > 0)
+#endif
+
+inline is_silent_unless_listed(s)
+{
+    is_up[s] = is_up[s] && listed[s]
+}
+
+inline forget_report(s)
+{
+    told[s] = false; told_listed[s] = false; told_disk[s] = 0
+}
+
+inline goes_on(s)
+{
+    NOW_COUNTS(s);
+    is_up[s] = told[s] && counts[s]
+}
 
 /* -- the gateway */
 
@@ -89,9 +152,9 @@ byte known;       /* within one step only */
 inline sends()
 {
     d_step {
-        lives && !sent && !gated && member && doubt == 0 && ((is_up[0] && listed[0]) || (is_up[1] && listed[1])) ->
+        lives && !sent && !gated && member && doubt == 0 && IS_RECORDED ->
         sent = true; flies = true; intent = true;
-        is_up[0] = is_up[0] && listed[0]; is_up[1] = is_up[1] && listed[1]
+        ALL(is_silent_unless_listed)
     }
 }
 
@@ -173,8 +236,8 @@ inline store_is_lost()
 {
     atomic {
         life < LIVES ->
-        gated = true; told[0] = false; told[1] = false;
-        told_listed[0] = false; told_listed[1] = false; told_disk[0] = 0; told_disk[1] = 0;
+        gated = true;
+        ALL(forget_report);
         if
         :: true
         :: intent -> intent = false
@@ -202,8 +265,8 @@ inline reports(s)
 /* Whom the new life puts in doubt, and who was before: nothing is ever proven complete here. */
 inline weigh()
 {
-    known = LARGER(doubt, LARGER(REPORTED(0), REPORTED(1)));
-    known = (BEGINS_ANEW || member || (told[0] && told_listed[0]) || (told[1] && told_listed[1]) -> life + 1 : known)
+    known = LARGER(doubt, OF_ALL(LARGER, REPORTED));
+    known = (BEGINS_ANEW || member || HOW_MANY(IS_LISTED) > 0 -> life + 1 : known)
 }
 
 inline records(s)
@@ -219,39 +282,45 @@ inline records(s)
     }
 }
 
-#define IS_COMPLETE(s) (told[s] || !counts[s])
-
 inline is_admitted()
 {
     d_step {
-        gated && IS_COMPLETE(0) && IS_COMPLETE(1) && ((told[0] && counts[0]) || (told[1] && counts[1])) ->
+        gated && ARE_HEARD ->
         weigh();
         if
-        :: HAS_RECORDED(0) && HAS_RECORDED(1) ->
+        :: HAVE_RECORDED ->
             life++; gated = false;
             WHEN_ADMITTED;
             doubt = known; member = lives;
-            is_up[0] = told[0] && counts[0]; is_up[1] = told[1] && counts[1];
-            told[0] = false; told[1] = false;
-            told_listed[0] = false; told_listed[1] = false; told_disk[0] = 0; told_disk[1] = 0
+            ALL(goes_on);
+            ALL(forget_report)
         :: else
         fi;
         known = 0
     }
 }
 
+inline begins(s)
+{
+    counts[s] = true; is_up[s] = true
+}
+
 init {
-    d_step { counts[0] = true; counts[1] = true; is_up[0] = true; is_up[1] = true }
+    d_step { ALL(begins) }
     do
     :: sends() :: lands() :: is_answered() :: dies()
     :: tells_again() :: leaves_doubt() :: is_settled()
     :: newer_is_sent()
-    :: is_told_the_list(0) :: is_told_the_list(1)
-    :: has_written(0) :: has_written(1)
-    :: is_replaced(0) :: is_replaced(1)
+    EACH(is_told_the_list)
+    EACH(has_written)
+#ifdef MAJORITY /* one that is replaced is one that is silent for ever */
+    :: life == LIVES /* nothing more need happen */
+#else
+    EACH(is_replaced)
+#endif
     :: store_is_lost()
-    :: reports(0) :: reports(1)
-    :: records(0) :: records(1)
+    EACH(reports)
+    EACH(records)
     :: is_admitted()
     od
 }
