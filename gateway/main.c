@@ -101,7 +101,7 @@ int main(int argc, char **argv)
         .ready = member_worker_ready,
         .unfit = member_daemon_unfit,
         .lacking = unreported_lacking,
-        .memory = member_worker_memory,
+        .stand = member_worker_stand,
         .own = &record,
     };
 

@@ -24,8 +24,8 @@ struct init_store {
     int status;             /* -1: not known yet */
     struct state_file file; /* recorded stays as it was before */
     struct state_record record;
-    char identity[STORE_ID_CHARS + 3], epoch[24], floor[24];
-    struct bytes argv[6];
+    char identity[STORE_ID_CHARS + sizeof(KEYS_SCHEMA ":")], epoch[24], floor[24], registrars[12];
+    struct bytes argv[7];
 };
 
 static int init_store_run(struct init_store *init, struct service *service, struct loop *loop,
@@ -133,8 +133,10 @@ static int init_store_ask(struct init_store *init, const struct service *service
     init->argv[3] = bytes_of(store_run_id(store));
     init->argv[4] = bytes_of(init->record.member);
     init->argv[5] = bytes_of(init->floor);
+    snprintf(init->registrars, sizeof(init->registrars), "%u", service->settings.registrars);
+    init->argv[6] = bytes_of(init->registrars);
     init->call.done = init_store_answer;
-    store_run(store, &init->call, &script_init_store, 1, 6, init->argv);
+    store_run(store, &init->call, &script_init_store, 1, 7, init->argv);
     return -1;
 }
 

@@ -1,5 +1,5 @@
--- admit.lua - begin a new epoch of a gated store, if the floors of all lease services are known: the epoch
--- rises, every counter goes above all floors, and holds survive only if the store proves that it has lost
+-- admit.lua - begin a new epoch of a gated store, if the floors of all lease services are known, or of a
+-- majority of the registrars: the epoch rises, every counter goes above all floors, and holds survive only if the store proves that it has lost
 -- nothing.
 -- on: store
 -- flags: allow-oom
@@ -11,10 +11,12 @@
 --             between}
 --           {"floors-missing", ids of lease services, comma between; "unknown" if none is known}: nobody may
 --             admit without their floors, or this one does not know enough to admit at all
+--           {"registrars-missing", how many were heard, how many are needed, ids of the others, comma between}
 --           {"members-missing", ids, comma between}: given more time, the store may prove to be complete
 --           {"record", {the list}}: the state directory of the one that asks must have this list, which names
 --             all that are in doubt, before the gate opens; then it reports once more, and asks again
---           {"unrecorded", ids, comma between}: those of these lease services must, too
+--           {"unrecorded", ids, comma between}: those of these lease services must, too; of registrars a
+--             majority
 --           {"moved"}: this gating is over, or this Redis another one; nothing was changed
 local ASKER, RUN = ARGV[4], redis_run(ARGV[2])
 local stripes = stripes_read()
@@ -37,14 +39,21 @@ local function doubts_known()
     return lives
 end
 
--- The list that the state directory of a lease service must have, or nil: it has all these doubts.
-local function list_to_record(id, lives)
-    local listed, list = {}, {}
+-- The list that the state directory of a lease service must have, or nil: it has all these doubts, and all
+-- registrars that were heard: they are in at once, and must be asked the next time.
+local function list_to_record(id, lives, heard)
+    local listed, list, named = {}, {}, {}
     for line in string.gmatch(all[id].rlist, '[^,]+') do
         listed[line] = true
+        named[string.match(line, '^lease (%S+)') or ''] = true
         list[#list + 1] = string.sub(line, 1, 6) ~= 'doubt ' and line or nil
     end
     local lacks = false
+    for _, other in ipairs(sorted(heard or {})) do
+        if not named[other] then
+            list[#list + 1], lacks = 'lease ' .. other .. ' ' .. all[other].rincarnation, true
+        end
+    end
     for _, line in ipairs(doubts_list(lives)) do
         list[#list + 1], lacks = line, lacks or not listed[line]
     end
@@ -103,7 +112,7 @@ local function unasked(needed)
 end
 
 -- The epoch is at least the Unix time, as that of a new store is: what all forgot shall not come again.
-local function life_begin(most, complete)
+local function life_begin(most, complete, registrars)
     local epoch = math.max(most.epoch + 1, math.floor(RAW_MS / 1000))
     local alive = complete and store.alive or epoch
     most.epoch, most.roll, most.top = epoch, most.roll + 1, math.min(most.top, TOKEN_LAST)
@@ -118,6 +127,10 @@ local function life_begin(most, complete)
         'ceiling', whole(most.top), 'gate', '', 'gaterun', '', 'why', '', 'open', '0',
         'how', complete and 'complete' or 'incomplete',
         'lost', complete and (store.lost or '') or whole(epoch))
+    if registrars then
+        redis.call('HSET', KEYS[1], 'majority', '1',
+            'registrars', registrars.count .. ' ' .. table.concat(registrars.ids, ' '))
+    end
 end
 
 -- Who may have sent to an upstream what the store has lost, and has to record it again before anything is
@@ -147,15 +160,18 @@ local function doubts_begin(lives, life)
 end
 
 -- Which lease services have yet to record these doubts. One that is silent and needed by nobody has no part
--- in this epoch before it has recorded its list.
-local function unrecorded(needed, lives)
-    local behind = {}
+-- in this epoch before it has recorded its list. Of registrars a majority is enough: none of them is heard
+-- without one of these.
+local function unrecorded(needed, lives, registrars)
+    local behind, recorded = {}, 0
     for _, id in ipairs(ids) do
-        if all[id].role == 'lease' and has_reported(store, all, id) and (needed[id] or is_fresh(all[id])) then
-            behind[id] = list_to_record(id, lives) and true
+        if all[id].role == 'lease' and has_reported(store, all, id)
+            and (needed[id] or (is_fresh(all[id]) and not registrars)) then
+            behind[id] = list_to_record(id, lives, registrars and needed) and true
+            recorded = recorded + (behind[id] and 0 or 1)
         end
     end
-    return sorted(behind)
+    return registrars and recorded >= registrars.most and {} or sorted(behind)
 end
 
 -- That somebody is known to be dead stays known; but everybody may be others in another epoch.
@@ -168,19 +184,22 @@ local function doubts_write(lives)
     end
 end
 
--- A gateway is in when the list of a firm one names it, as it is now; else it joins as newcomers do.
-local function members_begin(most, firm)
+-- A gateway is in when the list of a firm one names it, as it is now, or those of a majority of the registrars
+-- do; else it joins as newcomers do.
+local function members_begin(most, firm, enough)
     local named = {}
     for id in pairs(firm) do
         each_listed(all, id, function(_, other, incarnation)
-            named[other .. ' ' .. incarnation] = true
+            local name = other .. ' ' .. incarnation
+            named[name] = (named[name] or 0) + 1
         end)
     end
     for _, id in ipairs(ids) do
         local one = all[id]
         member_drop(id)
         if has_reported(store, all, id) and (firm[id] or one.role == 'gateway') then
-            local state = (firm[id] or named[id .. ' ' .. one.rincarnation]) and 'in' or 'pending'
+            local state = (firm[id] or (named[id .. ' ' .. one.rincarnation] or 0) >= enough) and 'in'
+                or 'pending'
             redis.call('SADD', MEMBERS, id)
             redis.call('HSET', member_key(id), 'role', one.role, 'incarnation', one.rincarnation,
                 'epoch', whole(most.epoch), 'state', state, 'beats', '0', 'floor', one.rfloor,
@@ -194,11 +213,21 @@ local list = has_reported(store, all, ASKER) and list_to_record(ASKER, lives)
 if list then
     return { 'record', list }
 end
-local order, needed, missing = floors_needed(store, all, ASKER)
-if next(missing) then
-    return { 'floors-missing', table.concat(sorted(missing), ',') }
+local order, needed, missing, heard
+local registrars = registrars_newest(store, all)
+if registrars then
+    needed, heard, missing = registrars_heard(store, all, registrars)
+    if heard < registrars.most then
+        return { 'registrars-missing', heard, registrars.most, table.concat(sorted(missing), ',') }
+    end
+    order = sorted(needed)
+else
+    order, needed, missing = floors_needed(store, all, ASKER)
+    if next(missing) then
+        return { 'floors-missing', table.concat(sorted(missing), ',') }
+    end
 end
-local firm = firm_ones(all, order)
+local firm = firm_ones(all, order, registrars)
 if not next(firm) then
     local known = floors_known(all, ASKER)
     return { 'floors-missing', next(known) and table.concat(sorted(known), ',') or 'unknown' }
@@ -212,13 +241,13 @@ local complete = nothing_lost and #absent == 0
 if not complete then
     doubts_begin(lives, most.epoch + 1)
 end
-list = list_to_record(ASKER, lives)
-local behind = unrecorded(needed, lives)
+list = has_reported(store, all, ASKER) and list_to_record(ASKER, lives, registrars and needed)
+local behind = unrecorded(needed, lives, registrars)
 if #behind > 0 then
     return list and { 'record', list } or { 'unrecorded', table.concat(behind, ',') }
 end
 doubts_write(lives)
-life_begin(most, complete)
-members_begin(most, firm)
+life_begin(most, complete, registrars)
+members_begin(most, firm, registrars and registrars.most or 1)
 return { 'admitted', whole(most.epoch), complete and 'complete' or 'incomplete', whole(most.top),
     table.concat(absent, ',') }

@@ -3,6 +3,7 @@
 --   KEYS[1]  pawl:{store}
 --   ARGV[1]  "SCHEMA:ID"   ARGV[2]  epoch, 1 to 999999999999999   ARGV[3]  run_id of this Redis
 --   ARGV[4]  member id of the state directory that begins   ARGV[5]  floor that it has recorded
+--   ARGV[6]  how many registrars there are to be; 0: all lease services count
 --   returns  {"created"}
 --            {"exists", identity or ""}: there is a store already, or a part of one; nothing was changed
 --            {"forbidden", command}: the user may not do it; a store that is made halfway could not be mended
@@ -20,7 +21,7 @@ end
 stripes_set('life', life_text(ARGV[1], ARGV[2], ARGV[2], 0, ARGV[5]), 'seq', 0, 'counter', 0)
 redis.call('HSET', KEYS[1], 'id', ARGV[1], 'epoch', ARGV[2], 'run', redis_run(ARGV[3]) or '',
     'roll', 1, 'time', whole(RAW_MS), 'alive', ARGV[2], 'clock', 0, 'ceiling', ARGV[5], 'gate', '',
-    'gaterun', '', 'why', '', 'open', '0', 'how', 'initialised')
+    'gaterun', '', 'why', '', 'open', '0', 'how', 'initialised', 'registrars', ARGV[6], 'majority', '')
 redis.call('SADD', MEMBERS, ARGV[4])
 redis.call('HSET', member_key(ARGV[4]), 'role', 'lease', 'incarnation', '----------------', 'epoch', ARGV[2],
     'state', 'out', 'beats', 0, 'floor', ARGV[5], 'roll', 1, 'since', 1, 'at', 0,

@@ -369,10 +369,12 @@ const char *member_worker_ready(struct worker *worker, enum problem *problem, ch
     return NULL;
 }
 
-void member_worker_memory(struct worker *worker, struct service_memory *memory)
+void member_worker_stand(struct worker *worker, struct service_stand *stand)
 {
     const struct member_daemon *daemon = worker->service->extra;
 
-    epoch_memory(daemon->store_epoch, &memory->used, &memory->allowed);
-    memory->is_full = epoch_is_full(daemon->store_epoch) || epoch_is_crowded(daemon->store_epoch);
+    epoch_memory(daemon->store_epoch, &stand->used, &stand->allowed);
+    stand->is_full = epoch_is_full(daemon->store_epoch) || epoch_is_crowded(daemon->store_epoch);
+    if (plan_of(worker->service)->role == MEMBER_LEASE)
+        epoch_registrars(daemon->store_epoch, &stand->registrars, &stand->registrars_heard);
 }

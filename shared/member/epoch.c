@@ -38,6 +38,7 @@ struct epoch {
     bool doubtful;
     atomic_bool floor_is_lost, full, crowded;
     _Atomic(uint64_t) memory_used, memory_allowed;
+    atomic_uint registrars, registrars_heard;
     uint64_t memory_max;
     _Atomic(const struct store_refusal *) refusal;
     struct epoch_line lines[EPOCH_WORKERS_MAX];
@@ -364,6 +365,18 @@ bool epoch_set_crowded(struct epoch *store_epoch, bool crowded)
 bool epoch_is_crowded(const struct epoch *store_epoch)
 {
     return atomic_load(&store_epoch->crowded);
+}
+
+void epoch_set_registrars(struct epoch *store_epoch, unsigned count, unsigned heard)
+{
+    atomic_store(&store_epoch->registrars, count);
+    atomic_store(&store_epoch->registrars_heard, heard);
+}
+
+void epoch_registrars(const struct epoch *store_epoch, unsigned *count, unsigned *heard)
+{
+    *count = atomic_load(&store_epoch->registrars);
+    *heard = atomic_load(&store_epoch->registrars_heard);
 }
 
 bool epoch_set_refusal(struct epoch *store_epoch, const struct store_refusal *refusal)

@@ -114,6 +114,9 @@ bool epoch_is_full(const struct epoch *store_epoch);
  * True: it has changed. */
 bool epoch_set_crowded(struct epoch *store_epoch, bool crowded);
 bool epoch_is_crowded(const struct epoch *store_epoch);
+/* As the last heartbeat has it: how many registrars there are, 0: none, and how many are heard. */
+void epoch_set_registrars(struct epoch *store_epoch, unsigned count, unsigned heard);
+void epoch_registrars(const struct epoch *store_epoch, unsigned *count, unsigned *heard);
 /* Why Redis has refused the last heartbeat; NULL: it has not. The struct must never go away. True: it has
  * changed. */
 bool epoch_set_refusal(struct epoch *store_epoch, const struct store_refusal *refusal);

@@ -15,15 +15,20 @@
 #include "shared/token/keys.h"
 #include "shared/token/random.h"
 
-enum { REPLY_MEMBERS = 6, REPLY_SEQS = 10, REPLY_MEMORY = 11, REPLY_STREAM = 13 };
+enum { REPLY_MEMBERS = 6, REPLY_SEQS = 10, REPLY_MEMORY = 11, REPLY_STREAM = 13, REPLY_REGISTRARS = 14 };
 
 /* A link is back within 0.5 s of Redis, and a report comes at once after that. */
 enum { WAIT_FOR_MEMBERS_MS = 1400, WAIT_FOR_DISKS_MS = 3000, AGAIN_MS = 50, AGAIN_MAX_MS = 2000 };
 
 static store_done_fn admit_answered;
 
-/* -- the list of members and doubts, as the store has it in its replies and arguments: "lease ID
- * INCARNATION,gateway ...,doubt GATEWAY INCARNATION EPOCH,..." */
+/* -- the list of members, registrars and doubts, as the store has it in its replies and arguments: "lease ID
+ * INCARNATION,gateway ...,registrar ID ROLL FLOOR,...,doubt GATEWAY INCARNATION EPOCH,..." */
+
+static size_t line_put(char text[MEMBER_LIST_SIZE], size_t len, const char *line)
+{
+    return len + (size_t)snprintf(text + len, MEMBER_LIST_SIZE - len, len == 0 ? "%s" : ",%s", line);
+}
 
 static size_t list_put(char text[MEMBER_LIST_SIZE], size_t len, const struct state_member *list,
                        unsigned count)
@@ -32,7 +37,7 @@ static size_t list_put(char text[MEMBER_LIST_SIZE], size_t len, const struct sta
 
     for (unsigned i = 0; i < count; i++) {
         state_member_print(&list[i], one);
-        len += (size_t)snprintf(text + len, MEMBER_LIST_SIZE - len, len == 0 ? "%s" : ",%s", one);
+        len = line_put(text, len, one);
     }
     return len;
 }
@@ -40,20 +45,48 @@ static size_t list_put(char text[MEMBER_LIST_SIZE], size_t len, const struct sta
 struct bytes member_list_print(const struct state_record *record, char text[MEMBER_LIST_SIZE])
 {
     size_t len = list_put(text, 0, record->members, record->member_count);
+    char one[STATE_LINE_MAX];
 
+    for (unsigned i = 0; i < record->registrar_count; i++) {
+        state_registrar_print(&record->registrars[i], one);
+        len = line_put(text, len, one);
+    }
     return (struct bytes){text, list_put(text, len, record->doubts, record->doubt_count)};
+}
+
+/* What was once seen of a registrar is kept: an admission without it forgets it. */
+static void registrars_keep(const struct state_record *before, struct state_record *record)
+{
+    for (unsigned i = 0; i < record->registrar_count; i++)
+        for (unsigned k = 0; k < before->registrar_count; k++) {
+            const struct state_registrar *was = &before->registrars[k];
+            struct state_registrar *is = &record->registrars[i];
+
+            if (strcmp(was->id, is->id) == 0) {
+                is->members_version = is->members_version > was->members_version ? is->members_version
+                                                                                 : was->members_version;
+                is->floor = is->floor > was->floor ? is->floor : was->floor;
+            }
+        }
 }
 
 bool member_list_read(const struct store_reply *list, struct state_record *record)
 {
     size_t count = list != NULL ? store_reply_count(list) : 0;
+    struct state_record before = *record;
 
     memset(record->members, 0, sizeof(record->members));
     memset(record->doubts, 0, sizeof(record->doubts));
-    record->member_count = record->doubt_count = 0;
+    memset(record->registrars, 0, sizeof(record->registrars));
+    record->member_count = record->doubt_count = record->registrar_count = 0;
     for (size_t i = 0; i < count; i++) {
         struct state_member one;
 
+        if (record->registrar_count < STATE_REGISTRARS_MAX &&
+            state_registrar_parse(store_reply_text(list, i), &record->registrars[record->registrar_count])) {
+            record->registrar_count++;
+            continue;
+        }
         if (!state_member_parse(store_reply_text(list, i), &one))
             return false;
         if (one.role == MEMBER_DOUBT && record->doubt_count < STATE_DOUBTS_MAX)
@@ -63,6 +96,7 @@ bool member_list_read(const struct store_reply *list, struct state_record *recor
         else
             return false;
     }
+    registrars_keep(&before, record);
     return list != NULL && state_record_is_sound(record);
 }
 
@@ -138,7 +172,8 @@ static void identity_take(struct state_record *record, const struct store_reply 
 {
     struct bytes identity = store_reply_text(reply, 2);
 
-    snprintf(record->store, sizeof(record->store), "%.*s", (int)identity.len - 2, identity.at + 2);
+    bytes_take(&identity, BYTES(KEYS_SCHEMA ":"));
+    snprintf(record->store, sizeof(record->store), "%.*s", (int)identity.len, identity.at);
 }
 
 /* With more members than a list can have the list stays as it is, and nobody new gets in; the floor is still
@@ -217,6 +252,8 @@ static void heartbeat_in(struct member *member, const struct store_reply *reply)
     epoch_set_ceiling(store_epoch, member->ceiling, member->options.block / 2);
     member_enter(member, MEMBER_IN);
     memory_take(member, reply);
+    epoch_set_registrars(store_epoch, (unsigned)store_reply_integer(reply, REPLY_REGISTRARS),
+                         (unsigned)store_reply_integer(reply, REPLY_REGISTRARS + 1));
     record(member, reply);
     log_clock(member, store_reply_integer(reply, 9));
     if (news)
@@ -511,6 +548,16 @@ static enum step admit_answered(struct store_call *call, enum store_outcome outc
             "The store has begun a new life, which only all lease services together may admit: waiting "
             "for %.*s. Start it; if its state directory is lost for good: pawl store recover --floor N.",
             missing.len > 0 && missing.len < 300 ? (int)missing.len : 300, whom);
+    } else if (store_reply_is(reply, "registrars-missing")) {
+        struct bytes others = store_reply_text(reply, 3);
+
+        member_forbid(
+            member, PROBLEM_STORE_NOT_ADMITTED, "store-not-admitted",
+            "The store has begun a new life, which a majority of the registrars may admit: %lld of %lld are "
+            "heard, waiting for %.*s. Start one; one whose state directory is an old copy does not count; if "
+            "too many are lost for good: pawl store recover --floor N.",
+            (long long)store_reply_integer(reply, 1), (long long)store_reply_integer(reply, 2),
+            others.len < 300 ? (int)others.len : 300, others.at);
     } else if (store_reply_is(reply, "record")) {
         doubts_record(member, store_reply_list(reply, 1));
     } else if (store_reply_is(reply, "unrecorded")) {

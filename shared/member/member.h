@@ -130,7 +130,7 @@ bool member_daemon_settled(const struct service *service);
 bool member_daemon_leave(struct service *service);
 bool member_daemon_unfit(const struct service *service, char detail[READY_DETAIL_SIZE]);
 const char *member_worker_ready(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE]);
-void member_worker_memory(struct worker *worker, struct service_memory *memory);
+void member_worker_stand(struct worker *worker, struct service_stand *stand);
 
 /* How the store knows this process, once member_worker_begin() was called for its first worker: member id and
  * incarnation; they live as long as the service. The descriptor of its state directory; -1: it has none. */

@@ -25,7 +25,7 @@ enum {
     MEMBER_BAR_MS = 5000, /* as shared/member/scripts/lib/bars.lua has it */
     MEMBER_TEXT_SIZE = 24,
     MEMBER_SEQS_SIZE = STRIPES * 16,
-    MEMBER_LIST_SIZE = STATE_MEMBERS_MAX * 44 + STATE_DOUBTS_MAX * 56
+    MEMBER_LIST_SIZE = STATE_MEMBERS_MAX * 44 + STATE_DOUBTS_MAX * 56 + STATE_REGISTRARS_MAX * STATE_LINE_MAX
 };
 
 /* The check of /readyz. */

@@ -26,6 +26,8 @@ enum { DIGITS_MAX = 15 };
 
 _Static_assert(STATE_NUMBER_MAX == 999999999999999, "DIGITS_MAX digits are the limit");
 _Static_assert(sizeof("member gateway  \n") - 1 + 2 * MEMBER_ID_CHARS <= STATE_LINE_MAX, "every member fits");
+_Static_assert(sizeof("registrar   \n") - 1 + MEMBER_ID_CHARS + 2 * DIGITS_MAX <= STATE_LINE_MAX,
+               "registrar");
 _Static_assert(sizeof("doubt   \n") - 1 + 2 * MEMBER_ID_CHARS + DIGITS_MAX <= STATE_LINE_MAX, "and doubt");
 
 static const char lock_name[] = "lock", record_name[] = "high-water", new_name[] = "high-water.new";
@@ -70,12 +72,27 @@ static bool is_sound_list(const struct state_member *list, unsigned count, enum 
     return true;
 }
 
+static bool are_sound_registrars(const struct state_registrar *list, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if (!is_id(list[i].id, MEMBER_ID_CHARS) || !is_number(list[i].members_version) ||
+            !is_number(list[i].floor))
+            return false;
+        for (unsigned k = 0; k < i; k++)
+            if (strcmp(list[k].id, list[i].id) == 0)
+                return false;
+    }
+    return true;
+}
+
 bool state_record_is_sound(const struct state_record *record)
 {
     return is_id(record->member, MEMBER_ID_CHARS) &&
            (record->store[0] == '\0' || is_id(record->store, STORE_ID_CHARS)) && is_number(record->floor) &&
            is_number(record->epoch) && is_number(record->members_version) &&
            record->member_count <= STATE_MEMBERS_MAX && record->doubt_count <= STATE_DOUBTS_MAX &&
+           record->registrar_count <= STATE_REGISTRARS_MAX &&
+           are_sound_registrars(record->registrars, record->registrar_count) &&
            is_sound_list(record->members, record->member_count, MEMBER_LEASE, MEMBER_GATEWAY, 0) &&
            is_sound_list(record->doubts, record->doubt_count, MEMBER_DOUBT, MEMBER_DOUBT, STATE_NUMBER_MAX);
 }
@@ -89,11 +106,23 @@ static bool is_same_list(const struct state_member *a, const struct state_member
     return true;
 }
 
+static bool are_same_registrars(const struct state_registrar *a, const struct state_registrar *b,
+                                unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (strcmp(a[i].id, b[i].id) != 0 || a[i].members_version != b[i].members_version ||
+            a[i].floor != b[i].floor)
+            return false;
+    return true;
+}
+
 bool state_record_equal(const struct state_record *a, const struct state_record *b)
 {
     return strcmp(a->member, b->member) == 0 && strcmp(a->store, b->store) == 0 && a->floor == b->floor &&
            a->epoch == b->epoch && a->members_version == b->members_version &&
            a->member_count == b->member_count && a->doubt_count == b->doubt_count &&
+           a->registrar_count == b->registrar_count &&
+           are_same_registrars(a->registrars, b->registrars, a->registrar_count) &&
            is_same_list(a->members, b->members, a->member_count) &&
            is_same_list(a->doubts, b->doubts, a->doubt_count);
 }
@@ -138,6 +167,34 @@ bool state_member_parse(struct bytes text, struct state_member *one)
            memcmp(again, text.at, text.len) == 0;
 }
 
+size_t state_registrar_print(const struct state_registrar *one, char text[STATE_LINE_MAX])
+{
+    return (size_t)snprintf(text, STATE_LINE_MAX, "registrar %s %" PRId64 " %" PRId64, one->id,
+                            one->members_version, one->floor);
+}
+
+bool state_registrar_parse(struct bytes text, struct state_registrar *one)
+{
+    char line[STATE_LINE_MAX], again[STATE_LINE_MAX], *rest = line;
+
+    if (text.len == 0 || text.len >= sizeof(line))
+        return false;
+    memset(one, 0, sizeof(*one));
+    memcpy(line, text.at, text.len);
+    line[text.len] = '\0';
+    word_next(&rest);
+    snprintf(one->id, sizeof(one->id), "%s", word_next(&rest));
+    one->members_version = strtoll(word_next(&rest), NULL, 10);
+    one->floor = strtoll(word_next(&rest), NULL, 10);
+    return is_number(one->members_version) && is_number(one->floor) && is_id(one->id, MEMBER_ID_CHARS) &&
+           state_registrar_print(one, again) == text.len && memcmp(again, text.at, text.len) == 0;
+}
+
+static int version_needed(const struct state_record *record)
+{
+    return record->registrar_count > 0 ? STATE_VERSION : record->doubt_count > 0 ? 2 : 1;
+}
+
 size_t state_record_print(const struct state_record *record, char text[STATE_TEXT_MAX])
 {
     char line[STATE_LINE_MAX], sum[DIGEST_TEXT + 1];
@@ -145,15 +202,18 @@ size_t state_record_print(const struct state_record *record, char text[STATE_TEX
 
     if (!state_record_is_sound(record))
         return 0;
-    body.len = (size_t)snprintf(text, STATE_TEXT_MAX,
-                                "pawl high-water %d\nid %s\nstore %s\nfloor %" PRId64 "\nepoch %" PRId64
-                                "\nroll %" PRId64 "\n",
-                                record->doubt_count > 0 ? STATE_VERSION : 1, record->member,
-                                record->store[0] != '\0' ? record->store : "none", record->floor,
-                                record->epoch, record->members_version);
+    body.len = (size_t)snprintf(
+        text, STATE_TEXT_MAX,
+        "pawl high-water %d\nid %s\nstore %s\nfloor %" PRId64 "\nepoch %" PRId64 "\nroll %" PRId64 "\n",
+        version_needed(record), record->member, record->store[0] != '\0' ? record->store : "none",
+        record->floor, record->epoch, record->members_version);
     for (unsigned i = 0; i < record->member_count; i++) {
         state_member_print(&record->members[i], line);
         body.len += (size_t)snprintf(text + body.len, STATE_TEXT_MAX - body.len, "member %s\n", line);
+    }
+    for (unsigned i = 0; i < record->registrar_count; i++) {
+        state_registrar_print(&record->registrars[i], line);
+        body.len += (size_t)snprintf(text + body.len, STATE_TEXT_MAX - body.len, "%s\n", line);
     }
     for (unsigned i = 0; i < record->doubt_count; i++) {
         state_member_print(&record->doubts[i], line);
@@ -169,8 +229,11 @@ static void line_read(char *line, struct state_record *record)
     struct bytes member = bytes_of(line);
     struct state_member one;
 
-    if (state_member_parse(member, &one) && one.role == MEMBER_DOUBT &&
-        record->doubt_count < STATE_DOUBTS_MAX) {
+    if (record->registrar_count < STATE_REGISTRARS_MAX &&
+        state_registrar_parse(member, &record->registrars[record->registrar_count])) {
+        record->registrar_count++;
+    } else if (state_member_parse(member, &one) && one.role == MEMBER_DOUBT &&
+               record->doubt_count < STATE_DOUBTS_MAX) {
         record->doubts[record->doubt_count++] = one;
     } else if (bytes_take(&member, BYTES("member ")) && state_member_parse(member, &one) &&
                record->member_count < STATE_MEMBERS_MAX) {

@@ -29,10 +29,11 @@ enum {
     MEMBER_ID_CHARS = 16,
     STORE_ID_CHARS = 24,
     STATE_MEMBERS_MAX = 256,
-    STATE_DOUBTS_MAX = 256, /* as DOUBTS_MAX in shared/member/scripts/lib/store.lua */
-    STATE_VERSION = 2,
+    STATE_DOUBTS_MAX = 256,   /* as DOUBTS_MAX in shared/member/scripts/lib/store.lua */
+    STATE_REGISTRARS_MAX = 6, /* 5, and one that comes before another goes */
+    STATE_VERSION = 3,
     STATE_LINE_MAX = 64,
-    STATE_TEXT_MAX = 512 + (STATE_MEMBERS_MAX + STATE_DOUBTS_MAX) * STATE_LINE_MAX,
+    STATE_TEXT_MAX = 512 + (STATE_MEMBERS_MAX + STATE_DOUBTS_MAX + STATE_REGISTRARS_MAX) * STATE_LINE_MAX,
     STATE_PATH_MAX = 1024,
     STATE_WHY_MAX = 1280
 };
@@ -48,15 +49,24 @@ struct state_member {
     int64_t store_epoch; /* of a doubt, 0 to STATE_NUMBER_MAX: the epoch that began it; else 0 */
 };
 
+/* Of these lease services a majority must have recorded what counts (docs/decisions/0044); how far this one
+ * had come when the store last heard of it. */
+struct state_registrar {
+    char id[MEMBER_ID_CHARS + 1];
+    int64_t members_version, floor;
+};
+
 /* The text of the file; what is parsed is printed as the same bytes.
  *
- *   pawl high-water 1                "2" with a doubt: a release that knows of none must not lose it
+ *   pawl high-water 1                "2" with a doubt, "3" with a registrar: a release that knows of none
+ *                                    must not lose it
  *   id MEMBER
  *   store STORE                      "none": none yet
  *   floor N
  *   epoch N
  *   roll N
  *   member lease ID INCARNATION      or "member gateway ..."; one line for each member
+ *   registrar ID ROLL FLOOR          one line for each
  *   doubt GATEWAY INCARNATION EPOCH  one line for each
  *   checksum SUM                     digest_text() of all bytes in front of this line */
 struct state_record {
@@ -67,6 +77,8 @@ struct state_record {
     int64_t members_version;          /* of the list; 0: none yet */
     unsigned member_count;
     struct state_member members[STATE_MEMBERS_MAX]; /* no id twice */
+    unsigned registrar_count;                       /* 0: all lease services count */
+    struct state_registrar registrars[STATE_REGISTRARS_MAX];
     /* Gateways that may have sent what the store has lost (lease/scripts/admit.lua): no incarnation of one
      * twice. They belong to the list, and are written and reported with it. */
     unsigned doubt_count;
@@ -77,6 +89,10 @@ struct state_record {
  * the file and the store have of it. Printed with a NUL; returns the length. false: it is none of these. */
 size_t state_member_print(const struct state_member *one, char text[STATE_LINE_MAX]);
 bool state_member_parse(struct bytes text, struct state_member *one);
+
+/* "registrar ID ROLL FLOOR", likewise. */
+size_t state_registrar_print(const struct state_registrar *one, char text[STATE_LINE_MAX]);
+bool state_registrar_parse(struct bytes text, struct state_registrar *one);
 
 /* Whether every part is within its limits and nothing is listed twice. */
 bool state_record_is_sound(const struct state_record *record);

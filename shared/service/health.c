@@ -172,32 +172,38 @@ static enum step ready_tell(struct http_request *req, struct worker *worker)
 {
     const struct service_plan *plan = worker->service->plan;
     struct json_out *json = http_json_begin(req);
-    struct service_memory memory = {0};
+    struct service_stand stand = {0};
     char own[READY_DETAIL_SIZE];
     const char *member = NULL, *lacking = service_lacks(worker, &member, own);
     const char *unloaded = store_not_loaded(worker->store);
 
-    if (plan->memory != NULL)
-        plan->memory(worker, &memory);
-    if (memory.is_full)
+    if (plan->stand != NULL)
+        plan->stand(worker, &stand);
+    if (stand.is_full)
         snprintf(own, sizeof(own), "%s", problem_info(PROBLEM_STORE_FULL)->detail);
     json_text(json, "status", BYTES("ready"));
     json_object(json, "checks");
-    json_text(json, "store", memory.is_full ? BYTES("store-full") : BYTES("ok"));
+    json_text(json, "store", stand.is_full ? BYTES("store-full") : BYTES("ok"));
     if (lacking != NULL)
         json_text(json, member, bytes_of(lacking));
     if (unloaded != NULL)
         json_text(json, "functions", BYTES("not-loaded"));
     json_object_end(json);
-    if (memory.is_full || lacking != NULL || unloaded != NULL)
-        json_text(json, "detail", bytes_of(memory.is_full || lacking != NULL ? own : unloaded));
+    if (stand.is_full || lacking != NULL || unloaded != NULL)
+        json_text(json, "detail", bytes_of(stand.is_full || lacking != NULL ? own : unloaded));
     json_object(json, "store_memory");
-    json_int(json, "used_bytes", (int64_t)memory.used);
-    if (memory.allowed > 0)
-        json_int(json, "allowed_bytes", (int64_t)memory.allowed);
+    json_int(json, "used_bytes", (int64_t)stand.used);
+    if (stand.allowed > 0)
+        json_int(json, "allowed_bytes", (int64_t)stand.allowed);
     else
         json_null(json, "allowed_bytes");
     json_object_end(json);
+    if (stand.registrars > 0) {
+        json_object(json, "registrars");
+        json_int(json, "heard", stand.registrars_heard);
+        json_int(json, "of", stand.registrars);
+        json_object_end(json);
+    }
     return http_json_end(req, 200);
 }
 

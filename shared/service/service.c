@@ -233,6 +233,8 @@ static int settings_check(struct service *service)
             "--listen is not a loopback address, and everybody may do everything: say who may do what "
             "with --access FILE, listen on 127.0.0.1 or [::1], or say --allow-anonymous");
     }
+    if (s->registrars > 0 && (!s->init_store || s->registrars % 2 == 0))
+        return fail(service, SERVICE_CONFIG, "--registrars takes 1, 3 or 5, and goes with --init-store");
     if (s->ui_peer != NULL && !is_web_address(s->ui_peer))
         return fail(service, SERVICE_CONFIG,
                     "--ui-peer takes the address of a web page, like https://gateway.example/ui/");

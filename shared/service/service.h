@@ -26,7 +26,7 @@ struct service_settings {
         *routes;
     const char *allow_hosts, *allow_origins, *trusted_proxies, *ui_peer;
     const char *tls_cert, *tls_key, *tls_client_ca, *tls_crl, *redis_ca, *redis_cert, *redis_key;
-    unsigned threads, connections_max, connections_per_address, token_block;
+    unsigned threads, connections_max, connections_per_address, token_block, registrars;
     uint64_t store_timeout_ms, remember_ms, header_timeout_ms, body_timeout_ms;
     size_t head_max, body_memory_max, body_disk_max, body_max, store_memory_max, remember_max;
     int log_format, log_level;
@@ -54,10 +54,12 @@ struct service_flag {
 struct service;
 struct worker;
 
-/* Of the store, in bytes; allowed 0: there is no bound. is_full: so much that nothing new is taken. */
-struct service_memory {
+/* How the store stands. In bytes; allowed 0: there is no bound. is_full: so much that nothing new is taken.
+ * Registrars: of how many a majority must be heard, 0: all lease services must. */
+struct service_stand {
     uint64_t used, allowed;
     bool is_full;
+    unsigned registrars, registrars_heard;
 };
 
 enum { READY_DETAIL_SIZE = 512, SERVICE_THREADS_MAX = 64, SERVICE_HEAD_MAX = 32768 };
@@ -116,7 +118,7 @@ struct service_plan {
      * member of checks; detail: a sentence. */
     const char *(*lacking)(struct worker *worker, const char **member, char detail[READY_DETAIL_SIZE]);
     /* For /readyz and the metrics. */
-    void (*memory)(struct worker *worker, struct service_memory *memory);
+    void (*stand)(struct worker *worker, struct service_stand *stand);
     const struct metric *metrics; /* beside the common ones */
     unsigned metric_count;
     const void *own; /* of the functions above */

@@ -155,12 +155,12 @@ static void worker_tell_store(struct worker *worker)
     metric_set(worker->metrics, METRIC_CONNECTIONS, http_server_connections(worker->http));
     if (worker->index == 0)
         metric_set(worker->metrics, METRIC_READY, service_is_ready(worker));
-    if (worker->index == 0 && worker->service->plan->memory != NULL) { /* one store for all of them */
-        struct service_memory memory;
+    if (worker->index == 0 && worker->service->plan->stand != NULL) { /* one store for all of them */
+        struct service_stand stand;
 
-        worker->service->plan->memory(worker, &memory);
-        metric_set(worker->metrics, METRIC_STORE_MEMORY_USED, memory.used);
-        metric_set(worker->metrics, METRIC_STORE_MEMORY_ALLOWED, memory.allowed);
+        worker->service->plan->stand(worker, &stand);
+        metric_set(worker->metrics, METRIC_STORE_MEMORY_USED, stand.used);
+        metric_set(worker->metrics, METRIC_STORE_MEMORY_ALLOWED, stand.allowed);
     }
     worker->counted = now;
 }

@@ -158,6 +158,20 @@ TEST_LIST(a_list_that_is_read_replaces_the_one_before)
     CHECK_INT(record.member_count, 0);
 }
 
+TEST_LIST(the_most_that_was_seen_of_a_registrar_is_kept)
+{
+    struct state_record record = empty_record();
+    char text[MEMBER_LIST_SIZE];
+
+    CHECK(list_is_read(list, "registrar " ID_A " 7 100,registrar " ID_B " 8 90", 0, &record));
+    CHECK(list_is_read(list, "registrar " ID_A " 6 110,registrar " ID_B " 9 0,registrar " ID_C " 0 0", 0,
+                       &record));
+    CHECK_TEXT(member_list_print(&record, text),
+               BYTES("registrar " ID_A " 7 110,registrar " ID_B " 9 90,registrar " ID_C " 0 0"));
+    CHECK(list_is_read(list, "registrar " ID_C " 1 1", 0, &record));
+    CHECK_TEXT(member_list_print(&record, text), BYTES("registrar " ID_C " 1 1"));
+}
+
 TEST_LIST(a_list_with_something_malformed_is_not_taken)
 {
     static const char *const malformed[] = {
@@ -188,6 +202,9 @@ TEST_LIST(a_list_with_something_malformed_is_not_taken)
         "lease " ID_A " " ID_B ",,gateway " ID_C " " ID_B,
         "lease " ID_A " " ID_B ",gateway " ID_A " " ID_C, /* one id, twice */
         "lease " ID_A " " ID_B ",NIL",
+        "registrar " ID_A " 1",
+        "registrar " ID_A " 1 -1",
+        "registrar " ID_A " 1 1,registrar " ID_A " 1 1",
         "doubt " ID_A " " ID_B,
         "doubt " ID_A " " ID_B " ",
         "doubt " ID_A " " ID_B " x",

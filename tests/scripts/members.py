@@ -19,8 +19,8 @@ class Life(Store):
         super().__init__()
         self.run_id, self.processes = "run-1", {}
 
-    def begin(self, now=1000000, floor=100):
-        super().begin(now, floor)
+    def begin(self, now=1000000, floor=100, registrars=0):
+        super().begin(now, floor, registrars)
         self.run_id = "run-1"
 
     def restart(self, saved=None):
@@ -32,6 +32,10 @@ class Life(Store):
     def run_and_stream(self):
         """What an admission is for (shared/member/scripts/lib/stripe.lua)."""
         return f"{self.run_id} {self.replid()}"
+
+    def real_run(self):
+        """The same, as Redis itself has it."""
+        return self.redis("INFO", "server").decode().split("run_id:")[1].split("\r\n")[0] + " " + self.replid()
 
     def new_stream(self):
         """The same process goes on with another replication stream; its data are the same."""
@@ -78,6 +82,25 @@ class Directory:
     def lists(self):
         """The ids of the lease services that stand in it."""
         return [line.split()[1] for line in self.list if line.startswith("lease ")]
+
+    def registrars(self):
+        return [line.split()[1] for line in self.list if line.startswith("registrar ")]
+
+
+def keep_registrars(before, lines):
+    """A list with the highest numbers that were seen of each registrar."""
+    def numbers(line, of):
+        words = line.split()
+        return [int(word) for word in words[2:]] if words[:2] == ["registrar", of] else [0, 0]
+
+    kept = []
+    for line in lines:
+        if line.startswith("registrar "):
+            of = line.split()[1]
+            seen = [max(pair) for pair in zip(*(numbers(one, of) for one in [*before, line]))]
+            line = f"registrar {of} {seen[0]} {seen[1]}"
+        kept.append(line)
+    return kept
 
 
 class Member:
@@ -128,7 +151,8 @@ class Member:
     def record(self, reply):
         """What the state directory of a lease service keeps, in one write; a gateway keeps its id only."""
         if self.role == "lease":
-            self.disk.floor, self.disk.roll, self.disk.list = max(self.disk.floor, reply[4]), reply[3], reply[6]
+            self.disk.floor, self.disk.roll = max(self.disk.floor, reply[4]), reply[3]
+            self.disk.list = keep_registrars(self.disk.list, reply[6])
             self.disk.epoch = reply[1]
 
     def ask_to_admit(self, when="now", gate=None):
@@ -196,9 +220,9 @@ def grant(life, member, name, lease_id="id-a", hold="hold-aaaaaaa", **named):
     return reply[2]
 
 
-def founder(life, floor=100, block=100):
+def founder(life, floor=100, block=100, registrars=0):
     """A new store, and the lease service whose state directory was the first."""
-    life.begin(floor=floor)
+    life.begin(floor=floor, registrars=registrars)
     first = Member(life, "lease-a", block=block)
     first.disk.floor = floor  # --init-store notes no list: it may admit nothing before it has begun
     return first
@@ -217,6 +241,14 @@ def company(life, floor=100):
     second, gate = Member(life, "lease-b"), Member(life, "gate-g", "gateway")
     all_in(first, second, gate)
     return first, second, gate
+
+
+def board(life, floor=100):
+    """Three registrars of which a majority counts, and a gateway, all in."""
+    first = founder(life, floor, registrars=3)
+    others = Member(life, "lease-b"), Member(life, "lease-c"), Member(life, "gate-g", "gateway")
+    all_in(first, *others)
+    return first, *others
 
 
 def unchanged_by(life, action):

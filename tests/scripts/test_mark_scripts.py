@@ -219,7 +219,7 @@ def the_marks_of_each_store_are_its_own():
     passes(gate, lease, one(2, epoch=1))
     refused(gate, lease, one(1, epoch=1), "stale-token", 2, 1)
     check_equal(marks(lease), {lease.name: "1 2 hold-0000002"})
-    WHOSE["check"] = f"mark {IDENTITY[2:]}"  # its own, by name
+    WHOSE["check"] = f"mark {IDENTITY[3:]}"  # its own, by name
     refused(gate, lease, one(32), "stale-token", 33)
     check_equal(Resource(lease).mark()[2:5], [33, EPOCH, 0])
 
@@ -291,7 +291,7 @@ def after_a_loss_nothing_of_another_store_passes_until_somebody_names_a_token():
 def what_was_named_is_raised_and_lowered_by_force_only():
     begin()
     lose(9)
-    check_equal(name(5, 100, store=IDENTITY[2:]), ["own"])
+    check_equal(name(5, 100, store=IDENTITY[3:]), ["own"])
     check_equal(name(5, 100), ["named", "9"])
     for lower in ((5, 99), (4, 101)):
         check_equal(name(*lower), ["lower", 5, 100])

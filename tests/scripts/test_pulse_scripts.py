@@ -200,9 +200,9 @@ def an_empty_redis_and_another_store_or_schema_are_told_and_not_touched():
     a.start()
     check_equal(unchanged_by(LIFE, a.ask), ["empty"])
     a = alone(LIFE)
-    a.identity = "9:other"
+    a.identity = "10:other"
     check_equal(unchanged_by(LIFE, a.ask), ["another", IDENTITY])
-    for identity in ("1" + IDENTITY[1:], "22" + IDENTITY[1:]):
+    for identity in ("1" + IDENTITY[2:], "22" + IDENTITY[2:]):
         for key in STRIPES + [RECORD]:
             stripe_do(LIFE.redis, "HSET", key, "id", identity)
         for a.identity in ("", identity):
@@ -506,7 +506,7 @@ def leave_of_anybody_else_or_while_the_store_is_shut_changes_nothing():
         b.epoch -= 1
 
     def another_store(b):
-        b.identity = "9:other"
+        b.identity = "10:other"
 
     def unknown(b):
         b.name = "nobody"

@@ -87,7 +87,7 @@ def every_script_runs_for_a_caller_of_this_life_who_has_seen_no_more_than_there_
 def every_script_refuses_a_stripe_with_a_missing_field_or_of_another_schema_and_changes_nothing():
     lease = Lease(LIFE, "orders:42")
     for damage in (["DEL"], *(["HDEL", field] for field in STRIPE_FIELDS), *(
-            ["HSET", "id", one] for one in ("1" + IDENTITY[1:], "6" + IDENTITY[1:], IDENTITY[2:], IDENTITY + "x"))):
+            ["HSET", "id", one] for one in ("1" + IDENTITY[2:], "6" + IDENTITY[2:], IDENTITY[3:], IDENTITY + "x"))):
         LIFE.begin(NOW)
         lease.acquire()
         LIFE.at(NOW + 5000)
@@ -98,7 +98,7 @@ def every_script_refuses_a_stripe_with_a_missing_field_or_of_another_schema_and_
 @test
 def every_script_refuses_a_caller_of_another_store_schema_or_life_or_who_has_seen_more():
     lease, _, _ = begin()
-    for identity in ("9:other", "4" + IDENTITY[1:], "", IDENTITY[2:]):
+    for identity in ("10:other", "4" + IDENTITY[2:], "", IDENTITY[3:]):
         refused_by_all(lease, "not-ours", identity=identity)
     lease, _, _ = begin()
     for epoch in (EPOCH + 1, EPOCH - 1, 0, -EPOCH):

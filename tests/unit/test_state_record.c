@@ -19,6 +19,8 @@
 #define MEMBERS HEAD LEASE_A GATEWAY_B
 #define DOUBT_A "doubt " ID_A " " INCARNATION " 1\n"
 #define DOUBTS SECOND ID OF_STORE NUMBERS LEASE_A DOUBT_A
+#define REGISTRAR_A "registrar " ID_A " 7 34\n"
+#define REGISTRARS "pawl high-water 3\n" ID OF_STORE NUMBERS LEASE_A REGISTRAR_A DOUBT_A
 
 static bool is_taken(struct bytes text)
 {
@@ -42,15 +44,13 @@ TEST(the_text_is_for_people_and_ends_with_the_blake2b_of_what_stands_before)
 {
     static const char text[] = MEMBERS "checksum uUmpB_PIZoBCZ3KI8ekeQDA3pytkkm3wgx3ZmS5xSZo\n";
     struct state_record record,
-        wanted = {ID_A,
-                  STORE,
-                  34,
-                  2,
-                  7,
-                  2,
-                  {{MEMBER_LEASE, ID_A, INCARNATION, 0}, {MEMBER_GATEWAY, ID_B, INCARNATION, 0}},
-                  0,
-                  {{0}}};
+        wanted = {.member = ID_A,
+                  .store = STORE,
+                  .floor = 34,
+                  .epoch = 2,
+                  .members_version = 7,
+                  .member_count = 2,
+                  .members = {{MEMBER_LEASE, ID_A, INCARNATION, 0}, {MEMBER_GATEWAY, ID_B, INCARNATION, 0}}};
     char again[STATE_TEXT_MAX];
 
     CHECK(state_record_parse(text, sizeof(text) - 1, &record) && state_record_equal(&record, &wanted));
@@ -87,6 +87,11 @@ TEST(every_content_comes_back_as_it_was)
         record.doubts[i].role = MEMBER_DOUBT;
         record.doubts[i].store_epoch = STATE_NUMBER_MAX - i;
     }
+    record.registrar_count = STATE_REGISTRARS_MAX;
+    for (unsigned i = 0; i < STATE_REGISTRARS_MAX; i++) {
+        record.registrars[i] = (struct state_registrar){"", STATE_NUMBER_MAX - i, i};
+        memcpy(record.registrars[i].id, record.members[i].id, sizeof(record.registrars[i].id));
+    }
     check_comes_back(&record);
 }
 
@@ -117,6 +122,17 @@ TEST(two_contents_are_equal_when_every_part_is_and_what_is_not_sound_is_not_writ
     CHANGED(true, b.members[0].role = MEMBER_LEASE);
     CHANGED(false, b.doubt_count = 1);
     CHANGED(false, b.members[0].store_epoch = 1);
+    a.registrar_count = 2;
+    a.registrars[0] = (struct state_registrar){ID_A, 7, 34};
+    a.registrars[1] = (struct state_registrar){ID_B, 8, 35};
+    CHANGED(true, b.registrar_count--);
+    CHANGED(true, b.registrars[1].floor++);
+    CHANGED(true, b.registrars[1].members_version++);
+    CHANGED(true, b.registrars[1].id[0] = 'x');
+    CHANGED(false, memcpy(b.registrars[1].id, ID_A, MEMBER_ID_CHARS));
+    CHANGED(false, b.registrars[0].floor = -1);
+    CHANGED(false, b.registrars[0].id[3] = '\0');
+    CHANGED(false, b.registrar_count = STATE_REGISTRARS_MAX + 1);
     CHANGED(false, b.floor = -1);
     CHANGED(false, b.floor = STATE_NUMBER_MAX + 1);
     CHANGED(false, b.epoch = STATE_NUMBER_MAX + 1);
@@ -159,7 +175,8 @@ static const char *const taken[] = {
     FIRST ID OF_STORE "floor 999999999999999\nepoch 999999999999999\nroll 999999999999999\n",
     SECOND ID OF_STORE NUMBERS "doubt " ID_A " " INCARNATION " 0\n",
     SECOND ID OF_STORE NUMBERS LEASE_A "doubt " ID_A " " INCARNATION " 999999999999999\n",
-    DOUBTS "doubt " ID_A " " ID_B " 1\n"};
+    DOUBTS "doubt " ID_A " " ID_B " 1\n",
+    REGISTRARS};
 
 /* Sealed, but otherwise written: with one of these in place of that. */
 static const struct {
@@ -191,6 +208,9 @@ static const struct {
      {"# a comment\n", LEASE_A, "member gateway " ID_A " " ID_B "\n", "member lease " ID_B " " INCARNATION}},
     {MEMBERS, "lease ", {"", "keeper "}},
     {MEMBERS, " " INCARNATION, {"", "  " INCARNATION, " " INCARNATION " 1", " 0123456789_-012!"}},
+    {REGISTRARS, "water 3", {"water 1", "water 2", "water 4"}},
+    {REGISTRARS, REGISTRAR_A, {DOUBT_A REGISTRAR_A, REGISTRAR_A REGISTRAR_A}},
+    {REGISTRARS, " 7 34\n", {"\n", " 7\n", " 7 34 1\n", " 7 034\n", " 7 -1\n", " 7 1000000000000000\n"}},
     {DOUBTS, SECOND, {FIRST}},
     {DOUBTS, LEASE_A, {DOUBT_A}},
     {DOUBTS, LEASE_A DOUBT_A, {LEASE_A, DOUBT_A LEASE_A}},

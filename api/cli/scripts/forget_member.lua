@@ -7,6 +7,7 @@
 --            {"gated"}: what it knows may be needed   {"fresh", ms since its last heartbeat}
 --            {"last"}: no other lease service lives whose floor is as high: its own is the only proof of what
 --            was granted
+--            {"registrar"}: what a majority of the registrars has recorded is counted by their number
 --            in all of them nothing was changed
 local stripes = stripes_read()
 local store = store_read(stripes)
@@ -15,11 +16,14 @@ local one = all[ARGV[1]]
 if not store.id and stripes.there == 0 then
     return { 'empty' }
 end
-if not store.id or string.sub(store.id, 1, 2) ~= SCHEMA then
+if not store.id or string.sub(store.id, 1, #SCHEMA) ~= SCHEMA then
     return { 'another', store.id or '' }
 end
 if not one then
     return { 'unknown' }
+end
+if registrars_of(store.registrars).is[ARGV[1]] then
+    return { 'registrar' }
 end
 local run = redis_run(string.match(redis.call('INFO', 'server'), '\nrun_id:(%x+)'))
 if store.gate or not store.sound or store.run ~= run then
@@ -33,7 +37,7 @@ if is_fresh(one) and one.state ~= 'out' then
 end
 -- One that never came in has granted nothing; but while nobody is in, its list may be the only one that leads
 -- on.
-local others = one.role ~= 'lease'
+local others = one.role ~= 'lease' or store.majority == '1'
 for _, id in ipairs(ids) do
     local is_in = id ~= ARGV[1] and all[id].role == 'lease' and all[id].state == 'in'
     others = others or (is_in and one.state == 'pending') or (id ~= ARGV[1] and is_live_lease(all[id])

@@ -11,7 +11,7 @@
 --            {"lower", epoch, token}: this was named before    {"another", identity or ""}
 --            in all four nothing was changed
 local store = store_read(stripes_read())
-if not store.id or string.sub(store.id, 1, 2) ~= SCHEMA then
+if not store.id or string.sub(store.id, 1, #SCHEMA) ~= SCHEMA then
     return { 'another', store.id or '' }
 elseif store.id == SCHEMA .. ARGV[1] then
     return { 'own' }

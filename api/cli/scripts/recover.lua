@@ -19,7 +19,7 @@ local RUN = redis_run(string.match(redis.call('INFO', 'server'), '\nrun_id:(%x+)
 local stripes = stripes_read()
 local store = store_read(stripes)
 local all, ids = members_read()
-if store.id and (string.sub(store.id, 1, 2) ~= SCHEMA or (ARGV[1] ~= '' and store.id ~= ARGV[1])) then
+if store.id and (string.sub(store.id, 1, #SCHEMA) ~= SCHEMA or (ARGV[1] ~= '' and store.id ~= ARGV[1])) then
     return { 'another', store.id }
 end
 
@@ -42,6 +42,16 @@ if ARGV[5] ~= 'force' and not IS_NEW and not store.gate and store.sound and stor
     return { 'in-order' }
 end
 
+-- Lease services that live do not know of this yet, and could admit what was before: one that is listed by
+-- nobody else, or a majority of the registrars.
+local registrars = registrars_of(store.majority == '1' and store.registrars or '')
+local before = { registrars.count > 0 and registrars.most or 1 }
+for _, id in ipairs(ids) do
+    local one, counts = all[id], registrars.count == 0 or registrars.is[id]
+    local knew = has_reported(store, all, id) or (not store.gate and one.state == 'in')
+    before[#before + 1] = counts and knew and is_fresh(one) and one.role == 'lease' and id or nil
+end
+
 -- No report is asked for any more, so the epochs that were reported count here.
 local epoch = math.max(store.epoch, stripes.alive, store.alive, tonumber(ARGV[4]))
 for _, id in ipairs(ids) do
@@ -61,7 +71,9 @@ for i = 0, STRIPES - 1 do
 end
 redis.call('HSET', KEYS[1], 'id', identity, 'epoch', whole(epoch), 'run', RUN or '',
     'time', whole(store.time), 'alive', whole(epoch), 'clock', whole(store.clock), 'ceiling', whole(FLOOR),
-    'gate', '', 'gaterun', '', 'why', '', 'how', 'recovered', 'open', '1', 'lost', whole(epoch))
+    'gate', '', 'gaterun', '', 'why', '', 'how', 'recovered', 'open', '1', 'lost', whole(epoch),
+    'registrars', registrars_of(store.registrars).count, 'majority', '',
+    'before', table.concat(before, ' '))
 redis.call('PERSIST', KEYS[1])
 redis.call('HSET', DOUBT, EVERYBODY, 'open ' .. whole(epoch))
 members_changed(store)

@@ -6,7 +6,7 @@
 --   returns  {"history", what is noted now, 1 if it was changed, else 0}   {"another", identity or ""}
 local stripes = stripes_read()
 local store = store_read(stripes)
-if not store.id or string.sub(store.id, 1, 2) ~= SCHEMA then
+if not store.id or string.sub(store.id, 1, #SCHEMA) ~= SCHEMA then
     return { 'another', store.id or '' }
 end
 local is = string.match(redis.call('HGET', stripe_key(0), 'listen') or '', ' (%l+)') or 'all'

@@ -20,7 +20,12 @@ local function info(section, name)
 end
 
 -- Whom this lease service must wait for, and whether it may admit: as lease/scripts/admit.lua decides.
+local registrars = registrars_newest(store, all)
 local function waits_for(asker)
+    if registrars then
+        local _, heard, missing = registrars_heard(store, all, registrars)
+        return sorted(missing), heard >= registrars.most
+    end
     local order, _, missing = floors_needed(store, all, asker)
     if next(missing) or next(firm_ones(all, order)) then
         return sorted(missing), not next(missing)
@@ -58,7 +63,7 @@ for i = 0, STRIPES - 1 do
 end
 
 fact('kind', not store.id and stripes.there == 0 and 'empty'
-    or (store.id and string.sub(store.id, 1, 2) == SCHEMA) and 'store' or 'another')
+    or (store.id and string.sub(store.id, 1, #SCHEMA) == SCHEMA) and 'store' or 'another')
 fact('identity', store.id or '')
 fact('sound', store.sound and 1 or 0)
 fact('record', redis.call('EXISTS', KEYS[1])) -- is there at all
@@ -76,6 +81,14 @@ fact('top_stripe', top_stripe)
 fact('gate', store.gate or '')
 fact('why', store.why or '')
 fact('how', store.how or '')
+local before, unaware = registrars_of(store.before), {}
+for _, id in ipairs(before.ids) do
+    unaware[#unaware + 1] = not (all[id] and all[id].state == 'in') and id or nil
+end
+fact('unaware', before.count > 0 and #unaware >= before.count and table.concat(unaware, ', ') or '')
+local wanted = registrars_of(store.registrars)
+fact('registrars', wanted.count) -- how many there are to be; 0: all lease services count
+fact('majority', store.majority == '1' and wanted.most or 0) -- how many must be heard; 0: all of them
 fact('open', store.open == '1' and 1 or 0)
 fact('redis_run', info('server', 'run_id') .. ' ' .. info('replication', 'master_replid'))
 fact('redis_version', info('server', 'redis_version'))
@@ -106,6 +119,7 @@ for n, id in ipairs(ids) do
         'roll', tonumber(reported and one.rroll or one.roll) or 0, 'since', tonumber(one.since) or 0,
         'age', at and at > 0 and RAW_MS - at or -1, -- ms since its last heartbeat; -1: not known
         'routes', one.routes or '', -- hash of a gateway's table
+        'registrar', wanted.is[id] and 1 or 0,
         'live', is_fresh(one) and 1 or 0, 'reported', reported and 1 or 0, 'who', one.who or '',
     }
 end

@@ -1,5 +1,5 @@
-/* command.c - pawl store status|forget|marks|history, each of which asks the store itself once; init, which
- * is pawl-lease's; and which of the commands of pawl store is meant.
+/* command.c - pawl store status|forget|registrar|marks|history, each of which asks the store itself once;
+ * init, which is pawl-lease's; and which of the commands of pawl store is meant.
  *
  *   verb_run         flags                       64, or go on
  *   ..._check        what they say               64, or go on
@@ -28,7 +28,9 @@ struct asking {
     struct store_ask ask;
     struct bytes argv[5]; /* of its script */
     unsigned argc;
-    const char *word;    /* of forget, the member; of history, the mode, "": it is only said */
+    const char
+        *word; /* of forget, the member; of history, the mode, "": it is only said; of registrar, the deed */
+    const char *id;      /* of registrar */
     const char *of, *at; /* of marks, as force, epoch and token */
     bool force;
     char epoch[PRINT_NUMBER_SIZE], token[PRINT_NUMBER_SIZE];
@@ -58,14 +60,29 @@ static int no_store_known(void)
     return CLI_CONFIG;
 }
 
+struct refusal {
+    const char *word, *what, *todo;
+    int status;
+};
+
+static int refuse(const struct refusal *refusals, size_t count, const char *id, const char *deed,
+                  const struct store_reply *reply)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (store_reply_is(reply, refusals[i].word)) {
+            cli_fail(refusals[i].status, "%s was not %s: %s", id, deed, refusals[i].what);
+            cli_hint("%s", refusals[i].todo);
+            return refusals[i].status;
+        }
+    }
+    return cli_fail(CLI_BUG, "the script gave an answer that this program does not know");
+}
+
 /* -- forget: a member that is gone for good is not waited for any more */
 
 static int forget_refuse(const struct asking *f, const struct store_reply *reply)
 {
-    static const struct {
-        const char *word, *what, *todo;
-        int status;
-    } refusals[] = {
+    static const struct refusal refusals[] = {
         {"empty", "this Redis has no store", "pawl store status says more.", CLI_CONFIG},
         {"another", "what is here is no store that this release knows", "pawl store status says more.",
          CLI_CONFIG},
@@ -76,20 +93,17 @@ static int forget_refuse(const struct asking *f, const struct store_reply *reply
          "pawl store status says whom it waits for; if that one is lost for good: pawl store recover --floor "
          "N.",
          CLI_REFUSED},
+        {"registrar",
+         "it is a registrar: a majority of them must be heard, and which they are does not change by "
+         "forgetting one",
+         "Start it; if too many are lost for good: pawl store recover --floor N.", CLI_REFUSED},
         {"last",
          "no other lease service is alive whose floor is as high: this one's floor is the only proof of what "
          "was granted",
          "Start another lease service first; if none can come: pawl store recover --floor N.", CLI_REFUSED},
     };
 
-    for (unsigned i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
-        if (store_reply_is(reply, refusals[i].word)) {
-            cli_fail(refusals[i].status, "%s was not forgotten: %s", f->word, refusals[i].what);
-            cli_hint("%s", refusals[i].todo);
-            return refusals[i].status;
-        }
-    }
-    return cli_fail(CLI_BUG, "the script gave an answer that this program does not know");
+    return refuse(refusals, sizeof(refusals) / sizeof(refusals[0]), f->word, "forgotten", reply);
 }
 
 static int forget_answer(struct store_ask *ask, const struct store_reply *reply)
@@ -166,6 +180,42 @@ static int marks_answer(struct store_ask *ask, const struct store_reply *reply)
     return no_store_known();
 }
 
+/* -- registrar: one more, or one less */
+
+static int registrar_check(struct asking *r)
+{
+    if (strcmp(r->word, "add") != 0 && strcmp(r->word, "remove") != 0)
+        return cli_fail(CLI_USAGE, "\"%s\" is neither add nor remove", r->word);
+    r->argv[2] = bytes_of(r->id);
+    r->argc = 3;
+    return CLI_GO_ON;
+}
+
+static int registrar_answer(struct store_ask *ask, const struct store_reply *reply)
+{
+    static const struct refusal refusals[] = {
+        {"none", "no majority of registrars counts in this store",
+         "It is said when a store is made: pawl store init --registrars 3.", CLI_REFUSED},
+        {"gated", "the store is gated", "pawl store status says whom it waits for.", CLI_REFUSED},
+        {"already", "it is a registrar already, or none", "pawl store status lists them.", CLI_REFUSED},
+        {"unknown", "no lease service with this id is in", "pawl store status lists them.", CLI_REFUSED},
+        {"last", "it is the only one", "Add another one first.", CLI_REFUSED},
+        {"full", "there are 6 already", "Remove another one first.", CLI_REFUSED},
+        {"unrecorded", "too few of those that would be registrars live and have recorded all that counts",
+         "Start those that are away; if all run: again in a second.", CLI_REFUSED},
+    };
+    const struct asking *r = container_of(ask, struct asking, ask);
+
+    if (store_reply_is(reply, "changed")) {
+        printf("there are %" PRId64 " registrars now, of which %" PRId64 " must be heard\n",
+               store_reply_integer(reply, 1), store_reply_integer(reply, 2));
+        return CLI_OK;
+    }
+    if (store_reply_is(reply, "empty") || store_reply_is(reply, "another"))
+        return no_store_known();
+    return refuse(refusals, sizeof(refusals) / sizeof(refusals[0]), r->id, "changed", reply);
+}
+
 /* -- history: what is noted of what happens to leases */
 
 static const struct {
@@ -235,6 +285,17 @@ static const struct store_verb {
      NULL,
      &script_forget_member,
      forget_answer},
+    {{"store registrar", "add|remove ID",
+      "  pawl store status                          # members, and who is a registrar\n"
+      "  pawl store registrar add M3mb3rIdOf16Char\n",
+      "Of a store that was made with --registrars: the lease service ID becomes a registrar, or is none any\n"
+      "more. For one that is lost for good: add another one, then remove it. One at a time; a majority of\n"
+      "those that are then must live and have recorded all that counts."},
+     0,
+     0,
+     registrar_check,
+     &script_registrar,
+     registrar_answer},
     {{"store marks", "", "  pawl store marks --of Zk3v9a1BQ2x8Zk3v9a1BQ2x8 --at 1795262644.48211907\n",
       "This store has lost content, and a route with \"check\":\"mark\" and \"store\":\"STORE\" answers 503\n"
       "marks-lost. Look at the store STORE (pawl store status there says its epoch and the highest token\n"
@@ -286,6 +347,7 @@ static int verb_run(int argc, char **argv)
     if (status != CLI_GO_ON)
         return status;
     asking.word = arguments[0] != NULL ? arguments[0] : "";
+    asking.id = asking.word[0] != '\0' && arguments[1] != NULL ? arguments[1] : "";
     asking.inbox.output = asking.output;
     asking.ask.take = verb->take;
     asking.argv[0] = BYTES("pawl:{store}");
@@ -324,7 +386,8 @@ static int init_run(int argc, char **argv)
 {
     struct store_inbox inbox = {0};
     bool unsafe = false;
-    struct option flags[STORE_INBOX_FLAGS + 2] = {{0}};
+    unsigned registrars = 0;
+    struct option flags[STORE_INBOX_FLAGS + 3] = {{0}};
     const struct usage usage = {
         .name = "store init",
         .arguments = "",
@@ -344,6 +407,15 @@ static int init_run(int argc, char **argv)
     store_inbox_flags(&inbox, flags);
     flags[STORE_INBOX_FLAGS] = (struct option)FLAG_ON("allow-unsafe-redis",
                                                       "though Redis can lose what it acknowledged", &unsafe);
+    flags[STORE_INBOX_FLAGS + 1] = (struct option){
+        .name = "registrars",
+        .value = "N",
+        .help = "a majority of the first N lease services counts: 1, 3 or 5",
+        .kind = OPTION_UNSIGNED,
+        .min = 1,
+        .max = 5,
+        .command_line_only = true,
+        .place = &registrars};
     status = flags_read(&usage, argc, argv, NULL, NULL);
     if (status != CLI_GO_ON)
         return status;
@@ -362,6 +434,7 @@ static const struct command commands[] = {
     {"status", verb_run, "what the store is, what is refused and why, and what to do"},
     {"recover", cli_store_recover, "begin a new life of a store that has lost everything"},
     {"forget", verb_run, "do not wait any more for a service that is gone for good"},
+    {"registrar", verb_run, "one registrar more, or one less, of a store that a majority admits"},
     {"marks", verb_run, "go on with the tokens of another store, after marks were lost"},
     {"history", verb_run, "what is noted of what happens to leases: all, ends, or nothing"},
     {0},

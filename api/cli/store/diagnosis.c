@@ -187,8 +187,12 @@ static void find_gate(const struct store_facts *facts, struct store_diagnosis *d
     } else if (facts->asked == 1 && facts->waiting_count > 0) {
         for (unsigned i = 0; i < facts->waiting_count; i++)
             name_add(names, facts->waiting[i], store_facts_member(facts, facts->waiting[i]));
-        WHAT(finding, "Waiting for the floor%s of lease service %s", facts->waiting_count > 1 ? "s" : "",
-             names);
+        if (facts->majority > 0)
+            WHAT(finding, "Waiting until %" PRId64 " of %" PRId64 " registrars are heard; missing are %s",
+                 facts->majority, facts->registrars, names);
+        else
+            WHAT(finding, "Waiting for the floor%s of lease service %s", facts->waiting_count > 1 ? "s" : "",
+                 names);
         ADVISE(finding, "Start %s; if a state directory is lost for good: " FLOOR_HINT ".",
                facts->waiting_count > 1 ? "them" : "it");
     } else if (facts->asked == 1) {
@@ -256,6 +260,15 @@ static void find_ceiling(const struct store_facts *facts, struct store_diagnosis
     struct store_finding *finding;
     char name[MEMBER_TEXT_BYTES];
 
+    if (facts->unaware[0] != '\0') {
+        find(diagnosis, CLI_REFUSED,
+             "Start them, or those that come back; if none of them ever will: pawl store recover --floor N "
+             "--force.",
+             "nothing is granted: lease services that lived when this store was recovered do not know of it "
+             "yet: %s",
+             facts->unaware);
+        return;
+    }
     if (facts->top < facts->ceiling)
         return;
     if (facts->top >= TOKEN_NUMBER_MAX) {
@@ -322,12 +335,15 @@ static void find_gone(const struct store_facts *facts, struct store_diagnosis *d
         if (facts->gate[0] != '\0' || member->live || state_is(member, "out") ||
             state_is(member, "forgotten") || (is_lease(member) && !store_facts_lease_lives(facts)))
             continue;
-        finding = find(diagnosis, CLI_OK, "Start it, or, if it never comes back: pawl store forget ",
+        finding = find(diagnosis, CLI_OK,
+                       member->registrar ? "Start it."
+                                         : "Start it, or, if it never comes back: pawl store forget ",
                        "gone without a word: %s; after the next restart of Redis %s",
                        store_diagnosis_name(name, member->id, member),
-                       is_lease(member) ? "nobody can admit the store without it"
-                                        : "all holds end, since it cannot be asked");
-        ADVISE(finding, "%s", member->id);
+                       is_lease(member) && facts->majority == 0 ? "nobody can admit the store without it"
+                                                                : "all holds end, since it cannot be asked");
+        if (!member->registrar)
+            ADVISE(finding, "%s", member->id);
     }
 }
 

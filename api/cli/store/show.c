@@ -60,6 +60,22 @@ static void show_redis(const struct store_facts *facts)
              facts->redis_role, facts->redis_policy);
 }
 
+static void show_registrars(const struct store_facts *facts)
+{
+    unsigned named = 0, live = 0;
+
+    for (unsigned i = 0; i < facts->member_count; i++) {
+        named += facts->members[i].registrar;
+        live += facts->members[i].registrar && facts->members[i].live;
+    }
+    if (facts->majority > 0)
+        line("registrars", "%u of %" PRId64 " live, %" PRId64 " must be heard", live, facts->registrars,
+             facts->majority);
+    else if (facts->registrars > 0)
+        line("registrars", "%u of %" PRId64 " are named; until then all lease services must be heard", named,
+             facts->registrars);
+}
+
 static void show_numbers(const struct store_facts *facts)
 {
     line("tokens", "highest counter %" PRId64 "%s%s, reserved up to %" PRId64 " (ceiling)", facts->top,
@@ -163,6 +179,7 @@ void store_show_text(const struct store_facts *facts, const struct store_diagnos
              facts->how[0] != '\0' ? facts->how : "not known");
         show_redis(facts);
         show_numbers(facts);
+        show_registrars(facts);
         show_machine(&facts->machine);
         show_members(facts);
         show_doubts(facts);

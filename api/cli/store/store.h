@@ -86,7 +86,7 @@ struct member_fact {
     int64_t floor, passed;          /* passed: highest token that a gateway let through, as it reported */
     int64_t roll, since;
     int64_t age_ms; /* since its last heartbeat; -1: not known */
-    bool live, reported;
+    bool live, reported, registrar;
 };
 
 /* An incarnation of a gateway that has yet to say what it had sent, since the store has lost something. */
@@ -111,10 +111,14 @@ struct store_facts {
     int64_t absent, shut; /* stripes: not there; whose epoch is negative */
     char first_absent[FACT_WORD_SIZE];
     int64_t epoch, roll, now_ms, clock_ms, ceiling, top; /* now_ms: by Redis' own clock */
-    int64_t memory, maxmemory;                           /* bytes; maxmemory 0: no bound */
-    char routes[FACT_RUN_SIZE * 2];                      /* hash of the table that is served; "": none yet */
-    char marks_lost[FACT_ID_SIZE];                       /* first store whose marks are lost; "": none */
+    int64_t registrars,
+        majority;              /* how many there are to be; how many must be heard, 0: all lease services */
+    int64_t memory, maxmemory; /* bytes; maxmemory 0: no bound */
+    char routes[FACT_RUN_SIZE * 2]; /* hash of the table that is served; "": none yet */
+    char marks_lost[FACT_ID_SIZE];  /* first store whose marks are lost; "": none */
     char top_stripe[FACT_WORD_SIZE];
+    char
+        unaware[FACT_TEXT_SIZE]; /* lease services that lived at the last recover and do not know of it yet */
     char run[FACT_RUN_SIZE], gate[FACT_WORD_SIZE + 8], why[FACT_WORD_SIZE], how[FACT_WORD_SIZE];
     char redis_run[FACT_RUN_SIZE], redis_version[FACT_WORD_SIZE], redis_aof[FACT_WORD_SIZE];
     char redis_policy[FACT_WORD_SIZE], redis_role[FACT_WORD_SIZE];

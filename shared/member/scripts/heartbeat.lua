@@ -31,7 +31,8 @@
 --           {"pending", epoch, id, roll, goal, time, members}: not yet in every state directory, or not yet
 --             vouched for
 --           {"in", epoch, id, roll, goal, time, members, beats, ceiling, corrected_ms, {256 seqs},
---              bytes in use, maxmemory, replid of the stream that is admitted}
+--              bytes in use, maxmemory, replid of the stream that is admitted, how many registrars there are,
+--              and how many of them are live; 0, 0: all lease services count}
 --             roll, members: the list to record   goal: the floor to record   time: the store's, ms
 local ROLE, RUN, ID, INCARNATION = ARGV[4], redis_run(ARGV[2]), ARGV[3], ARGV[5]
 local MY_EPOCH, MY_BEATS, MY_FLOOR = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
@@ -204,8 +205,12 @@ local function beat(me)
         'who', ARGV[12], 'about', ARGV[22])
 end
 
--- The lowest roll that the live lease services have recorded; nil: there is none.
-local function recorded_by_all(all, ids)
+-- The roll that those have recorded who count: a majority of the registrars, else all live lease services;
+-- nil: there are none. also: a registrar on the way in counts for itself, or two would wait for the third.
+local function recorded_by_all(store, all, ids, also)
+    if store.majority == '1' then
+        return registrars_reached(registrars_of(store.registrars), all, 'roll', also)
+    end
     local recorded
     for _, id in ipairs(ids) do
         if is_live_lease(all[id]) then
@@ -215,31 +220,72 @@ local function recorded_by_all(all, ids)
     return recorded
 end
 
--- A pending member is in when every live lease service, and there is one, has recorded a list with it. A
--- lease service must also have recorded such a list itself, and a floor that is not below the ceiling.
-local function may_enter(store, one, recorded)
+-- After recover: whether those that do not know of it are too few to admit what was before. Until then nothing
+-- is granted, and nobody else joins.
+local function before_is_over(store, all)
+    local before, ignorant = registrars_of(store.before), 0
+    for _, id in ipairs(before.ids) do
+        ignorant = ignorant + (all[id] and all[id].state == 'in' and 0 or 1)
+    end
+    return before.count == 0 or ignorant < before.count, before.is
+end
+
+-- A pending member is in when those who count, and there are some, have recorded a list with it. A lease
+-- service must also have recorded such a list itself, and a floor that is not below the ceiling.
+local function may_enter(store, one, recorded, waits)
     local since = tonumber(one.since)
     local itself = one.role ~= 'lease'
         or (tonumber(one.roll) >= since and tonumber(one.floor) >= store.ceiling)
-    return one.state == 'pending' and itself and (one.first == '1' or (recorded and recorded >= since))
+    return itself and not waits and (one.first == '1' or (recorded and recorded >= since))
 end
 
 local function promote(store, all, ids)
-    local recorded = recorded_by_all(all, ids)
+    local is_over, knew = before_is_over(store, all)
     for _, id in ipairs(ids) do
-        if may_enter(store, all[id], recorded) then
+        local waits = not is_over and not knew[id] and all[id].first ~= '1'
+        if all[id].state == 'pending'
+            and may_enter(store, all[id], recorded_by_all(store, all, ids, id), waits) then
             all[id].state = 'in'
             redis.call('HSET', member_key(id), 'state', 'in')
         end
     end
 end
 
--- The ceiling is the lowest floor of the live lease services, and never falls within an epoch.
+-- The first lease services that are in become the registrars, as many as there are to be. When a majority of
+-- all of them has a floor that covers what may be granted, from then on it is the majority that counts.
+local function registrars_fill(store, all, ids)
+    local registrars = registrars_of(store.registrars)
+    if registrars.count == 0 or store.majority == '1' then
+        return
+    end
+    for _, id in ipairs(ids) do
+        if all[id].role == 'lease' and all[id].state == 'in' and not registrars.is[id]
+            and #registrars.ids < registrars.count then
+            registrars.ids[#registrars.ids + 1] = id
+            store.registrars = store.registrars .. ' ' .. id
+            redis.call('HSET', KEYS[1], 'registrars', store.registrars)
+        end
+    end
+    local covered = registrars_reached(registrars, all, 'floor')
+    if #registrars.ids == registrars.count and covered and covered >= store.ceiling
+        and before_is_over(store, all) then
+        store.majority = '1'
+        redis.call('HSET', KEYS[1], 'majority', '1')
+        members_changed(store)
+    end
+end
+
+-- The ceiling is the floor that those have recorded who count: a majority of the registrars, else all live
+-- lease services. It never falls within an epoch.
 local function ceiling_raise(store, stripes, all, ids)
     local lowest
-    for _, id in ipairs(ids) do
-        if is_live_lease(all[id]) then
-            lowest = math.min(lowest or TOKEN_LAST, tonumber(all[id].floor))
+    if store.majority == '1' then
+        lowest = registrars_reached(registrars_of(store.registrars), all, 'floor')
+    elseif before_is_over(store, all) then
+        for _, id in ipairs(ids) do
+            if is_live_lease(all[id]) then
+                lowest = math.min(lowest or TOKEN_LAST, tonumber(all[id].floor))
+            end
         end
     end
     -- Also where somebody has written another one into a stripe.
@@ -281,9 +327,10 @@ local function pulse(store, stripes, me, all, ids)
     beat(me)
     local corrected = clock_correct(store)
     promote(store, all, ids)
+    registrars_fill(store, all, ids)
     ceiling_raise(store, stripes, all, ids)
     local reply = { me.state, store.epoch, store.id, store.roll, goal(store, stripes), whole(store.time),
-        members_list(all, ids) }
+        members_list(store, all, ids) }
     if me.state == 'in' and ARGV[21] == 'judges' and not store.access then
         redis.call('HSET', KEYS[1], 'access', '1')
     end
@@ -297,6 +344,11 @@ local function pulse(store, stripes, me, all, ids)
         reply[10], reply[11] = whole(corrected), seqs
         reply[12], reply[13] = memory()
         reply[14] = string.match(RUN, ' (.*)')
+        local registrars, live = registrars_of(store.majority == '1' and store.registrars or ''), 0
+        for _, id in ipairs(registrars.ids) do
+            live = live + (all[id] and is_live_lease(all[id]) and 1 or 0)
+        end
+        reply[15], reply[16] = #registrars.ids, live
     end
     return reply
 end
@@ -306,7 +358,7 @@ local store = store_read(stripes)
 if not store.id and stripes.there == 0 then
     return { 'empty' }
 end
-if not store.id or string.sub(store.id, 1, 2) ~= SCHEMA or (ARGV[1] ~= '' and ARGV[1] ~= store.id) then
+if not store.id or string.sub(store.id, 1, #SCHEMA) ~= SCHEMA or (ARGV[1] ~= '' and ARGV[1] ~= store.id) then
     return { 'another', store.id or '' }
 end
 local all, ids = members_read()

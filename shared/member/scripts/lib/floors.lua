@@ -24,7 +24,7 @@ end
 local function each_listed(all, id, f)
     local skipped = false
     for role, other, incarnation in string.gmatch(all[id].rlist, '(%l+) ([%w_-]+) ([%w_-]+)') do
-        if role ~= 'doubt' and not was_forgotten(all[other], all[id].rroll) then
+        if role ~= 'doubt' and role ~= 'registrar' and not was_forgotten(all[other], all[id].rroll) then
             f(role, other, incarnation)
         else
             skipped = skipped or role == 'lease'
@@ -62,8 +62,8 @@ end
 
 -- In from the beginning are those that stand in the list of every one of them: if any of them is left, its
 -- list leads to all that may grant. The others join as newcomers do. A state directory that has not recorded
--- a list with itself was never in: it names nobody, and joins anew.
-local function firm_ones(all, order)
+-- a list with itself was never in: it names nobody, and joins anew. Of registrars each counts for itself.
+local function firm_ones(all, order, registrars)
     local listing, named = {}, {}
     for _, id in ipairs(order) do
         local names = {}
@@ -77,7 +77,7 @@ local function firm_ones(all, order)
     end
     local firm = {}
     for _, id in ipairs(listing) do
-        firm[id] = named[id] == #listing or nil
+        firm[id] = registrars ~= nil or named[id] == #listing or nil
     end
     return firm
 end
@@ -89,4 +89,57 @@ local function floors_known(all, asker)
         known[id] = id ~= asker and one.role == 'lease' and (one.state == 'in' or one.state == 'out') or nil
     end
     return known
+end
+
+-- The registrars, if a majority of them counts: as the newest state directory of one of them has it that has
+-- reported. That the store says so is not enough, nor another lease service: both may know what was before a life
+-- that was admitted by all (tests/model/registrars.pml). nil: all lease services that are listed are needed; also
+-- when somebody knows of a later epoch without registrars, which an operator has begun.
+local function registrars_newest(store, all)
+    local newest, epoch, roll = nil, 0, 0
+    local later = store.majority ~= '1' and store.epoch or 0
+    for id, one in pairs(all) do
+        if has_reported(store, all, id) then
+            local its_epoch, its_roll = tonumber(one.rwater) or 0, tonumber(one.rroll) or 0
+            local ids, is_one = {}, false
+            for other in string.gmatch(one.rlist, 'registrar (%S+)') do
+                ids[#ids + 1], is_one = other, is_one or other == id
+            end
+            if is_one and (its_epoch > epoch or (its_epoch == epoch and its_roll > roll)) then
+                newest, epoch, roll = #ids .. ' ' .. table.concat(ids, ' '), its_epoch, its_roll
+            elseif #ids == 0 then
+                later = math.max(later, its_epoch)
+            end
+        end
+    end
+    return newest and later <= epoch and registrars_of(newest) or nil
+end
+
+-- Whether somebody has seen more of this registrar than it says of itself: its state directory is an old copy.
+local function was_set_back(store, all, id)
+    local roll, floor = tonumber(all[id].rroll), tonumber(all[id].rfloor)
+    local seen_roll, seen_floor = tonumber(all[id].roll) or 0, tonumber(all[id].floor) or 0
+    for other in pairs(all) do
+        local list = has_reported(store, all, other) and all[other].rlist or ''
+        for of, its_roll, its_floor in string.gmatch(list, 'registrar (%S+) (%d+) (%d+)') do
+            if of == id then
+                seen_roll = math.max(seen_roll, tonumber(its_roll))
+                seen_floor = math.max(seen_floor, tonumber(its_floor))
+            end
+        end
+    end
+    return seen_roll > roll or seen_floor > floor
+end
+
+-- Those of the registrars that have reported and were not set back: {id = true}, how many, and the ids of the others.
+local function registrars_heard(store, all, registrars)
+    local heard, count, missing = {}, 0, {}
+    for _, id in ipairs(registrars.ids) do
+        if has_reported(store, all, id) and not was_set_back(store, all, id) then
+            heard[id], count = true, count + 1
+        else
+            missing[id] = true
+        end
+    end
+    return heard, count, missing
 end

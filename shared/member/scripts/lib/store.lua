@@ -2,8 +2,11 @@
 -- report, admit and leave. They run on one Redis; a Redis Cluster will need them one slot at a time.
 --   KEYS[1]  pawl:{store}, the record: id epoch run roll time alive clock ceiling gate gaterun why how open,
 --   and perhaps access leaps routes given-up (gateway/scripts/lib/intent.lua) lost (gateway/scripts/lib/marks.lua)
+--   registrars: how many there are to be, and their ids   majority: "1" when a majority of them counts
+--   before: the lease services that an operator's recover has found alive, behind how many of them could admit
+--   what was there before
 --   (the keys of stripes and members are made here; shared/token/keys.h names them all)
-local SCHEMA = '9:' -- as KEYS_SCHEMA in shared/token/keys.h
+local SCHEMA = '10:' -- as KEYS_SCHEMA in shared/token/keys.h
 local STRIPES, TOLERATED_MS = 256, 50
 local MEMBERS, DOUBT = 'pawl:{store}:members', 'pawl:{store}:doubt'
 local DOUBTS_MAX, EVERYBODY = 256, 'whichever_it_was whichever_it_was'
@@ -128,6 +131,32 @@ local function is_live_lease(member)
     return member.role == 'lease' and member.state == 'in' and is_fresh(member)
 end
 
+-- The registrars in a text "COUNT ID ...": how many of them are a majority, their ids, and each id in a set.
+-- COUNT 0, or no text: there are none, and all lease services count.
+local function registrars_of(text)
+    local count, ids, is = 0, {}, {}
+    for word in string.gmatch(text or '', '%S+') do
+        if count == 0 then
+            count = tonumber(word) or 0
+        else
+            ids[#ids + 1], is[word] = word, true
+        end
+    end
+    return { count = count, most = math.floor(math.max(count, #ids) / 2) + 1, ids = ids, is = is }
+end
+
+-- The highest number that a majority of the registrars has reached, of those that are in (and this one): what
+-- they have recorded stays recorded, also while they are silent. nil: too few are in.
+local function registrars_reached(registrars, all, field, also)
+    local numbers = {}
+    for _, id in ipairs(registrars.ids) do
+        local counts = all[id] and (all[id].state == 'in' or id == also)
+        numbers[#numbers + 1] = counts and tonumber(all[id][field]) or nil
+    end
+    table.sort(numbers)
+    return numbers[#numbers - registrars.most + 1]
+end
+
 -- Sets fields of all stripes in this very step.
 local function stripes_set(...)
     for i = 0, STRIPES - 1 do
@@ -181,13 +210,18 @@ local function doubts_list(lives)
     return list
 end
 
--- What state directories keep: {"lease ID INCARNATION" | "gateway ID INCARNATION", ..., and the doubts}.
-local function members_list(all, ids)
+-- What state directories keep: {"lease ID INCARNATION" | "gateway ID INCARNATION", ..., the registrars, if a
+-- majority of them counts, with the roll and the floor that each was last heard of with, and the doubts}.
+local function members_list(store, all, ids)
     local list = {}
     for _, id in ipairs(ids) do
         if all[id] and all[id].state ~= 'forgotten' then
             list[#list + 1] = all[id].role .. ' ' .. id .. ' ' .. (all[id].incarnation or '----------------')
         end
+    end
+    for _, id in ipairs(store.majority == '1' and registrars_of(store.registrars).ids or {}) do
+        local one = all[id] or {}
+        list[#list + 1] = 'registrar ' .. id .. ' ' .. (one.roll or 0) .. ' ' .. (one.floor or 0)
     end
     for _, line in ipairs(doubts_list(doubts_read())) do
         list[#list + 1] = line

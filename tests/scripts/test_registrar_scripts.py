@@ -1,0 +1,401 @@
+#!/usr/bin/python3
+"""A store of which a majority of the registrars admits (docs/decisions/0044): heartbeat.lua, admit.lua and recover.lua."""
+
+import copy
+
+from lua_test import EPOCH, IDENTITY, RECORD, check, check_equal, main, test, text
+from members import Life, Member, all_in, board, founder, unchanged_by
+
+LIFE = Life()
+NOW = 1000000
+DOUBT = RECORD + ":doubt"
+
+
+def restarted(*members, saved=None):
+    """Redis has restarted, and these have reported."""
+    LIFE.restart(saved)
+    for one in members:
+        check_equal(one.pulse(), "gated", one.name)
+
+
+def admitted(member, how, absent=""):
+    """The counter that the new epoch begins with."""
+    reply = member.admit()
+    check_equal((reply[0], reply[2], reply[4]), ("admitted", how, absent))
+    return int(reply[3])
+
+
+def beat(*members):
+    for _ in range(4):
+        for one in members:
+            one.pulse()
+
+
+def lost():
+    """Redis has lost everything; an operator has made the skeleton of it."""
+    LIFE.redis("FLUSHALL")
+    LIFE.at(NOW)
+    LIFE.run("api/cli/scripts/skeleton.lua", [RECORD], IDENTITY, 1, "gate-0")
+
+
+@test
+def the_first_lease_services_become_the_registrars_and_then_their_majority_counts():
+    a = founder(LIFE, registrars=3)
+    all_in(a)
+    check_equal((LIFE.record("registrars", "majority"), a.disk.registrars()), (["3 lease-a", ""], []))
+    b, c, d = (Member(LIFE, f"lease-{name}") for name in "bcd")
+    all_in(a, b)
+    check_equal(a.reply[14:], [0, 0])
+    all_in(a, b, c)
+    check_equal(LIFE.record("registrars", "majority"), ["3 lease-a lease-b lease-c", "1"])
+    all_in(a, b, c, d)
+    check_equal((a.disk.registrars(), d.disk.registrars()), (["lease-a", "lease-b", "lease-c"],) * 2)
+    check_equal((LIFE.record("registrars"), a.reply[14:]), ("3 lease-a lease-b lease-c", [3, 3]))
+
+
+@test
+def a_majority_does_not_count_before_it_covers_what_may_be_granted():
+    a = founder(LIFE, registrars=3)
+    all_in(a)
+    b, c = Member(LIFE, "lease-b"), Member(LIFE, "lease-c")
+    all_in(a, b)
+    LIFE.redis("HSET", RECORD, "ceiling", 150)
+    c.pulse(), a.pulse(), b.pulse()
+    a.recording = b.recording = False
+    a.disk.floor = b.disk.floor = 100  # c alone covers it
+    beat(a, b, c)
+    check_equal((LIFE.state("lease-c"), LIFE.record("registrars", "majority")), ("in", ["3 lease-a lease-b lease-c", ""]))
+    b.disk.floor = 150
+    beat(b, a)
+    check_equal(LIFE.record("majority"), "1")
+
+
+@test
+def two_of_three_admit_and_one_does_not():
+    a, b, c, g = board(LIFE)
+    restarted(a, g)
+    check_equal(unchanged_by(LIFE, a.admit), ["registrars-missing", 1, 2, "lease-b,lease-c"])
+    check_equal(b.pulse(), "gated")
+    check_equal(admitted(a, "incomplete", "lease-c"), 100)
+    all_in(a, b, g)
+    check_equal(([LIFE.state(one.name) for one in (a, b, g)], c.pulse()), (["in"] * 3, "pending"))
+    all_in(a, b, c, g)
+    restarted(a, b, c, g)
+    admitted(c, "complete")
+
+
+@test
+def a_block_counts_when_two_of_three_have_recorded_it_and_any_two_know_of_it():
+    a, b, c, _ = board(LIFE)
+    old = LIFE.save()
+    LIFE.at(NOW + 10001)  # c stands still from here on
+    while int(LIFE.record("ceiling")) < 200:
+        LIFE.redis("HSET", "pawl:{3f}", "counter", LIFE.record("ceiling"))
+        beat(a, b)
+    floors = sorted((one.disk.floor for one in (a, b, c)), reverse=True)
+    check_equal((floors[1] >= 200, floors[2]), (True, 100))
+    restarted(c, a, saved=old)
+    check(admitted(c, "incomplete", "gate-g,lease-b") >= 200, "a floor of a")
+    a, b, c, _ = board(LIFE)
+    a.disk.floor = 100000  # only one has recorded it
+    beat(a)
+    check_equal(int(LIFE.record("ceiling")) < 100000, True)
+    d = Member(LIFE, "lease-d")
+    all_in(a, b, c, d)
+    b.recording = c.recording = False
+    d.disk.floor = 100000
+    beat(a, b, c, d)
+    check_equal(int(LIFE.record("ceiling")) < 100000, True, "of one that is no registrar")
+
+
+@test
+def a_registrar_that_is_not_in_yet_does_not_count():
+    a, b, c, _ = board(LIFE)
+    c.disk.floor = 5000
+    restarted(a, b)
+    admitted(a, "incomplete", "gate-g,lease-c")
+    all_in(a, b)
+    b.disk.floor, c.recording = 5000, False
+    beat(c, b)
+    check_equal((LIFE.state("lease-c"), int(LIFE.record("ceiling")) < 5000), ("pending", True))
+
+
+@test
+def a_newcomer_is_in_when_two_of_three_have_recorded_it():
+    a, b, c, _ = board(LIFE)
+    LIFE.at(NOW + 10001)
+    h = Member(LIFE, "gate-h", "gateway")
+    h.pulse()
+    b.recording = c.recording = False
+    beat(a, b, c)
+    check_equal(h.pulse(), "pending")
+    b.recording = True
+    beat(a, b)
+    check_equal(h.pulse(), "in")
+
+
+@test
+def a_majority_is_in_force_for_those_who_do_not_know_it_yet():
+    a = founder(LIFE, registrars=3)
+    b, c = Member(LIFE, "lease-b"), Member(LIFE, "lease-c")
+    all_in(a, b)
+    c.pulse(), a.pulse(), b.pulse(), c.pulse()
+    c.recording = a.recording = False  # neither of these has recorded it
+    beat(a, b, c)
+    check_equal(([one.disk.registrars() for one in (a, c)], b.disk.registrars()), ([[], []], ["lease-a", "lease-b", "lease-c"]))
+    lost()
+    restarted(a, c)
+    check_equal(a.admit(), ["floors-missing", "lease-b"])
+    check_equal(c.admit()[0], "floors-missing")
+    b.pulse()
+    admitted(c, "incomplete")
+    check_equal(LIFE.record("registrars", "majority"), ["3 lease-a lease-b lease-c", "1"])
+
+
+@test
+def the_registrars_come_back_out_of_the_state_directories():
+    a, b, c, _ = board(LIFE)
+    lost()
+    restarted(b, c)
+    admitted(b, "incomplete", "gate-g,lease-a")
+    check_equal((LIFE.record("registrars", "majority"), a.pulse()), (["3 lease-a lease-b lease-c", "1"], "pending"))
+    all_in(a, b, c)
+
+
+@test
+def that_a_majority_counts_is_known_by_a_registrars_directory_only():
+    a = founder(LIFE, registrars=3)
+    b, c, d = (Member(LIFE, f"lease-{name}") for name in "bcd")
+    all_in(a, b)
+    c.pulse(), a.pulse(), b.pulse(), c.pulse()
+    for one in (a, b, c):
+        one.recording = False
+    beat(a, b, c)
+    d.pulse()
+    check_equal((LIFE.record("majority"), [one.disk.registrars() for one in (a, b, c)], len(d.disk.registrars())), ("1", [[]] * 3, 3))
+    restarted(a, b)  # the store says so
+    check_equal((a.admit(), b.admit()), (["floors-missing", "lease-c"],) * 2)
+    lost()
+    restarted(a, b, d)  # and one that is no registrar
+    check_equal((a.admit(), d.admit()[0]), (["floors-missing", "lease-c"], "floors-missing"))
+
+
+@test
+def what_was_before_a_recover_is_known_to_be_over():
+    a, b, c, g = board(LIFE)
+    recovered()
+    beat(c, b, a, g)
+    lost()
+    b.disk.list = [line for line in b.disk.list if not line.startswith("registrar")]
+    a.disk.list.extend(f"registrar lease-{name} 0 0" for name in "abc" if not a.disk.registrars())
+    a.disk.epoch -= 1  # as it was before
+    restarted(a, b)
+    check_equal(a.admit()[0], "floors-missing")
+
+
+@test
+def a_registrar_that_was_away_is_recorded_by_a_majority_before_it_is_in_again():
+    a, b, c, g = board(LIFE)
+    restarted(a, b, g)
+    admitted(a, "incomplete", "lease-c")
+    all_in(a, b, g)
+    check_equal([c.line() in one.disk.list for one in (a, b)], [False, False])
+    saved = LIFE.save()
+    restarted(a, c, g)
+    admitted(a, "incomplete", "lease-b")
+    check_equal((LIFE.state("lease-c"), c.line() in a.disk.list), ("in", True))
+    LIFE.restart(saved)  # whatever c has done since
+    for one in (b, a, g):
+        one.pulse()
+    admitted(b, "incomplete", "lease-c")
+
+
+@test
+def one_that_comes_back_is_in_though_a_third_is_dead():
+    a, b, c, g = board(LIFE)
+    restarted(a, b, g)
+    admitted(a, "incomplete", "lease-c")
+    all_in(a, b, g)
+    LIFE.at(NOW + 10001)  # b is dead, and has recorded nothing of what follows
+    beat(c, a)
+    check_equal((LIFE.state("lease-c"), LIFE.state("lease-b")), ("in", "in"))
+    h = Member(LIFE, "gate-h", "gateway")
+    beat(h, a, c)
+    check_equal(h.pulse(), "in")
+
+
+@test
+def a_registrar_whose_directory_was_set_back_does_not_count():
+    def by_its_list(one):
+        one.disk.roll -= 1
+
+    def by_its_floor(one):
+        one.disk.floor -= 1
+
+    for set_back in (by_its_list, by_its_floor):
+        for store in (lambda: None, lost):  # seen by the store, and by another one's directory only
+            a, b, c, _ = board(LIFE)
+            all_in(a, b, c)
+            set_back(c)
+            c.start()
+            store()
+            restarted(a, c)
+            check_equal(a.admit(), ["registrars-missing", 1, 2, "lease-b,lease-c"])
+            b.pulse()
+            admitted(a, "incomplete", "gate-g,lease-c")
+
+
+@test
+def what_was_seen_of_a_registrar_outlives_an_admission_without_it():
+    a, b, c, _ = board(LIFE)
+    all_in(a, b, c)
+    old = copy.deepcopy(c.disk)
+    c.disk.floor = 5000
+    beat(c, a, b)
+    restarted(a, b)
+    admitted(a, "incomplete", "gate-g,lease-c")
+    all_in(a, b)
+    check(f"registrar lease-c {c.disk.roll} 5000" in a.disk.list, a.disk.list)
+    c.disk = old
+    c.start()
+    lost()
+    restarted(a, c)
+    check_equal(a.admit()[:3], ["registrars-missing", 1, 2])
+
+
+@test
+def a_gateway_that_only_one_of_them_has_recorded_joins_anew():
+    a, b, c, _ = board(LIFE)
+    h = Member(LIFE, "gate-h", "gateway")
+    h.pulse()
+    b.recording = c.recording = False
+    beat(a, b, c)
+    check_equal((h.line() in a.disk.list, h.line() in b.disk.list, h.pulse()), (True, False, "pending"))
+    restarted(a, b, c, h)
+    check_equal(a.admit()[0], "admitted")
+    check_equal(LIFE.state("gate-h"), "pending")
+
+
+@test
+def doubts_need_to_be_recorded_by_two_of_three():
+    a, b, c, g = board(LIFE)
+    g.seen[0] += 1
+    restarted(a, b, c, g)
+    check_equal((a.ask_to_admit()[0], a.records(), a.ask_to_admit()), ("record", True, ["unrecorded", "lease-b,lease-c"]))
+    check_equal((b.records(), a.ask_to_admit()[0], len(c.disk.list)), (True, "admitted", 7))
+    check_equal(text(LIFE.redis("HKEYS", DOUBT)), [f"gate-g {g.incarnation}"])
+
+
+@test
+def a_registrar_stays_one_when_it_leaves_and_is_not_forgotten():
+    a, b, c, g = board(LIFE)
+    d = Member(LIFE, "lease-d")
+    all_in(a, b, c, d, g)
+    check_equal((c.leave(), d.leave(), LIFE.listed()), ("out", "left", ["gate-g", "lease-a", "lease-b", "lease-c"]))
+    LIFE.at(NOW + 10001)
+    forget = [LIFE.run("api/cli/scripts/forget_member.lua", [RECORD], name) for name in ("lease-c", "lease-b")]
+    check_equal(forget, [["registrar"]] * 2)
+    c.start()
+    all_in(a, b, c, g)
+
+
+def change(deed, name, store=None):
+    LIFE.redis("HSET", RECORD, "run", store or LIFE.real_run())
+    reply = LIFE.run("api/cli/scripts/registrar.lua", [RECORD], deed, name)
+    LIFE.redis("HSET", RECORD, "run", LIFE.run_and_stream())
+    return reply
+
+
+@test
+def a_lost_registrar_is_replaced_by_adding_another_and_then_removing_it():
+    a, b, c, g = board(LIFE)
+    d = Member(LIFE, "lease-d")
+    all_in(a, b, c, d, g)
+    LIFE.at(NOW + 10001)  # c is gone
+    check_equal(change("add", "lease-d"), ["unrecorded"])
+    all_in(a, b, d, g)
+    check_equal([change("add", name)[0] for name in ("lease-a", "lease-x", "gate-g")], ["already", "unknown", "unknown"])
+    check_equal(change("add", "lease-d", "another"), ["gated"])
+    check_equal(change("add", "lease-d"), ["changed", 4, 3])
+    check_equal(change("remove", "lease-c"), ["unrecorded"], "nobody has recorded the fourth yet")
+    all_in(a, b, d, g)
+    check_equal((change("remove", "lease-c"), change("remove", "lease-c")), (["changed", 3, 2], ["already"]))
+    all_in(a, b, d, g)
+    check_equal(d.disk.registrars(), ["lease-a", "lease-b", "lease-d"])
+    restarted(b, d)
+    check_equal(b.admit()[0], "admitted")
+
+
+@test
+def a_registrar_knows_that_it_is_not_alone_before_it_is_none():
+    a, b, c, _ = board(LIFE)
+    all_in(a, b, c)
+    check_equal((change("remove", "lease-a"), all_in(b, c), change("remove", "lease-b")), (["changed", 2, 2], None, ["changed", 1, 1]))
+    all_in(c, a)
+    check_equal((c.disk.registrars(), change("add", "lease-a")), (["lease-c"], ["changed", 2, 2]))
+    beat(a)
+    check_equal(change("remove", "lease-c"), ["unrecorded"])
+    beat(c)
+    check_equal((change("remove", "lease-c")[0], len(c.disk.registrars())), ("changed", 2))
+
+
+@test
+def who_would_be_in_a_majority_must_have_recorded_all_that_counts():
+    a, b, c, _ = board(LIFE)
+    c.disk.floor = 50
+    LIFE.redis("HSET", RECORD, "ceiling", 150)
+    a.disk.floor = b.disk.floor = 150
+    c.recording = False
+    beat(a, b, c)
+    check_equal(change("remove", "lease-a"), ["unrecorded"], "b and c would be the majority")
+    check_equal(change("remove", "lease-c")[0], "changed")
+    all_in(a, b)
+    check_equal(change("remove", "lease-b")[0], "changed")
+    beat(a, b)
+    check_equal((change("remove", "lease-a"), change("add", "lease-b")), (["last"], ["changed", 2, 2]))
+    a = founder(LIFE)
+    all_in(a)
+    check_equal(change("add", "lease-a"), ["none"])
+    LIFE.redis("FLUSHALL")
+    check_equal(LIFE.run("api/cli/scripts/registrar.lua", [RECORD], "add", "lease-a"), ["empty"])
+
+
+def recovered(floor=5000, how="force"):
+    reply = LIFE.run("api/cli/scripts/recover.lua", [RECORD], IDENTITY, IDENTITY, floor, EPOCH, how)
+    check_equal(reply[0], "recovered")
+    LIFE.redis("HSET", RECORD, "run", LIFE.run_and_stream())
+
+
+@test
+def after_recover_nothing_is_granted_until_too_few_are_left_that_could_admit_what_was_before():
+    a, b, c, g = board(LIFE)
+    recovered()
+    check_equal(LIFE.record("registrars", "majority", "before"), ["3", "", "2 lease-a lease-b lease-c"])
+    d = Member(LIFE, "lease-d")
+    beat(d, g)
+    check_equal((LIFE.record("ceiling"), LIFE.state("lease-d"), g.pulse()), ("5000", "in", "pending"))
+    beat(a, d)
+    check_equal((LIFE.record("ceiling"), g.pulse()), ("5000", "pending"))
+    beat(b, a, d, g)
+    check(int(LIFE.record("ceiling")) > 5000, "b knows, too")
+    all_in(a, b, d, g, c)
+    check_equal(LIFE.record("registrars", "majority"), ["3 lease-d lease-a lease-b", "1"])
+    LIFE.at(NOW + 10001)
+    beat(a)
+    recovered(50000)
+    check_equal(LIFE.record("before"), "2 lease-a")  # the others are silent: the operator gives them up
+
+
+@test
+def without_registrars_all_that_live_must_know_of_a_recover():
+    a = founder(LIFE)
+    b, c = Member(LIFE, "lease-b"), Member(LIFE, "lease-c")
+    all_in(a, b, c)
+    recovered()
+    beat(c, b)
+    check_equal(LIFE.record("ceiling"), "5000")
+    beat(a, b, c)
+    check(int(LIFE.record("ceiling")) > 5000, "all know")
+
+
+main()
