@@ -12,7 +12,7 @@
 #include "shared/tls/tls.h"
 #include "shared/tls/tls_internal.h"
 
-enum { OUT_FIRST = 2048, OUT_KEPT = 8192 };
+enum { OUT_FIRST = 2048, OUT_KEPT = 8192, RSA_BITS_MAX = 8192, RSA_EXPONENT_MAX = 4 };
 
 struct tls_client {
     struct tls tls;
@@ -179,6 +179,54 @@ void tls_release(struct tls *tls)
     free(tls->out);
 }
 
+/* The key is the other side's choice, and is used before anybody has vouched for it: one with a modulus and
+ * an exponent of 32,768 bits would hold its thread up for 17 s. */
+static bool key_is_quick(const gnutls_datum_t *der)
+{
+    gnutls_datum_t n = {NULL, 0}, e = {NULL, 0};
+    gnutls_x509_crt_t one;
+    unsigned bits = 0;
+    bool is_quick = false;
+
+    if (gnutls_x509_crt_init(&one) < 0)
+        abort(); /* no memory */
+    if (gnutls_x509_crt_import(one, der, GNUTLS_X509_FMT_DER) >= 0) {
+        switch (gnutls_x509_crt_get_pk_algorithm(one, &bits)) {
+        case GNUTLS_PK_RSA:
+        case GNUTLS_PK_RSA_PSS:
+            is_quick = bits <= RSA_BITS_MAX && gnutls_x509_crt_get_pk_rsa_raw(one, &n, &e) >= 0 &&
+                       e.size <= (unsigned)RSA_EXPONENT_MAX + (e.size > 0 && e.data[0] == 0);
+            break;
+        case GNUTLS_PK_ECDSA:
+        case GNUTLS_PK_EDDSA_ED25519:
+        case GNUTLS_PK_EDDSA_ED448: is_quick = true;
+        }
+    }
+    gnutls_free(n.data);
+    gnutls_free(e.data);
+    gnutls_x509_crt_deinit(one);
+    return is_quick;
+}
+
+int tls_keys_judge(gnutls_session_t session)
+{
+    unsigned count = 0;
+    const gnutls_datum_t *der = gnutls_certificate_get_peers(session, &count);
+
+    for (unsigned i = 0; i < count && i < TLS_CHAIN_MAX; i++)
+        if (!key_is_quick(&der[i]))
+            return GNUTLS_E_CERTIFICATE_ERROR;
+    return 0;
+}
+
+/* In TLS 1.2 the server's key is used when its certificate has been verified. */
+static int before_its_key_is_used(gnutls_session_t session, unsigned type, unsigned when, unsigned incoming,
+                                  const gnutls_datum_t *message)
+{
+    (void)type, (void)when, (void)message;
+    return incoming ? tls_keys_judge(session) : 0;
+}
+
 static bool session_set(struct tls_client *client)
 {
     static const gnutls_datum_t http = {(unsigned char *)(uintptr_t) "http/1.1", 8};
@@ -191,6 +239,8 @@ static bool session_set(struct tls_client *client)
     client->wanted[1] = (gnutls_typed_vdata_st){GNUTLS_DT_KEY_PURPOSE_OID,
                                                 (unsigned char *)(uintptr_t)GNUTLS_KP_TLS_WWW_SERVER, 0};
     gnutls_session_set_verify_cert2(session, client->wanted, 2, 0);
+    gnutls_handshake_set_hook_function(session, GNUTLS_HANDSHAKE_CERTIFICATE_VERIFY, GNUTLS_HOOK_PRE,
+                                       before_its_key_is_used);
     return gnutls_set_default_priority(session) >= 0 &&
            gnutls_alpn_set_protocols(session, &http, 1, 0) >= 0 &&
            gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, client->trust->credentials) >= 0;

@@ -11,6 +11,7 @@
 
 enum {
     TLS_RECORD_MAX = 16384,
+    TLS_CHAIN_MAX = 16, /* as GnuTLS verifies it */
     /* Records without bytes for the caller, of one read: GnuTLS says AGAIN behind each. */
     TLS_SILENT_MAX = 64
 };
@@ -36,6 +37,9 @@ void tls_attach(struct tls *tls, int fd, gnutls_pull_func pull);
 void tls_release(struct tls *tls);
 /* What waits, to the kernel: 0; or -1 and errno. */
 int tls_flush(struct tls *tls);
+/* Of the certificates that the other side has shown, before one of their keys is used: 0, or
+ * GNUTLS_E_CERTIFICATE_ERROR. */
+int tls_keys_judge(gnutls_session_t session);
 /* Whether GnuTLS is to be asked again at once. */
 bool tls_is_to_be_repeated(int code);
 /* Sets errno, and why; -1. */

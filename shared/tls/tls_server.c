@@ -23,7 +23,6 @@ enum {
     SEAL_MIN = 21,                    /* what the shortest head and seal take: TLS 1.2, ChaCha20 */
     NAME_SIZE = 1024,
     NAMES_SIZE = 8192,
-    CHAIN_MAX = 16, /* as GnuTLS verifies it */
     JUDGED_S = 60
 };
 
@@ -293,9 +292,10 @@ static int certificate_may_be_bad(gnutls_session_t session, unsigned type, unsig
                                   const gnutls_datum_t *message)
 {
     (void)type, (void)when, (void)message;
-    if (incoming)
-        gnutls_session_enable_compatibility_mode(session);
-    return 0;
+    if (!incoming)
+        return 0;
+    gnutls_session_enable_compatibility_mode(session);
+    return tls_keys_judge(session);
 }
 
 static bool session_set(struct tls_peer *peer)
@@ -688,9 +688,9 @@ static struct shown *shown_new(gnutls_x509_crt_t leaf, const gnutls_datum_t *der
 /* Whether it has judged: the chain can be read. */
 static bool peer_judge(struct tls_peer *peer, const gnutls_datum_t *der, unsigned count)
 {
-    gnutls_x509_crt_t chain[CHAIN_MAX];
+    gnutls_x509_crt_t chain[TLS_CHAIN_MAX];
     unsigned made = 0;
-    bool good = count <= CHAIN_MAX;
+    bool good = count <= TLS_CHAIN_MAX;
 
     while (good && made < count) {
         if (gnutls_x509_crt_init(&chain[made]) < 0)

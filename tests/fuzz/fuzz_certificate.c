@@ -7,7 +7,7 @@
 
 #include "tests/component/tls_peer.h"
 
-enum { CERTIFICATES = CHAIN_MAX + 1 };
+enum { CERTIFICATES = TLS_CHAIN_MAX + 1 };
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 

@@ -16,6 +16,7 @@ import time
 from world import BUILD, DURABLE, Daemon, World, check, check_equal, check_in, main, run_daemon, test, wait_until
 from world.asking import Later
 from world.certificate import Certificates
+from world.listening import Listening
 from world.ports import own_port
 from world.wait import keeps_within
 
@@ -316,6 +317,31 @@ def a_handshake_that_fails_is_counted_by_reason_and_logged_ten_times_a_minute():
     world.close()
 
 
+# p and q, by the exponents of Mersenne's primes, and e: what costs a thread more than it may before anybody has vouched for it
+HEAVY = {"long": (4253, 4423, 65537), "raised": (1279, 2203, (1 << 32) + 15)}
+for heavy, (first, second, exponent) in {**HEAVY, "usual": (1279, 2203, 65537)}.items():
+    MADE.rsa(heavy, (1 << first) - 1, (1 << second) - 1, exponent)
+    certified(heavy, "ca", "subjectAltName=DNS:localhost,IP:127.0.0.1\n", makes=("-key",))
+
+
+@test
+def a_certificate_whose_key_takes_long_is_not_used():
+    world = World()
+    daemon = Daemon("pawl-lease", *world.flags, *PAIR, *ASKS)
+    for name in (*HEAVY, "usual"):
+        for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+            before = int(failures(daemon)["certificate"])
+            trusts = context(maximum_version=version)
+            trusts.load_cert_chain(path(f"{name}.pem"), path(f"{name}.key"))
+            try:
+                told = ask(daemon, "/livez", trusts)[0]
+            except (ssl.SSLError, ConnectionError):
+                told = None
+            check_equal(told, None if name in HEAVY else 200, f"{name} {version}")
+            check_equal(int(failures(daemon)["certificate"]) - before, 1 if name in HEAVY else 0, f"{name} {version}")
+    world.close()
+
+
 # -- the store over TLS
 
 certified("redis", "ca", "subjectAltName=DNS:localhost,IP:127.0.0.1\n")
@@ -367,6 +393,32 @@ def a_redis_that_cannot_show_who_it_is_is_told_nothing():
         check_equal(done.returncode, 69, done.stderr)
         check_in(why, done.stderr)
     check_equal([line for line in SAFE.redis("ACL", "LOG") if b"pawl" in line], [])
+
+
+class Shows(Listening):
+    """A server that speaks TLS, and hangs up."""
+
+    def __init__(self, name):
+        self.trusts = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.trusts.load_cert_chain(path(f"{name}.pem"), path(f"{name}.key"))
+        self.listen()
+
+    def _serve(self, connection):
+        try:
+            with self.trusts.wrap_socket(connection, server_side=True) as spoken:
+                spoken.recv(4096)
+        except OSError:
+            pass
+
+
+@test
+def a_server_whose_key_takes_long_is_not_asked():
+    for name in (*HEAVY, "usual"):
+        server = Shows(name)
+        done = subprocess.run([str(BUILD / "pawl"), "store", "status", "--redis", f"rediss://localhost:{server.port}", *SHOWS[:2], "--store-timeout",
+                               "2s"], capture_output=True, text=True, timeout=30, check=False)
+        server.close()
+        check_equal("Error in the certificate" in done.stderr, name in HEAVY, f"{name}: {done.stderr}")
 
 
 @test

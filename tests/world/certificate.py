@@ -37,11 +37,18 @@ class Certificates:
         self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", f"{name}.key", "-out",
                      f"{name}.pem", "-days", "2", "-subj", f"/CN={name}")
 
-    def certified(self, name, by, extensions, days=2):
+    def rsa(self, name, p, q, e):
+        """NAME.key.new, for certified()."""
+        d = pow(e, -1, (p - 1) * (q - 1))
+        parts = enumerate((0, p * q, e, d, p, q, d % (p - 1), d % (q - 1), pow(q, -1, p)))
+        self.write("rsa.conf", "asn1 = SEQUENCE:key\n[key]\n" + "".join(f"n{i} = INTEGER:{n:#x}\n" for i, n in parts))
+        self.openssl("asn1parse", "-genconf", "rsa.conf", "-noout", "-out", "rsa.der")
+        self.openssl("rsa", "-inform", "DER", "-in", "rsa.der", "-out", f"{name}.key.new")
+
+    def certified(self, name, by, extensions, days=2, makes=("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout")):
         """NAME.pem and NAME.key."""
         self.write(f"{name}.ext", extensions)
-        self.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", f"{name}.key.new", "-out",
-                     f"{name}.csr", "-subj", f"/CN={name}")
+        self.openssl("req", "-new", *makes, f"{name}.key.new", "-out", f"{name}.csr", "-subj", f"/CN={name}")
         self.openssl("x509", "-req", "-in", f"{name}.csr", "-CA", f"{by}.pem", "-CAkey", f"{by}.key", "-CAcreateserial", "-days", str(days),
                      "-extfile", f"{name}.ext", "-out", f"{name}.pem.new")
         for kind in ("key", "pem"):
