@@ -5,7 +5,7 @@
 --            would have been   ARGV[5]  "grant" or "hold-off", as in acquire.lua
 --   ARGV[6]  "gone": a grant that was made meanwhile goes on to the next, also a claimed one that no
 --            answer has named; "late": it stands, to be claimed
---   ARGV[7]  keep_place_ms of its request
+--   ARGV[7]  keep_place_ms of its request; "0": it asked for none, or may not have the lease any more
 --   ARGV[8]  who asks, of services with --access (lib/own_hold.lua)
 --   returns  {"left", seq, more, token, holder or "", expires in ms, "", kept}: it does not wait any more and has
 --              nothing; who holds; more: "more" when handoff.lua has something left to do; kept: for how long
@@ -31,7 +31,7 @@ end
 if hold and not (hold.unclaimed or hold.unanswered) then
     return { 'superseded', SEQ }
 end
-local kept = terms and line.keep(lease, terms)
+local kept = terms and ARGV[7] ~= '0' and line.keep(lease, terms)
 if hold and ARGV[7] ~= '0' then
     own_hold.offer(lease, hold)
 elseif hold then
