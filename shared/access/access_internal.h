@@ -34,7 +34,8 @@ const char *access_identity_keep(struct bytes name);
 /* -- credential.c */
 
 enum {
-    ACCESS_CREDENTIAL_MAX = 1024 /* bytes of a certificate's name, and of a subject */
+    ACCESS_CREDENTIAL_MAX = 1024, /* bytes of a certificate's name, and of a subject */
+    ACCESS_UID_OF_OTHERS = 65534  /* /proc/sys/kernel/overflowuid, where nobody has changed it */
 };
 
 /* "sha256:" and its digits; false: it is something else. */

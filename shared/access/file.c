@@ -323,6 +323,8 @@ static bool read_uid(struct reading *reading, const struct json *value)
 
     if (!json_is_int(value, &uid) || uid < 0 || uid >= UINT32_MAX)
         return refuse(reading, "must be a user id, from 0 to 4294967294");
+    if (uid == ACCESS_UID_OF_OTHERS)
+        return refuse(reading, "is what the kernel says of users that have no number here (user namespaces)");
     return add_credential(reading, ACCESS_OF_UID, bytes_of_number(text, uid));
 }
 

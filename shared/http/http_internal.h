@@ -350,6 +350,7 @@ struct http_server {
     struct loop_watch watch; /* libmicrohttpd's epoll descriptor */
     struct loop_watch unix_watch;
     struct loop_timer unix_again;
+    uid_t uid_of_others;
     struct loop_hook hook;
     struct http_clock clock;
     struct http_disconnect disconnect;

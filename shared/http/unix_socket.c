@@ -11,8 +11,16 @@
 #include <unistd.h>
 
 #include "shared/http/http_internal.h"
+#include "shared/text/read_all.h"
 
-enum { UNIX_BACKLOG = 1024, UNIX_MODE = 0660, ACCEPTED_MAX = 64, UNIX_AGAIN_MS = 100 };
+enum {
+    UNIX_BACKLOG = 1024,
+    UNIX_MODE = 0660,
+    ACCEPTED_MAX = 64,
+    UNIX_AGAIN_MS = 100,
+    UID_DIGITS_MAX = 10,
+    UID_OF_OTHERS = 65534
+};
 
 /* Whether a socket lies there that nobody listens on. */
 static bool is_left_behind(const struct sockaddr_un *address)
@@ -79,10 +87,23 @@ static void unix_again(struct loop_timer *timer)
     loop_watch_set(&container_of(timer, struct http_server, unix_again)->unix_watch, LOOP_READ);
 }
 
+/* The uid of everybody who has no number here, being of another user namespace. */
+static uid_t uid_of_others(void)
+{
+    char text[BYTES_NUMBER_SIZE];
+    mode_t mode;
+    ssize_t len = read_all_of("/proc/sys/kernel/overflowuid", text, sizeof(text), &mode);
+    struct bytes left = {text, len > 0 ? (size_t)len : 0};
+    int64_t uid = bytes_number(bytes_cut(&left, '\n'), UID_DIGITS_MAX);
+
+    return uid > 0 ? (uid_t)uid : UID_OF_OTHERS;
+}
+
 void http_unix_watch(struct http_server *server)
 {
     if (server->options.unix_fd <= 0)
         return;
+    server->uid_of_others = uid_of_others();
     loop_timer_init(server->loop, &server->unix_again, unix_again);
     loop_watch_init(server->loop, &server->unix_watch, server->options.unix_fd, unix_ready, LOOP_READ);
 }
@@ -106,5 +127,5 @@ bool http_client_uid(const struct http_request *req, uid_t *uid)
         getsockopt(req->conn->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
         return false;
     *uid = peer.uid;
-    return true;
+    return peer.uid != req->server->uid_of_others;
 }

@@ -381,6 +381,8 @@ def the_units_ask_for_what_the_services_speak():
         for line in ("Type=notify", "User=pawl", "LoadCredential=keys:/etc/pawl/keys", f"StateDirectory=pawl/{name}",
                      f"ExecStart=@bindir@/pawl-{name} --config /etc/pawl/{name}.conf", "RestartPreventExitStatus=64 78"):
             check_in(f"\n{line}\n", text, unit.name)
+        check("PrivateUsers=yes" not in text, f"{unit.name}: the uids of an access file are others then")
+        check_in(f"\nRuntimeDirectory=pawl-{name}\n", text, unit.name)
         check(int(re.search(r"^WatchdogSec=(\d+)$", text, re.MULTILINE).group(1)) >= 5, unit.name)
     for unit in units(".socket"):
         check(re.search(r"^ListenStream=127\.0\.0\.1:", unit.read_text(encoding="utf-8"), re.MULTILINE), unit.name)

@@ -102,6 +102,8 @@ static const struct {
     {"{'identities':{'a':{'uids':['1']}}}", "identities.a.uids[0]: must be a user id"},
     {"{'identities':{'a':{'uids':[1,-1]}}}", "identities.a.uids[1]: must be a user id"},
     {"{'identities':{'a':{'uids':[4294967295]}}}", "identities.a.uids[0]: must be a user id"},
+    {"{'identities':{'a':{'uids':[65534]}}}",
+     "identities.a.uids[0]: is what the kernel says of users that have no"},
     {"{'identities':{'a':{'uids':[1.0]}}}", "identities.a.uids[0]: must be a user id"},
     {"{'identities':{'a':{'uids':[7]},'b':{'uids':[7]}}}",
      "identities.b.uids[0]: is a credential of another"},
