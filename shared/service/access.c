@@ -26,7 +26,7 @@ struct credential {
     const char *detail;        /* of why; NULL: the usual one */
     enum access_why why;       /* ACCESS_GOOD, ACCESS_NONE: nothing was shown, or why it is refused */
     struct bytes bearer;       /* behind "Bearer"; at NULL: it was not that */
-    bool is_put_off;           /* a JWT that is not looked at now: limits_is_failing() */
+    bool is_put_off;           /* a JWT that is not looked at now: limits_is_forging() */
     bool has_begun;            /* access_stands() */
 };
 
@@ -161,7 +161,7 @@ static struct access_moment moment_of(const struct http_request *req, const stru
                                   .steady_ms = loop_now_ms(),
                                   .keeps = route != NULL && (route->methods & HTTP_KEEPS) != 0,
                                   .has_begun = shown->has_begun,
-                                  .known_only = !shown->has_begun && limits_is_failing(req)};
+                                  .known_only = !shown->has_begun && limits_is_forging(req)};
 }
 
 static bool certificate_passes(const struct tls_certificate *certificate, const struct access_moment *moment)
@@ -182,6 +182,9 @@ static void jwt_read(const struct http_request *req, struct credential *shown)
     shown->by = "jwt";
     shown->identity = access_of_jwt(worker_of(req)->access, shown->bearer, &moment, &shown->why);
     shown->is_put_off = shown->why == ACCESS_NONE;
+    if (!shown->has_begun &&
+        (shown->why == ACCESS_SIGNATURE || shown->why == ACCESS_AUDIENCE || shown->why == ACCESS_UNKNOWN))
+        limits_forges(req);
 }
 
 static void bearer_read(const struct http_request *req, struct credential *shown)

@@ -2,6 +2,7 @@
  *
  *   limits_rate      requests_per_s of its identity, in this process            429 rate-limited
  *   limits_fails     what is 401 of one address: after FAILURES_MAX a second    429 rate-limited
+ *   limits_forges    its JWTs that were verified in vain: as many               no other is verified
  *   service_quota_*  held, waiting, sessions, streams, stored_bytes             429 quota-exceeded
  *
  * waiting and streams are counted here, where they begin and end; the others in the store, by all services
@@ -16,6 +17,7 @@
 #include "shared/text/memory.h"
 
 enum { FAILURES_MAX = 20, FAILURE_BITS = 12, FAILURES = 1 << FAILURE_BITS, LEASE_ID_MAX = 64 };
+enum failure { FAILED, FAILED_COSTLY, FAILURE_KINDS };
 
 /* A place in line that is kept for a client that has left: it counts as it did. */
 struct kept_place {
@@ -28,7 +30,7 @@ struct kept_place {
 struct limits {
     /* Of addresses, by their hash: the hash's low half, 24 bits of a second, how many failures in it. Of two
      * that meet in one place the later one counts. */
-    _Atomic uint64_t failures[FAILURES];
+    _Atomic uint64_t failures[FAILURE_KINDS][FAILURES];
     pthread_mutex_t lock; /* of all kept places */
 };
 
@@ -85,10 +87,10 @@ enum problem limits_rate(struct http_request *req)
 /* -- failures of an address */
 
 /* How many in this second, with so many more. */
-static unsigned failures_of(const struct http_request *req, unsigned more)
+static unsigned failures_of(const struct http_request *req, enum failure kind, unsigned more)
 {
     uint64_t hash = http_client_hash(req), second = loop_now_ms() / 1000 & 0xffffff;
-    _Atomic uint64_t *place = &worker_of(req)->service->limits->failures[hash >> (64 - FAILURE_BITS)];
+    _Atomic uint64_t *place = &worker_of(req)->service->limits->failures[kind][hash >> (64 - FAILURE_BITS)];
     uint64_t before = atomic_load_explicit(place, memory_order_relaxed), now = hash << 32 | second << 8;
 
     now |= (before & ~(uint64_t)0xff) == now ? before & 0xff : 0;
@@ -98,14 +100,19 @@ static unsigned failures_of(const struct http_request *req, unsigned more)
     return (unsigned)(now & 0xff) + more;
 }
 
-bool limits_is_failing(const struct http_request *req)
+bool limits_is_forging(const struct http_request *req)
 {
-    return failures_of(req, 0) >= FAILURES_MAX;
+    return failures_of(req, FAILED_COSTLY, 0) >= FAILURES_MAX;
+}
+
+void limits_forges(const struct http_request *req)
+{
+    failures_of(req, FAILED_COSTLY, 1);
 }
 
 bool limits_fails(const struct http_request *req)
 {
-    return failures_of(req, 1) > FAILURES_MAX;
+    return failures_of(req, FAILED, 1) > FAILURES_MAX;
 }
 
 enum problem limits_failing(struct http_request *req)

@@ -299,8 +299,9 @@ void limits_free(struct limits *limits);
 enum problem limits_rate(struct http_request *req);
 /* One more 401 from this address; whether it is to be 429 instead: limits_failing(). */
 bool limits_fails(const struct http_request *req);
-/* Whether the next would be. */
-bool limits_is_failing(const struct http_request *req);
+/* One more JWT of this address was verified in vain. And whether no other is to be, in this second. */
+void limits_forges(const struct http_request *req);
+bool limits_is_forging(const struct http_request *req);
 enum problem limits_failing(struct http_request *req);
 /* health.c: what /readyz says: NULL, or the check that fails, in one word; what does not work though it is
  * ready, and in which member of checks. */

@@ -163,14 +163,14 @@ def behind(address):
     return {"X-Forwarded-For": address}
 
 
-def failing_at(address):
-    return until_limited(lambda: WORLD.lease("GET", lease_path("job:x"), {**bearer(new_token()), **behind(address)}), FAILURES)
+def failing_at(address, shown=None):
+    return until_limited(lambda: WORLD.lease("GET", lease_path("job:x"), {**(bearer(new_token()) if shown is None else shown), **behind(address)}), FAILURES)
 
 
-def still_limited(ask, address):
+def still_limited(ask, address, shown=None):
     """The answer while what fails from this address is 429: asked again if its second was over."""
     while True:
-        failing_at(address)
+        failing_at(address, shown)
         answer = ask()
         if WORLD.lease("GET", lease_path("job:x"), behind(address)).status == 429:
             return answer
@@ -213,12 +213,19 @@ def who_asks_over_a_unix_socket_is_one_for_each_uid():
 
 @test
 def a_jwt_that_was_not_seen_before_is_not_verified_then():
-    known, address = jwt(), behind("192.0.2.3")
-    check_equal(WORLD.lease("GET", lease_path("job:x"), {**bearer(known), **address}).status, 200)
-    fresh = jwt(jti="fresh")
-    rate_limited(still_limited(lambda: WORLD.lease("GET", lease_path("job:x"), {**bearer(fresh), **address}), "192.0.2.3"), FAILURES)
-    answer = still_limited(lambda: WORLD.lease("GET", lease_path("job:x"), {**bearer(known), **address}), "192.0.2.3")
-    check_equal(answer.status, 200)
+    def asked(token, address):
+        return WORLD.lease("GET", lease_path("job:x"), {**bearer(token), **behind(address)})
+
+    known, fresh = jwt(), jwt(jti="fresh")
+    check_equal(asked(known, "192.0.2.3").status, 200)
+    for index, vain in enumerate((known[:-8] + "AAAAAAAA", jwt(aud="other"), jwt(sub="nobody"))):
+        address = f"192.0.3.{index}"
+        check_equal({answer.code for answer in failing_at(address, bearer(vain))[0]}, {"unauthenticated"})
+        rate_limited(still_limited(lambda: asked(fresh, address), address, bearer(vain)), FAILURES)  # pylint: disable=cell-var-from-loop
+        check_equal(still_limited(lambda: asked(known, address), address, bearer(vain)).status, 200)  # pylint: disable=cell-var-from-loop
+    for index, cheap in enumerate(({}, None, bearer("x"), bearer("a.b.c"))):  # no signature was verified
+        answer = still_limited(lambda: asked(jwt(jti=f"{index}"), "192.0.2.5"), "192.0.2.5", cheap)  # pylint: disable=cell-var-from-loop
+        check_equal(answer.status, 200, f"{cheap}")
     check_equal(WORLD.lease("GET", lease_path("job:x"), {**bearer(fresh), **behind("192.0.2.4")}).status, 200, "it was good all the time")
 
 
