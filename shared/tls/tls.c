@@ -328,15 +328,20 @@ bool tls_is_to_be_repeated(int code)
            code == GNUTLS_E_REHANDSHAKE;
 }
 
+void tls_handshake_end(struct tls *tls, int code)
+{
+    gnutls_alert_send_appropriate(tls->session, code);
+    tls_flush(tls);
+    tls_fail(tls, code);
+}
+
 enum tls_step tls_handshake(struct tls *tls)
 {
     int code = 0;
 
     while (!tls->is_secure && (code = gnutls_handshake(tls->session)) < 0) {
         if (code != GNUTLS_E_AGAIN && !tls_is_to_be_repeated(code)) {
-            gnutls_alert_send_appropriate(tls->session, code);
-            tls_flush(tls);
-            tls_fail(tls, code);
+            tls_handshake_end(tls, code);
             return TLS_FAILED;
         }
         if (code == GNUTLS_E_AGAIN)

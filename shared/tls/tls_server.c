@@ -411,7 +411,13 @@ static int alert_of(const struct tls_peer *peer)
 static bool peer_opens(struct tls_peer *peer)
 {
     enum tls_step step = peer->is_open ? TLS_DONE : tls_handshake(&peer->tls);
+    unsigned silent = 0;
 
+    /* GnuTLS stops behind each record, and no event comes for what is read already. */
+    while (step == TLS_WAITS && !tls_has_unsent(&peer->tls) && (peer->from < peer->to || !peer->tls.is_dry))
+        step = ++silent < TLS_SILENT_MAX ? tls_handshake(&peer->tls) : TLS_FAILED;
+    if (silent == TLS_SILENT_MAX)
+        tls_handshake_end(&peer->tls, GNUTLS_E_TOO_MANY_HANDSHAKE_PACKETS);
     peer->is_open = step == TLS_DONE;
     if (step == TLS_FAILED)
         peer->alert = alert_of(peer);

@@ -231,6 +231,17 @@ def hello():
     return outgoing.read()
 
 
+@test
+def a_message_in_several_records_that_come_together_is_read_at_once():
+    text = hello()[5:]
+    for count in (2, 60, 200):
+        size = -(-len(text) // count)
+        parts = [text[at:at + size] for at in range(0, len(text), size)]
+        with begun(LEASE, b"".join(b"\x16\x03\x01" + len(part).to_bytes(2, "big") + part for part in parts)) as spoken:
+            spoken.settimeout(2)
+            check_equal(spoken.recv(1), b"\x16" if count < 100 else b"\x15", f"{count} records")
+
+
 def livez_ms(connection):
     """The median of 300."""
     took = []
