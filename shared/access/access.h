@@ -140,10 +140,11 @@ struct access_moment {
 const char *access_of_jwt(const struct access *access, struct bytes text, const struct access_moment *moment,
                           enum access_why *why);
 
-/* The same of another credential with dates, by its SHA-256; dates: ACCESS_GOOD, or what is wrong with them.
+/* The same of another credential with dates, by its SHA-256; dates: ACCESS_GOOD, or what is wrong with them;
+ * ends_s: after which they are.
  */
 enum { ACCESS_DIGEST = 32 };
-bool access_dates_pass(const unsigned char digest[ACCESS_DIGEST], enum access_why dates,
+bool access_dates_pass(const unsigned char digest[ACCESS_DIGEST], enum access_why dates, int64_t ends_s,
                        const struct access_moment *moment);
 
 /* A fresh access token. The caller wipes it. */

@@ -278,6 +278,7 @@ struct known_jwt {
     uint64_t serial;        /* of the file that it was verified by; 0: the place is empty */
     uint64_t used_ms;       /* when it was last asked for */
     uint64_t wrong_ms;      /* since when its dates are wrong, after they were right; 0: they are not */
+    uint64_t ends_ms;       /* when they will be, as it was when they were right last */
     bool was_good, has_cnf; /* was_good: its dates were right here once */
 };
 
@@ -304,17 +305,22 @@ static struct known_jwt *known_place(const unsigned char digest[ACCESS_DIGEST], 
     return oldest;
 }
 
-/* dates: ACCESS_GOOD, or what is wrong with them. */
-static bool dates_pass(struct known_jwt *one, enum access_why dates, const struct access_moment *moment)
+/* dates: ACCESS_GOOD, or what is wrong with them. ends_s: after which they are. One that nobody has shown as
+ * it ended was wrong from then on; that of a clock that has jumped, from when it was shown. */
+static bool dates_pass(struct known_jwt *one, enum access_why dates, int64_t ends_s,
+                       const struct access_moment *moment)
 {
     if (dates == ACCESS_GOOD) {
         one->was_good = true;
         one->wrong_ms = 0;
+        one->ends_ms = ends_s < moment->now_s ? UINT64_MAX
+                                              : moment->steady_ms + (uint64_t)(ends_s - moment->now_s) * 1000;
         return true;
     }
     if (!one->was_good)
         return false;
-    one->wrong_ms = one->wrong_ms != 0 ? one->wrong_ms : moment->steady_ms;
+    if (one->wrong_ms == 0)
+        one->wrong_ms = one->ends_ms < moment->steady_ms ? one->ends_ms : moment->steady_ms;
     return moment->keeps && moment->steady_ms - one->wrong_ms <= GRACE_MS;
 }
 
@@ -324,10 +330,10 @@ static enum access_why dates_judge(struct known_jwt *jwt, const struct access_mo
                             : moment->now_s < jwt->nbf - LEEWAY_S ? ACCESS_NOT_YET
                                                                   : ACCESS_GOOD;
 
-    return moment->has_begun || dates_pass(jwt, wrong, moment) ? ACCESS_GOOD : wrong;
+    return moment->has_begun || dates_pass(jwt, wrong, jwt->exp + LEEWAY_S, moment) ? ACCESS_GOOD : wrong;
 }
 
-bool access_dates_pass(const unsigned char digest[ACCESS_DIGEST], enum access_why dates,
+bool access_dates_pass(const unsigned char digest[ACCESS_DIGEST], enum access_why dates, int64_t ends_s,
                        const struct access_moment *moment)
 {
     struct known_jwt *entry;
@@ -342,7 +348,7 @@ bool access_dates_pass(const unsigned char digest[ACCESS_DIGEST], enum access_wh
     }
     if (is_there)
         entry->used_ms = moment->steady_ms;
-    passes = moment->has_begun || (is_there && dates_pass(entry, dates, moment));
+    passes = moment->has_begun || (is_there && dates_pass(entry, dates, ends_s, moment));
     pthread_mutex_unlock(&known.lock);
     return passes;
 }
@@ -397,6 +403,7 @@ const char *access_of_jwt(const struct access *access, struct bytes text, const 
     if (is_there && !is_verified) {
         fresh.was_good = entry->was_good;
         fresh.wrong_ms = entry->wrong_ms;
+        fresh.ends_ms = entry->ends_ms;
     }
     if (!is_there || !is_verified)
         *entry = fresh;

@@ -169,7 +169,8 @@ static bool certificate_passes(const struct tls_certificate *certificate, const 
     bool is_good = certificate->certified == TLS_CERTIFIED_GOOD;
 
     return (is_good || certificate->certified == TLS_CERTIFIED_OUTDATED) &&
-           access_dates_pass(certificate->sha256, is_good ? ACCESS_GOOD : ACCESS_CERTIFICATE, moment);
+           access_dates_pass(certificate->sha256, is_good ? ACCESS_GOOD : ACCESS_CERTIFICATE,
+                             certificate->ends, moment);
 }
 
 static void jwt_read(const struct http_request *req, struct credential *shown)

@@ -45,7 +45,7 @@ struct tls_server {
 struct shown {
     struct tls_certificate certificate;
     unsigned generation;
-    time_t judged, ends;
+    time_t judged;
     char names[];
 };
 
@@ -685,7 +685,7 @@ static struct shown *shown_new(gnutls_x509_crt_t leaf, const gnutls_datum_t *der
     shown = must_have(calloc(1, sizeof(*shown) + names.len));
     memcpy(shown->names, names.text, names.len);
     shown->certificate.names = shown->names;
-    shown->ends = gnutls_x509_crt_get_expiration_time(leaf);
+    shown->certificate.ends = gnutls_x509_crt_get_expiration_time(leaf);
     if (gnutls_fingerprint(GNUTLS_DIG_SHA256, der, shown->certificate.sha256, &size) < 0)
         abort(); /* no memory */
     return shown;
@@ -719,7 +719,7 @@ static bool shown_is_judged(const struct shown *shown, const struct tls_server *
 
     return shown->generation == atomic_load(&server->generation) && now >= shown->judged &&
            now < shown->judged + JUDGED_S &&
-           (now <= shown->ends || shown->certificate.certified != TLS_CERTIFIED_GOOD);
+           (now <= shown->certificate.ends || shown->certificate.certified != TLS_CERTIFIED_GOOD);
 }
 
 const struct tls_certificate *tls_peer_certificate(struct tls_peer *peer)

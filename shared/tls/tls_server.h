@@ -88,6 +88,7 @@ struct tls_certificate {
     enum tls_certified certified;
     const char *why; /* of OUTDATED and BAD: a static sentence */
     unsigned char sha256[TLS_SHA256_BYTES];
+    time_t ends; /* its own date */
     /* One behind the other, each with its NUL, an empty one behind the last: "uri:", if it has exactly one;
      * each "dns:", in small letters; "cn:", if it has no other name, of whatever kind. Of a BAD one they
      * prove nothing. */

@@ -357,20 +357,38 @@ TEST(what_was_good_keeps_for_ten_minutes_of_a_clock_that_does_not_jump)
     static const unsigned char digest[ACCESS_DIGEST] = {1};
     static const struct {
         uint64_t at_s;
+        int64_t left_s;
         enum access_why dates;
         bool keeps, passes;
     } rows[] = {
-        {1, ACCESS_CERTIFICATE, true, false}, /* never good here */
-        {2, ACCESS_GOOD, false, true},          {10, ACCESS_CERTIFICATE, false, false},
-        {11, ACCESS_CERTIFICATE, true, true},   {610, ACCESS_CERTIFICATE, true, true},
-        {611, ACCESS_CERTIFICATE, true, false}, {9999, ACCESS_CERTIFICATE, true, false},
-        {10000, ACCESS_GOOD, false, true},      {10001, ACCESS_CERTIFICATE, true, true},
+        {1, -1, ACCESS_CERTIFICATE, true, false}, /* never good here */
+        {2, 99999, ACCESS_GOOD, false, true},
+        {10, -9, ACCESS_CERTIFICATE, false, false}, /* the clock has jumped */
+        {11, -9, ACCESS_CERTIFICATE, true, true},
+        {610, -9, ACCESS_CERTIFICATE, true, true},
+        {611, -9, ACCESS_CERTIFICATE, true, false},
+        {9999, -9, ACCESS_CERTIFICATE, true, false},
+        {10000, 100, ACCESS_GOOD, false, true},
+        {10001, -9, ACCESS_CERTIFICATE, true, true},
+        {20000, 100, ACCESS_GOOD, false, true}, /* over at 20,100, and not shown then */
+        {20700, -600, ACCESS_CERTIFICATE, true, true},
+        {20701, -601, ACCESS_CERTIFICATE, true, false},
+        {30000, 100, ACCESS_GOOD, false, true},
+        {30701, -601, ACCESS_CERTIFICATE, true, false},
+        {40000, 100, ACCESS_GOOD, false, true},
+        {40050, 200, ACCESS_GOOD, false, true}, /* it was set back: what it says now counts */
+        {40850, -600, ACCESS_CERTIFICATE, true, true},
+        {40851, -601, ACCESS_CERTIFICATE, true, false},
+        {50000, INT64_MIN, ACCESS_GOOD, false, true}, /* none is said */
+        {50600, INT64_MIN, ACCESS_CERTIFICATE, true, true},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct access_moment moment = {.steady_ms = rows[i].at_s * 1000, .keeps = rows[i].keeps};
+        struct access_moment moment = {
+            .now_s = 1000000, .steady_ms = rows[i].at_s * 1000, .keeps = rows[i].keeps};
+        int64_t ends_s = rows[i].left_s == INT64_MIN ? -1 : moment.now_s + rows[i].left_s;
 
-        CHECK_INT(access_dates_pass(digest, rows[i].dates, &moment), rows[i].passes);
+        CHECK_INT(access_dates_pass(digest, rows[i].dates, ends_s, &moment), rows[i].passes);
     }
 }
 
