@@ -7,6 +7,7 @@
  *
  * Of the last two DENIED_MAX a minute; when it is over, denied-more says how many there were beyond. So a
  * flood fills no disk. An entry is of this thread: with several, each has its own. */
+#include <arpa/inet.h>
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,8 @@
 #include "shared/service/service.h"
 #include "shared/text/memory.h"
 
-/* CALLERS_MAX: of one minute; those that come then are counted together, under "". */
+/* CALLERS_MAX: of one minute, identities and addresses each; those that come then are counted together, under
+ * "". An address of IPv6 is its /64: whoever has one has all of it. */
 enum { DENIED_MAX = 10, MINUTE_MS = 60000, CALLERS_MAX = 256, CALLER_SIZE = 80 };
 
 struct denied_caller {
@@ -24,9 +26,14 @@ struct denied_caller {
     uint64_t count;
 };
 
-struct audit {
-    unsigned callers;
+struct denied_callers {
+    unsigned count;
     struct denied_caller caller[CALLERS_MAX];
+};
+
+/* Addresses are anybody's: they take identities no room. */
+struct audit {
+    struct denied_callers identities, addresses;
 };
 
 struct audit *audit_new(void)
@@ -75,27 +82,41 @@ static void caller_over(const struct worker *worker, const struct denied_caller 
         log_event(&worker->service->log, LOG_NOTICE, "denied-more", fields);
 }
 
-static struct denied_caller *caller_of(struct audit *audit, const char *name)
+static struct denied_caller *caller_of(struct denied_callers *callers, const char *name)
 {
     unsigned i = 0;
 
-    while (i < audit->callers && strcmp(audit->caller[i].name, name) != 0)
+    while (i < callers->count && strcmp(callers->caller[i].name, name) != 0)
         i++;
-    if (i == audit->callers && i >= CALLERS_MAX - 1 && name[0] != '\0')
-        return caller_of(audit, "");
-    if (i == audit->callers) {
-        audit->caller[audit->callers++] = (struct denied_caller){.since_ms = loop_now_ms()};
-        snprintf(audit->caller[i].name, CALLER_SIZE, "%s", name);
+    if (i == callers->count && i >= CALLERS_MAX - 1 && name[0] != '\0')
+        return caller_of(callers, "");
+    if (i == callers->count) {
+        callers->caller[callers->count++] = (struct denied_caller){.since_ms = loop_now_ms()};
+        snprintf(callers->caller[i].name, CALLER_SIZE, "%s", name);
     }
-    return &audit->caller[i];
+    return &callers->caller[i];
 }
 
-static bool may_log(struct worker *worker, const char *kind, const char *who)
+static bool identity_may_log(struct worker *worker, const char *identity)
 {
     char name[CALLER_SIZE];
 
-    snprintf(name, sizeof(name), "%s %s", kind, who);
-    return ++caller_of(worker->audit, name)->count <= DENIED_MAX;
+    snprintf(name, sizeof(name), "identity %s", identity);
+    return ++caller_of(&worker->audit->identities, name)->count <= DENIED_MAX;
+}
+
+static bool address_may_log(struct worker *worker, const char *kind, const char *address)
+{
+    char name[CALLER_SIZE], network[INET6_ADDRSTRLEN];
+    struct in6_addr six;
+    bool is_six = inet_pton(AF_INET6, address, &six) == 1;
+
+    if (is_six) {
+        memset(&six.s6_addr[8], 0, 8);
+        inet_ntop(AF_INET6, &six, network, sizeof(network));
+    }
+    snprintf(name, sizeof(name), "%s %s%s", kind, is_six ? network : address, is_six ? "/64" : "");
+    return ++caller_of(&worker->audit->addresses, name)->count <= DENIED_MAX;
 }
 
 void audit_handshake(struct worker *worker, const char *reason, const char *why, const char *address)
@@ -103,7 +124,7 @@ void audit_handshake(struct worker *worker, const char *reason, const char *why,
     struct log_field fields[] = {LOG_T("peer", bytes_of(address)), LOG_T("reason", bytes_of(reason)),
                                  LOG_T("why", bytes_of(why)), LOG_END};
 
-    if (may_log(worker, "handshake", address))
+    if (address_may_log(worker, "handshake", address))
         log_event(&worker->service->log, LOG_NOTICE, "handshake-failed", fields);
 }
 
@@ -117,7 +138,7 @@ static void denied_log(struct worker *worker, const struct http_request *req, en
     const char *why = problem == PROBLEM_UNAUTHENTICATED ? http_noted_why(req) : problem_info(problem)->code;
 
     http_client_address(req, peer);
-    if (!may_log(worker, identity != NULL ? "identity" : "address", identity != NULL ? identity : peer))
+    if (!(identity != NULL ? identity_may_log(worker, identity) : address_may_log(worker, "address", peer)))
         return;
     struct log_field fields[] = {
         LOG_T("identity", bytes_of(identity)),
@@ -134,18 +155,22 @@ static void denied_log(struct worker *worker, const struct http_request *req, en
     log_event(&worker->service->log, LOG_NOTICE, "denied", fields);
 }
 
-void audit_tick(struct worker *worker, bool is_last)
+static void callers_tick(const struct worker *worker, struct denied_callers *callers, bool is_last)
 {
-    struct audit *audit = worker->audit;
-
-    for (unsigned i = 0; i < audit->callers;) {
-        if (!is_last && loop_now_ms() - audit->caller[i].since_ms < MINUTE_MS) {
+    for (unsigned i = 0; i < callers->count;) {
+        if (!is_last && loop_now_ms() - callers->caller[i].since_ms < MINUTE_MS) {
             i++;
             continue;
         }
-        caller_over(worker, &audit->caller[i]);
-        audit->caller[i] = audit->caller[--audit->callers];
+        caller_over(worker, &callers->caller[i]);
+        callers->caller[i] = callers->caller[--callers->count];
     }
+}
+
+void audit_tick(struct worker *worker, bool is_last)
+{
+    callers_tick(worker, &worker->audit->identities, is_last);
+    callers_tick(worker, &worker->audit->addresses, is_last);
 }
 
 void audit_request(struct worker *worker, const struct http_request *req, enum problem problem)

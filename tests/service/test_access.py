@@ -716,9 +716,24 @@ def more_callers_than_are_told_apart_are_summed_up():
     client = WORLD.client(daemon)
     for number in range(400):
         client("GET", "/v1/leases", {"X-Forwarded-For": f"10.1.{number // 200}.{number % 200}"})
+    for _ in range(12):
+        refused(client("GET", "/v1/leases/other", bearer("none")), 403, "forbidden")
     check_equal(daemon.end(), 0)
-    check_equal(len(lines(daemon, "denied")), 265)
-    check_equal([(one["caller"], one["more"]) for one in lines(daemon, "denied-more")], [("", 135)])
+    check_equal(len(lines(daemon, "denied")), 275)
+    check_equal([(one["caller"], one["more"]) for one in lines(daemon, "denied-more")], [("identity none", 2), ("", 135)])
+
+
+@test
+def of_ipv6_a_whole_64_is_one_caller():
+    daemon = Daemon("pawl-lease", *WORLD.flags)
+    client = WORLD.client(daemon)
+    for number in range(12):
+        client("GET", "/v1/leases", {"X-Forwarded-For": f"2001:db8:1:2:{number:x}::1"})
+    client("GET", "/v1/leases", {"X-Forwarded-For": "2001:db8:1:3::1"})
+    check_equal(daemon.end(), 0)
+    check_equal([one["peer"] for one in lines(daemon, "denied")], [f"2001:db8:1:2:{number:x}::1".replace(":0::", "::") for number in range(10)] +
+                ["2001:db8:1:3::1"])
+    check_equal([(one["caller"], one["more"]) for one in lines(daemon, "denied-more")], [("address 2001:db8:1:2::/64", 2)])
 
 
 LOGS_TO_64_KIB = 'mount -t tmpfs -o size=64k tmpfs "$0" && head -c 32768 /dev/zero > "$0/other" && exec "$@" 2>> "$0/log"'
