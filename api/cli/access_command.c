@@ -128,6 +128,10 @@ static int check_run(int argc, char **argv)
 
     if (access == NULL)
         return status == CLI_GO_ON ? CLI_CONFIG : status;
+    if (!access_load_keys(access, text, sizeof(text))) {
+        access_free(access);
+        return cli_fail(CLI_CONFIG, "the access file %s is refused: %s", arguments[0], text);
+    }
     for (unsigned i = 0; access_warning(access, i, text) != NULL; i++)
         cli_fail(CLI_OK, "warning: %s", text);
     printf("good: sha256 %s\n", access_hash(access));

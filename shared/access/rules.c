@@ -232,8 +232,45 @@ static bool rule_has_all_names(const struct access_rule *rule)
     return i < rule->on;
 }
 
+/* Whether one of this rule's identities has a name with which, and with this character behind it, another's
+ * begins: it may then have the other's names. */
+static bool me_is_two(const struct access *access, unsigned rule, char mark, struct bytes *shorter,
+                      struct bytes *longer)
+{
+    for (unsigned other = ACCESS_WHO_FIRST; other < access->who_count; other++) {
+        *longer = access->who[other].identity != NULL ? bytes_of(access->who[other].identity) : BYTES("");
+        for (shorter->at = longer->at, shorter->len = 0; shorter->len < longer->len; shorter->len++) {
+            const struct access_entry *one = longer->at[shorter->len] == mark
+                                                 ? access_table_find(&access->table, ACCESS_OF_NAME, *shorter)
+                                                 : NULL;
+
+            if (one != NULL && access->who[one->value].identity != NULL &&
+                (access->who[one->value].rules[rule / 64] >> rule % 64 & 1) != 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* The character; 0: nothing is to be said. */
+static char me_warning(const struct access *access, unsigned rule, struct bytes *shorter,
+                       struct bytes *longer)
+{
+    for (unsigned i = 0; i < access->rules[rule].on; i++) {
+        const struct access_pattern *pattern = &access->rules[rule].patterns[i];
+
+        if (pattern->me && pattern->text.len > 0 && pattern->text.at[0] != ':' &&
+            me_is_two(access, rule, pattern->text.at[0], shorter, longer))
+            return pattern->text.at[0];
+    }
+    return '\0';
+}
+
 const char *access_warning(const struct access *access, unsigned i, char text[ACCESS_WHY_SIZE])
 {
+    struct bytes shorter, longer;
+    char mark;
+
     const unsigned large = 1U << ACCESS_FORCE_RELEASE | 1U << ACCESS_OPERATE;
     const uint64_t *nobody = access->who[ACCESS_WHO_NOBODY].rules;
 
@@ -249,6 +286,12 @@ const char *access_warning(const struct access *access, unsigned i, char text[AC
                      access_verb_name((access->rules[rule].verbs >> ACCESS_FORCE_RELEASE & 1) != 0
                                           ? ACCESS_FORCE_RELEASE
                                           : ACCESS_OPERATE));
+            return text;
+        }
+        if ((mark = me_warning(access, rule, &shorter, &longer)) != '\0' && i-- == 0) {
+            snprintf(text, ACCESS_WHY_SIZE,
+                     "rules[%u]: {me}%c of %.*s is also how the names of %.*s begin: take {me}:", rule, mark,
+                     (int)shorter.len, shorter.at, (int)longer.len, longer.at);
             return text;
         }
     }

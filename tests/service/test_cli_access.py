@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 
 from world import BUILD, ROOT, check, check_equal, check_in, main, test
+from world.jwt import b64
 from world.wait import DEADLINE_S
 
 PAWL = str(BUILD / "pawl")
@@ -87,6 +88,14 @@ def check_says_the_place_or_what_to_think_about():
     check(re.fullmatch(r"good: sha256 [0-9a-f]{64}\n", good.stdout), good.stdout)
     check_equal(good.stderr, "pawl: warning: rules[0]: names nobody: everybody who reaches the service may do this\n"
                              "pawl: warning: rules[1]: gives force-release on *, on every lease there is\n")
+    overlaps = {"identities": {name: {} for name in ("app", "app-2", "app.x", "apple", "other-a")}, "groups": {"apps": ["app", "app-2"]}}
+    for who, pattern, said in (("known", "{me}-*", "app-2"), ("apps", "{me}-a:*", "app-2"), ("known", "{me}.*", "app.x"), ("known", "{me}:*", ""),
+                               ("known", "{me}", ""), ("app-2", "{me}-*", ""), ("known", "{me}_*", "")):
+        write("me.json", {**overlaps, "rules": [{"who": [who], "may": ["look"], "on": [pattern]}]})
+        check_equal(pawl("check", "me.json").stderr, said and f"pawl: warning: rules[0]: {{me}}{pattern[4]} of app is also how the names of {said} "
+                    "begin: take {me}:\n", pattern)
+    issuer = {"issuers": {"k8s": {"iss": "https://k", "aud": "pawl", "jwks": path("k8s.json"), "algs": ["RS256"]}}}
+    check_in("issuers.k8s.jwks: ", pawl("check", write("issuer.json", issuer), status=78).stderr)
     bad = write("bad.json", {"rules": [{"who": ["known"], "may": ["look"], "on": ["orders*"]}]})
     check_in("pawl: the access file bad.json is refused: rules[0].on[0]: in front of * stands", pawl("check", bad, status=78).stderr)
     check_in("line 1: ", pawl("check", write("bad.json", '{"rules":[,]}'), status=78).stderr)
@@ -127,8 +136,12 @@ def every_example_of_the_page_is_good_and_judges_as_it_says():
     examples = re.findall(r"```json\n(.*?)```\n\n```sh\n(.*?)```", PAGE, re.S)
     check_equal(len(examples), 5)
     check_equal(len(re.findall(r"```json", PAGE)), 5)
+    rsa = subprocess.run(["openssl", "genrsa", "2048"], capture_output=True, check=True).stdout
+    modulus = subprocess.run(["openssl", "rsa", "-noout", "-modulus"], input=rsa, capture_output=True, check=True).stdout.decode().strip().partition("=")[2]
+    write("k8s.json", {"keys": [{"kty": "RSA", "n": b64(bytes.fromhex(modulus)), "e": "AQAB"}]})
     for text, lines in examples:
-        pawl("check", write("access.json", text))
+        done = pawl("check", write("access.json", text.replace("/etc/pawl/k8s.json", path("k8s.json"))))
+        check("begin: take" not in done.stderr, done.stderr)
         for line in lines.splitlines():
             words, _, wanted = line.partition("#")
             program, command, *words = words.split()
