@@ -175,6 +175,11 @@ static bool certificate_passes(const struct tls_certificate *certificate, const 
 
 static void jwt_read(const struct http_request *req, struct credential *shown)
 {
+    static const char
+        malformed[] =
+            "Nothing was done: such a JWT is not taken here. It has iss, sub, aud, and exp and iat at "
+            "most 24 h apart, no crit, and alg and kid of a key of its issuer.",
+        unknown[] = "Nothing was done: the JWT is good, but no identity of the access file has its sub.";
     const struct tls_certificate *certificate = http_client_certificate(req);
     struct access_moment moment = moment_of(req, shown);
 
@@ -182,6 +187,9 @@ static void jwt_read(const struct http_request *req, struct credential *shown)
         moment.certificate = certificate->sha256;
     shown->by = "jwt";
     shown->identity = access_of_jwt(worker_of(req)->access, shown->bearer, &moment, &shown->why);
+    shown->detail = shown->why == ACCESS_MALFORMED ? malformed
+                    : shown->why == ACCESS_UNKNOWN ? unknown
+                                                   : NULL;
     shown->is_put_off = shown->why == ACCESS_NONE;
     if (!shown->has_begun &&
         (shown->why == ACCESS_SIGNATURE || shown->why == ACCESS_AUDIENCE || shown->why == ACCESS_UNKNOWN))

@@ -93,6 +93,8 @@ def whatever_is_wrong_with_one_is_401_and_says_what():
             ("a.b.c", "malformed"), ("..", "malformed"), (jwt(key, pad="x" * 2000), "malformed"),
             (jwt(key, cnf={"x5t#S256": b64(bytes(32))}), "certificate"), (jwt(key, cnf={}), "malformed"), (jwt(key, cnf="x"), "malformed")):
         refused(token, why)
+    for token, said in ((jwt(key, sub="x"), "no identity of the access file has its sub"), (jwt(key, exp=None), "at most 24 h apart"), ("a.b.c", "JWT")):
+        check_in(said, ask(token).json["detail"])
     check_equal(ask(jwt(key, exp=int(time.time()) - 10, iat=now - 600)).status, 200, "60 s of leeway")
     head, _, signature = jwt(key).split(".")
     body = b64(json.dumps({"iss": "https://k8s.example", "aud": "pawl", "sub": "system:worker", "iat": now, "exp": now + 601}).encode())
