@@ -34,11 +34,28 @@ int service_tls_open(struct service *service)
     return bad != NULL ? SERVICE_CONFIG : -1;
 }
 
+/* That of the setting with which the sentence begins. */
+static const char *file_of(const struct service_settings *s, const char *why)
+{
+    const struct {
+        struct bytes name;
+        const char *file;
+    } files[] = {{BYTES("--tls-key:"), s->tls_key},
+                 {BYTES("--tls-client-ca:"), s->tls_client_ca},
+                 {BYTES("--tls-crl:"), s->tls_crl}};
+    struct bytes text = bytes_of(why);
+
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+        if (bytes_take(&text, files[i].name))
+            return files[i].file;
+    return s->tls_cert;
+}
+
 void service_tls_reload(struct service *service)
 {
-    char why[WHY_SIZE];
+    char why[WHY_SIZE] = "";
     bool good = service->tls == NULL || tls_server_reload(service->tls, why, sizeof(why));
-    struct log_field fields[] = {LOG_T("file", bytes_of(service->settings.tls_cert)),
+    struct log_field fields[] = {LOG_T("file", bytes_of(file_of(&service->settings, why))),
                                  good ? LOG_END : LOG_T("why", bytes_of(why)), LOG_END};
 
     atomic_store(&service->tls_lacking, !good);

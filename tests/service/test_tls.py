@@ -128,7 +128,7 @@ def readyz():
 def hang_up(word):
     begin = len(LEASE.lines)
     LEASE.send(signal.SIGHUP)
-    return LEASE.line(lambda line: word in line and "server.pem" in line, word, begin)
+    return LEASE.line(lambda line: word in line and path("server.") in line, word, begin)
 
 
 def serial(trusts=None):
@@ -179,7 +179,9 @@ def what_is_wrong_at_a_sighup_is_told_and_all_stays_as_before():
             os.rename(wrong, path("server.key"))
         else:
             os.unlink(path("server.key"))
-        check_in(why, hang_up("access-refused"))
+        told = hang_up("access-refused")
+        check_in(why, told)
+        check_in(f'"file":"{path("server.key")}"', told)
         check_in('"tls":"not-reloaded"', readyz())
         check_equal(serial(), before)
     os.rename(path("kept.key"), path("server.key"))
