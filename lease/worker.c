@@ -31,6 +31,7 @@ void lease_worker_open(struct worker *worker)
     own->event_hub = event_hub_new(worker, service_store_options(worker->service));
     own->handoff = handoff_new(worker);
     LIST_INIT(&own->streams);
+    TAILQ_INIT(&own->kept);
     own->may_have = worker->access != NULL ? worker_may_have : NULL;
     own->remember = worker->index == 0 ? remember_new(worker) : NULL;
     turn_init(&own->turn, worker->loop,
@@ -57,6 +58,7 @@ void lease_worker_free(struct worker *worker)
     handoff_free(own->handoff);
     event_hub_free(own->event_hub);
     inbox_free(own->inbox);
+    kept_free(&own->kept);
     turn_free(&own->turn);
     free(own);
 }
@@ -83,6 +85,7 @@ void lease_worker_tick(struct worker *worker)
 void lease_worker_judge(struct worker *worker)
 {
     inbox_judge(lease_worker_from(worker)->inbox);
+    kept_judge(worker);
     events_judge(lease_worker_from(worker));
 }
 

@@ -16,6 +16,7 @@ struct lease_worker {
     struct remember *remember; /* of the first worker; NULL */
     struct turn turn;          /* for the scripts on several leases */
     struct event_streams streams;
+    struct kept_places kept;
     unsigned leaving;           /* leave.lua under way (waiter.c) */
     wait_may_have_fn *may_have; /* NULL: everybody may */
     /* For the tests of the drawings: bit t of element f: a waiter, or a stream, went from f to t. */

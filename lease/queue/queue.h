@@ -2,6 +2,7 @@
  *
  *   waiter.c    one that waits, from "queued" to its answer         the states of a waiter are drawn there
  *   inbox.c     where a worker's waiters stand: Redis messages it   the states of an inbox are drawn there
+ *   kept.c      the places of those who have left, for as long as they are kept
  *   turn.c      scripts on several leases: one at a time
  *   handoff.c   lines in which a hold has ended are looked at when it is time
  */
@@ -77,6 +78,17 @@ enum wait_state {
     WAIT_STATES
 };
 bool wait_allows(enum wait_state from, enum wait_state to);
+
+/* -- those who have left */
+
+TAILQ_HEAD(kept_places, kept_place);
+/* It waits here no more, and its place is kept for so long. */
+void kept_add(struct worker *worker, const struct wait_request *request, uint64_t ms);
+/* The rules have changed: what is kept for who may not have the lease any more is not. */
+void kept_judge(struct worker *worker);
+void kept_free(struct kept_places *places);
+/* A release has granted the lease to one that waits here no more: as wait_handed(). */
+void kept_give_back(struct worker *worker, struct bytes name, const struct store_reply *reply);
 
 /* -- the inbox of a worker */
 

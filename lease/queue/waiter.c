@@ -161,10 +161,13 @@ static void wait_enter(struct waiter *waiter, enum wait_state next)
 
 void wait_drop(struct waiter *waiter)
 {
+    struct wait_request request = wait_request_of(waiter);
+
     wait_enter(waiter, WAIT_DONE);
+    if (waiter->kept_ms > 0)
+        kept_add(waiter->worker, &request, waiter->kept_ms);
     if (waiter->is_counted)
-        service_waiting_give(waiter->worker, waiter->identity, wait_request_of(waiter).lease_id,
-                             waiter->kept_ms);
+        service_waiting_give(waiter->worker, waiter->identity, request.lease_id, waiter->kept_ms);
     inbox_leave(wait_worker(waiter)->inbox, &waiter->place);
     free(waiter);
 }
@@ -691,46 +694,6 @@ struct waiter *wait_new(struct worker *worker, const struct wait_kind *kind,
 
 /* -- a release here has granted the lease */
 
-/* A release has granted the lease to one that waits here no more: its client got 504, or has gone. */
-struct give_back {
-    struct lease_call lease;
-    struct worker *worker;
-    char hold[TOKEN_HOLD_MAX + 1], keep[LEASE_NUMBER_SIZE];
-};
-
-static enum step give_back_done(struct store_call *call, enum store_outcome outcome,
-                                const struct store_reply *reply)
-{
-    struct give_back *back = container_of(call, struct give_back, lease.record.store);
-
-    if (member_problem(&back->lease.record, outcome, reply) == PROBLEM_NONE &&
-        bytes_are(store_reply_text(reply, 2), "more"))
-        handoff_more(lease_worker_from(back->worker)->handoff, back->lease.name);
-    free(back);
-    return ANSWERED;
-}
-
-static void give_back(struct worker *worker, struct bytes name, const struct store_reply *reply)
-{
-    struct give_back *back = must_have(calloc(1, sizeof(*back)));
-    struct bytes hold = store_reply_text(reply, 4), id = store_reply_text(reply, WAIT_HANDED_ID);
-
-    back->worker = worker;
-    lease_call_fill(&back->lease, worker, name);
-    snprintf(back->lease.secret, sizeof(back->lease.secret), "%.*s", (int)id.len, id.at); /* its digest */
-    snprintf(back->hold, sizeof(back->hold), "%.*s", (int)hold.len, hold.at);
-    lease_call_arg(&back->lease, 3, bytes_of(back->lease.secret));
-    lease_call_arg(&back->lease, 4, bytes_of(back->hold));
-    lease_call_arg(&back->lease, 5, grant_may(worker));
-    lease_call_arg(&back->lease, 6, BYTES("gone"));
-    lease_call_arg(&back->lease, 7,
-                   bytes_of_number(back->keep, store_reply_integer(reply, WAIT_HANDED_KEEP)));
-    back->lease.record.store.done = give_back_done;
-    if (member_run(&lease_worker_from(worker)->record.line, &back->lease.record, back->lease.stripe_number,
-                   &script_leave, LEASE_KEYS, LEASE_KEYS + 7, back->lease.argv) != PROBLEM_NONE)
-        free(back);
-}
-
 /* While a call of it is under way, that will say the same. */
 void wait_handed(struct worker *worker, struct bytes name, const struct store_reply *reply, uint64_t sent_us)
 {
@@ -738,8 +701,8 @@ void wait_handed(struct worker *worker, struct bytes name, const struct store_re
                                                inbox_wid_read(store_reply_text(reply, WAIT_HANDED_WID)));
     struct waiter *waiter = place != NULL ? container_of(place, struct waiter, place) : NULL;
 
-    if (waiter == NULL) {
-        give_back(worker, name, reply);
+    if (waiter == NULL) { /* its client got 504, or has gone */
+        kept_give_back(worker, name, reply);
     } else if (waiter->state != WAIT_QUEUED) {
         wait_notified(place, INBOX_GRANTED);
     } else if (http_suspended_is_gone(&waiter->parked)) {

@@ -808,6 +808,29 @@ def a_file_that_is_wrong_is_refused_whole_and_the_one_of_before_stays():
 
 
 @test
+def a_place_that_is_kept_goes_with_the_right_to_the_lease():
+    lease, only = name(), {"who": ["app", "other"], "may": ["acquire"], "on": ["job:*"]}
+    reload(rules(only))
+    held = acquire("all", lease)
+    for who in ("app", "other", "app"):
+        asked = {"lease_id": secrets.token_hex(16), "wait_ms": 1, "keep_place_ms": 60000}
+        answer = WORLD.lease("POST", f"/v1/leases/{lease}", bearer(who), body=asked)
+        check_equal(answer.json.get("place_kept_ms"), 60000, f"{answer}")
+    waits = Later(WORLD.lease, "POST", f"/v1/leases/{lease}", bearer("all"), body={"wait_ms": 20000})
+
+    def waiting():
+        return WORLD.lease("GET", f"/v1/leases/{lease}", bearer("all")).json["waiting"]
+
+    wait_until(lambda: waiting() == 4, "they stand in line")
+    reload(rules({**only, "who": ["other"]}))
+    wait_until(lambda: waiting() == 2, "app is out of it")
+    reload(rules())
+    wait_until(lambda: waiting() == 1, "nobody stands in front of it")
+    check_equal(WORLD.lease("DELETE", f"/v1/leases/{lease}", {**bearer("all"), "Lease-Id": held["lease_id"]}).status, 204)
+    check_equal(waits.get().status, 201)
+
+
+@test
 def the_details_of_readiness_are_for_who_may_observe():
     check_equal(WORLD.lease("GET", "/readyz").json, {"status": "ready"})
     check_in("store_memory", WORLD.lease("GET", "/readyz", bearer("all")).json)
