@@ -1,10 +1,11 @@
 // app.js - the frame of every page: navigation, who is asked, whether what is seen is live; then the page of this address.
 //
-// What a page gets, `app`: kind ("lease" or "gateway"), may(verb), overview (the last one), on(event, call) with
-//   overview: it is new     back: there is a connection again, what was missed is to be asked for
-//   lost: there is none     poll: nothing streams here, look again
-import { h, s, fill, put, list, chip, clock, count, span, name, plain } from './dom.js';
-import { ask, accessToken, streamOf, storeNow } from './wire.js';
+// What a page gets, `app`: kind ("lease" or "gateway"), may(verb), overview (the last one), asks(every, look, title) for what
+// it shows, live, lost, lastNews(), and on(event, call) with
+//   overview: it is new         back: what is seen is live again, what was missed is to be asked for
+//   lost: it is live no more    over: it may not be seen any more     hidden, seen: the tab
+import { h, s, fill, put, clock, count, span, mono, plain, sayNo, countsOf, conditionSays } from './dom.js';
+import { ask, accessToken, streamOf, storeNow, isFinal, Refused } from './wire.js';
 
 const PAGES = {
   '': ['Overview', 'overview'], leases: ['Leases', 'leases', 'lease'], lease: [null, 'lease', 'lease'], why: ['Why?', 'why'],
@@ -14,7 +15,7 @@ const here = location.pathname.slice(location.pathname.lastIndexOf('/') + 1);
 const calls = {};
 
 export const app = {
-  here, kind: null, version: null, overview: null, live: false, query: new URLSearchParams(location.search), access: null,
+  here, kind: null, version: null, overview: null, begun: false, live: false, lost: false, query: new URLSearchParams(location.search), access: null,
   on(event, call) { (calls[event] ||= []).push(call); },
   // Without --access, and for who is nobody but may perhaps: the service decides.
   may: verb => !app.access || app.access.may.includes(verb),
@@ -52,112 +53,189 @@ function frame() {
   put(who, ' \u00b7 pawl-' + app.kind + ' ' + app.version);
 }
 
-// -- the connection: the overview comes each second; when nothing came for 3 s there is none
+// -- live or not. What is seen is live while the overview comes, each second, and tells of a store that answers; and while the
+// page's own last answer is not older than three times what it waits between two. A page that has none shows the overview.
 
+const MUTE_MS = 3000, BEAT_MS = 2000, FIRST_MS = 1000, MOST_MS = 8000;
 const strip = document.getElementById('strip');
-let lostAt = null, newsAt = null, tryAt = 0, stream = null, mutes = 0, poller = null;
-app.lastNews = () => newsAt;
+const own = { at: null, news: null, every: 0, error: null, again: null };
+let lostAt = null, newsAt = null, tryAt = 0, down = null, stream = null, mutes = 0, poller = null, beating = false, stripKey = '';
+app.lastNews = () => (own.again ? own.news : newsAt);
+app.again = () => own.again?.();
+app.streams = () => poller === null;
 
 function heard(overview) {
-  const back = lostAt !== null, first = !app.live && !back;
+  const first = !app.begun;
+  down = null;
   if (overview) {
-    if (overview.service && overview.service.version !== app.version)
-      fill(strip, h('div', null, h('b', null, 'This page is of ' + app.version + ', the service of ' + plain(overview.service.version) + '.'),
-        h('button', { onclick: () => location.reload() }, 'Reload')));
     app.overview = overview;
     put(who, ' \u00b7 pawl-' + app.kind + ' ' + app.version + (overview.service?.name ? ' \u00b7 ' + plain(overview.service.name, 24) : ''));
-    const doubts = overview.counts?.in_doubt || 0;
+    const doubts = countsOf(overview).in_doubt || 0;
     badge.hidden = doubts === 0;
     put(badge, count(doubts));
     badge.setAttribute('aria-label', count(doubts) + ' in doubt');
   }
-  newsAt = storeNow();
-  app.live = true;
-  dot.className = 'dot';
-  put(state, poller ? 'live, each 2 s' : 'live');
-  if (back) {
-    lostAt = null;
-    fill(strip);
-    document.documentElement.classList.remove('lost');
-    tell('back');
-  }
-  if (overview) tell('overview', overview);
-  else if (first) tell('overview', null);
+  app.begun = true;
+  if (!storeIsAway()) newsAt = storeNow();
+  judge();
+  if (overview || first) tell('overview', overview);
 }
 
 function lost(error, again) {
   tryAt = performance.now() + again;
-  if (lostAt === null) {
-    lostAt = performance.now();
-    app.live = false;
-    dot.className = 'dot off';
-    document.documentElement.classList.add('lost');
-    tell('lost');
-  }
-  lostSays();
+  down = error;
+  judge();
 }
 
-function lostSays() {
-  if (lostAt === null) return;
-  const since = span(Math.max(1000, Math.floor((performance.now() - lostAt) / 1000) * 1000)).replace(/\.0 s/, ' s');
-  put(state, 'no connection');
-  const told = 'No connection to pawl-' + app.kind + (newsAt ? ' since ' + clock(newsAt) : '') + '.';
-  if (!strip.querySelector('.told')) // the alert says itself once, and not each second
-    fill(strip, h('div', null, h('b', { class: 'told' }, told), h('span', null, 'Holds go on without this page.'),
-      h('span', { class: 'again dim', 'aria-live': 'off' }), h('button', { onclick: now }, 'Try now')));
-  const left = Math.ceil((tryAt - performance.now()) / 1000);
+// From a full one everything can still be read, and given back.
+const storeIsAway = () => /^store-(?!full)/.test(app.overview?.condition?.code);
+
+function whatIsWrong() {
+  const since = app.lastNews() ? ' since ' + clock(app.lastNews()) : '', service = 'pawl-' + app.kind, no = (error, told) => (error.status
+    ? { word: 'no answer', told: `${told}${since}: ${plain(error.title, 80)}.`, more: plain(error.detail, 300) }
+    : { word: 'no connection', told: `No connection to ${service}${since}.`, more: 'Holds go on without this page.' });
+  if (down) return no(down, `${service} does not say how it is`);
+  if (storeIsAway()) return { word: 'no store', told: conditionSays(app.overview.condition), more: here === '' ? '' : app.overview.condition.remedy };
+  if (own.error) return no(own.error, 'No answer for this page');
+  const mute = own.at !== null && performance.now() - own.at > Math.max(3 * own.every, MUTE_MS);
+  return mute ? { word: 'no answer', told: `No answer for this page${since}.`, more: '' } : null;
+}
+
+function judge() {
+  const wrong = whatIsWrong(), before = lostAt;
+  if (!wrong) lostAt = null; else lostAt ??= performance.now();
+  app.live = app.begun && !wrong;
+  app.lost = wrong !== null;
+  dot.className = wrong ? 'dot off' : app.begun ? 'dot' : 'dot idle';
+  if (wrong || app.begun) put(state, wrong ? wrong.word : poller ? 'live, each 2 s' : 'live');
+  document.documentElement.classList.toggle('lost', app.lost);
+  stripSays(wrong);
+  if (wrong && before === null) tell('lost');
+  if (!wrong && before !== null) tell('back');
+}
+
+// Made anew only when it says something else: an alert says itself once, and the focus stays on its button.
+function stripSays(wrong) {
+  const version = app.overview?.service?.version || app.version, other = version === app.version ? '' : version;
+  const key = wrong ? wrong.word + lostAt + (down || own.error)?.status : other;
+  if (key !== stripKey) fill(strip, wrong ? h('div', null, h('b', { class: 'told' }, wrong.told), h('span', null, wrong.more),
+    app.lastNews() ? h('span', null, 'What is seen is as of ' + clock(app.lastNews()) + '.') : null, h('span', { class: 'again dim', 'aria-live': 'off' }), h('button', { onclick: now }, 'Try now'))
+    : other ? h('div', null, h('b', null, 'This page is of ' + app.version + ', the service of ' + plain(other) + '.'), h('button', { onclick: () => location.reload() }, 'Reload')) : null);
+  stripKey = key;
+  if (!wrong) return;
+  const since = span(Math.max(1000, Math.floor((performance.now() - lostAt) / 1000) * 1000)).replace(/\.0 s/, ' s'), left = Math.ceil((tryAt - performance.now()) / 1000);
   put(strip.querySelector('.again'), 'For ' + since + '; ' + (left > 0 ? 'trying again in ' + left + ' s.' : 'trying\u2026'));
 }
-setInterval(lostSays, 1000);
+setInterval(() => { if (app.kind && !document.hidden) judge(); }, 500);
 
 function now() {
   stream?.now();
-  if (!stream) beat();
+  if (poller) beat();
+  app.again();
+}
+
+// What a page shows it asks for again and again, one at a time, each every() ms, and more and more rarely while it is not
+// answered. title: what stands above the answer that says that it will never be.
+app.asks = (every, look, title) => {
+  let timer = 0, busy = false, more = false, waits = 0;
+  own.again = async () => {
+    clearTimeout(timer);
+    more = busy;
+    if (busy || document.hidden) return;
+    busy = true;
+    own.every = every();
+    try {
+      await look();
+      Object.assign(own, { at: performance.now(), news: storeNow(), error: null });
+      waits = 0;
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      if (isFinal(error)) return over(error, title);
+      own.error = error;
+      waits = Math.min(Math.max(2 * waits, FIRST_MS), MOST_MS);
+      tryAt = performance.now() + waits;
+    } finally {
+      busy = false;
+    }
+    timer = setTimeout(own.again, waits || (more ? 0 : every()));
+    judge();
+  };
+  app.on('back', own.again);
+  own.again();
+};
+
+// It was allowed, and is no more: nothing of it stays. Who is asked anew is told so.
+function over(error, title) {
+  if (error.status === 401 && own.at !== null) return location.reload();
+  calls.back = (calls.back || []).filter(call => call !== own.again);
+  Object.assign(own, { at: null, error: null, again: null });
+  document.querySelectorAll('dialog').forEach(one => one.close());
+  tell('over');
+  fill(document.getElementById('page'), title, sayNo(error));
+  judge();
 }
 
 // Where there is no overview for this caller, or nothing streams through, each 2 s.
 let overviewless = false;
 async function beat() {
+  if (beating) return;
+  beating = true;
   try {
-    heard(overviewless ? (await ask('version'), null) : await ask('v1/overview'));
-    tell('poll');
+    heard(overviewless ? (await ask('v1/access'), null) : await ask('v1/overview'));
   } catch (error) {
-    if (error.status === 0 || error.status >= 500) lost(error, 2000);
-    else { overviewless = true; heard(null); }
+    if (!denied(error)) lost(error, BEAT_MS);
   }
+  beating = false;
 }
 function poll() {
+  if (poller) return;
+  poller = setInterval(beat, BEAT_MS);
+  beat();
+}
+function pollNoMore() {
+  clearInterval(poller);
+  poller = null;
+}
+
+// An access token that was taken out, or may no longer look: all that is shown goes, and who is asked is told.
+function denied(error) {
+  const wasAllowed = error.status === 401 ? app.overview || app.access : error.status === 403 && app.overview;
+  if (wasAllowed) location.reload();
+  if (wasAllowed || app.overview || !isFinal(error)) return Boolean(wasAllowed);
+  overviewless = true;
   stream?.close();
   stream = null;
-  poller ||= setInterval(beat, 2000);
-  beat();
+  poll();
+  heard(null);
+  return true;
 }
 
 function listen() {
+  if (overviewless) return poll();
   stream = streamOf('v1/overview', {
     beats: true,
-    item: (event, said) => { mutes = 0; if (event === 'overview') heard(said); },
-    down: (error, again) => {
-      if (error.status === 401 || error.status === 403 || error.status === 404 || error.status === 406) {
-        overviewless = error.status !== 406;
-        poll();
-      } else if (error.status === 0 && ++mutes >= 3 && app.live) {
-        poll();
-      } else {
-        lost(error, again);
-      }
+    item(event, said) {
+      if (event !== 'overview') return;
+      mutes = 0;
+      pollNoMore();
+      heard(said);
+    },
+    // What comes through only when it is whole, or may not stream, is asked for beside it.
+    down(error, again) {
+      if (error.status === 406 || error.status === 429 || (error.code === 'mute' && (++mutes >= 3 || !app.begun))) poll();
+      if (!denied(error) && !poller) lost(error, again);
     },
   });
 }
 // A tab that nobody sees asks for nothing; when it is seen again it is as after a lost connection.
 document.addEventListener('visibilitychange', () => {
   stream?.close();
-  clearInterval(poller);
-  const polls = poller;
-  stream = poller = null;
+  stream = null;
+  pollNoMore();
   tell(document.hidden ? 'hidden' : 'seen');
-  if (document.hidden) return;
-  if (polls) poll(); else listen();
+  if (document.hidden || !app.kind) return;
+  if (own.at !== null) own.at = performance.now();
+  listen();
   tell('back');
 });
 
@@ -190,10 +268,11 @@ async function begin() {
   const [version, access] = await Promise.all([ask('version'), ask('v1/access').catch(error => error)]);
   app.kind = version.name.replace('pawl-', '');
   app.version = version.version;
+  if (access instanceof Refused && !isFinal(access)) throw access;
   if (access.status === 401) field = accessField(access.problem.why);
   else if (access.may) {
     app.access = access;
-    field = h('p', { class: 'crumb' }, 'You are ', name(access.identity), ', and may ' + access.may.join(', ') + '. ',
+    field = h('p', { class: 'crumb' }, 'You are ', mono(access.identity), access.may.length ? ', and may ' + access.may.join(', ') + '. ' : '. No rule lets this identity do anything here. ',
       accessToken.is() ? h('button', { class: 'quiet', onclick: forget }, 'Forget the access token') : null);
   }
   frame();
@@ -217,7 +296,7 @@ function elsewhere(place, kind) {
 
 function beginAgain() {
   begin().catch(error => {
-    fill(document.getElementById('main'), h('h1', null, 'No connection'), h('p', { class: 'say' }, error.detail || String(error)),
+    fill(document.getElementById('main'), h('h1', null, error.status ? error.title : 'No connection'), h('p', { class: 'say' }, error.detail || String(error)),
       h('button', { onclick: () => location.reload() }, 'Try now'));
     setTimeout(beginAgain, 2000);
   });

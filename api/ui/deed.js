@@ -13,6 +13,7 @@ export function deed(asks) {
   const judge = () => { go.disabled = typed.value !== asks.name || (reason && !reason.value.trim()) || !app.live; };
   const dialog = h('dialog', { 'aria-labelledby': 'deed' }, h('form', { method: 'dialog', oninput: judge, onsubmit: event => {
     event.preventDefault();
+    judge();
     if (!go.disabled) act();
   } },
   h('h2', { id: 'deed' }, asks.title), h('p', null, asks.loses), h('p', { class: 'dim' }, asks.wrong), asks.choices,
@@ -28,7 +29,7 @@ export function deed(asks) {
       say(done);
     } catch (error) {
       const unknown = error.status === 0 || error.status === 504;
-      fill(told, (unknown ? 'It may have been done: look before you go on. ' : 'Nothing was done: ')
+      fill(told, (error.done || '') + (unknown ? 'It may have been done: look before you go on. ' : error.done ? '' : 'Nothing was done: ')
         + (error.code === 'token-moved-on' ? (asks.moved ? asks.moved(error.problem) : 'another holds it now.') : error.detail || error.title));
       judge();
     }

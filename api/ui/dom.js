@@ -108,6 +108,17 @@ export const facts = rows => h('dl', null, rows.filter(row => row).map(([what, .
 // Of a member of the store: how it is shown, and in a word.
 export const stateOf = one => (one.state === 'in' ? one.heard_ms > 10000 ? ['bad', 'not heard'] : ['ok', 'serving']
   : [one.state === 'out' ? 'free' : 'bad', (one.state || '').replace('-', ' ')]);
+// What is told who may not see the detail.
+const CONDITIONS = [['draining', 'The service is stopping.'], ['store-connecting', 'Redis is not reached.'], ['store-auth', 'Redis does not take the password.'],
+  ['store-loading', 'Redis is still loading its data.'], ['store-busy', 'Redis is busy with a script.'], ['store-refuse', 'Redis refuses what the service asks.'],
+  ['store-unsafe', 'Redis might lose what it is told.'], ['store-not-ours', 'This Redis has another store.'], ['store-not-admitted', 'The store waits for lease services.'],
+  ['store-full', 'Redis is full.'], ['store-', 'The store cannot be used.'], ['access-missing', 'The service has no access file.'], ['state-dir', 'The state directory cannot be written.'],
+  ['member-silent', 'A service is not heard.'], ['in-doubt', 'Writes have no known end.'], ['routes-differ', 'The gateways have different routes.'], ['marks-lost', 'The marks of a store are lost.'],
+  ['access-refused', 'The new access file is refused.'], ['tls-not-reloaded', 'The new TLS files are refused.'], ['functions-not-loaded', 'Redis has not loaded the functions.']];
+export const conditionSays = one => one.detail || CONDITIONS.find(([code]) => one.code.startsWith(code))?.[1] || one.code;
+// Counts are found by a walk through the store: an old one says nothing of now.
+export const isCounted = overview => typeof overview?.counted_ms_ago === 'number' && overview.counted_ms_ago <= 15000;
+export const countsOf = overview => (isCounted(overview) && overview.counts) || {};
 export const leaseLink = (lease, most) => h('a', { href: './lease?name=' + encodeURIComponent(lease), class: 'mono' }, name(lease, most));
 export const sayNo = error => h('p', { class: 'say' }, h('b', null, error.title + '. '), error.detail);
 

@@ -1,10 +1,10 @@
 // doubt.js - writes that were sent on and of which nobody knows the end, and gateways that may have sent such ones. What an
 // operator says here the services believe.
-import { h, fill, put, list, card, chip, count, span, name, mono, leaseLink, plain, table, many, stateOf } from './dom.js';
+import { h, fill, put, list, card, chip, count, span, name, mono, leaseLink, plain, table, many, stateOf, countsOf } from './dom.js';
 import { ask, storeNow } from './wire.js';
 import { deed, deedButton, whose } from './deed.js';
 
-const STATES = { unknown: 'bad', dead: 'bad', sending: '', queued: 'free' };
+const STATES = { unknown: 'bad', dead: 'bad', sending: '', queued: 'free' }, PAGES = 20, SHOWN = 200;
 
 function resolve(one, force, done) {
   const wish = h('p', { class: 'dim' }, `Token ${count(one.token)}, through ${one.gateway}; at the upstream its Pawl-Request-Id is ${one.gateway}-${one.incarnation}-${one.request || '\u2026'}.`);
@@ -38,53 +38,73 @@ function dead(one, settled, done) {
 }
 
 export default function doubt(place, app) {
-  const mark = h('span'), say = h('p', { class: 'say' });
-  fill(place, h('div', { class: 'head' }, h('h1', null, 'Doubt'), mark), say);
+  const title = h('h1', null, 'Doubt'), mark = h('span'), say = h('p', { class: 'say' });
+  fill(place, h('div', { class: 'head' }, title, mark), say);
   if (app.kind !== 'gateway') {
     const show = () => {
-      const peers = (app.overview?.members || []).filter(one => one.kind === 'gateway' && one.ui), n = app.overview?.counts?.in_doubt;
+      const peers = (app.overview?.members || []).filter(one => one.kind === 'gateway' && one.ui), n = app.lost ? null : countsOf(app.overview).in_doubt;
       fill(say, h('b', null, n === 0 ? 'Nothing is in doubt. ' : n > 0 ? many(n, 'write has', 'writes have') + ' no known end. ' : ''), 'Writes are resolved at a gateway: ',
         peers.length ? peers.map(one => [h('a', { href: new URL('doubt', one.ui.replace(/\/?$/, '/')).href }, name(one.name || one.id)), ' ']) : ['its ', h('code', null, '/ui/doubt'), ', or ', h('code', null, 'pawl resolve'), ' in a terminal.']);
     };
-    app.on('overview', show);
+    for (const event of ['overview', 'lost', 'back']) app.on(event, show);
     return show();
   }
   const open = table(['Lease', 'State', 'Gateway', '>token', '>since', 'Probe', '>Deed']), gateways = table(['Gateway', 'Process', '>last heard', 'State', '>Deed']);
   fill(place, place.firstChild, say, h('div', { class: 'stack' }, card('Open writes', 'oldest first', null, open.all), card('Gateways', null, null, gateways.all)));
 
+  const shown = h('p', { class: 'dim', hidden: true });
+  open.all.after(shown);
+  // Of who is not heard nobody learns how its writes end.
+  const memberOf = id => app.overview?.members.find(one => one.kind === 'gateway' && one.id === id);
+  const isSilent = id => Boolean(app.overview) && (!memberOf(id) || stateOf(memberOf(id))[1] !== 'serving');
+  const inDoubt = one => one.state === 'unknown' || one.state === 'dead' || (one.state === 'sending' && isSilent(one.gateway));
+
   function closing(one, done) {
     if (one.state === 'queued') return h('span', { class: 'dim' }, 'waits for its turn');
-    if (one.state === 'sending') return deedButton('resolve', 'Cut off\u2026', 'danger', () => resolve(one, true, done));
+    if (one.state === 'sending') return isSilent(one.gateway) ? h('span', { class: 'dim' }, 'say first that it is dead') : deedButton('resolve', 'Cut off\u2026', 'danger', () => resolve(one, true, done));
     return deedButton('resolve', 'Resolve\u2026', null, () => resolve(one, false, done));
   }
 
-  async function look() {
-    try {
-      const [said, inDoubt] = await Promise.all([ask('v1/intents?limit=200'), ask('v1/gateways/doubt').catch(error => (error.status === 403 || error.status === 401 ? { gateways: [] } : Promise.reject(error)))]);
-      const items = said.items.sort((a, b) => a.at_ms - b.at_ms), unknown = items.filter(one => one.state === 'unknown' || one.state === 'dead').length, procs = inDoubt.gateways;
-      const now = storeNow();
-      fill(mark, unknown || procs.length ? chip('bad', unknown ? many(unknown, 'write') + ' with no known end' : many(procs.length, 'gateway') + ' in doubt') : chip('ok', 'nothing'));
-      fill(say, unknown ? ['Sent to an upstream, and nobody knows whether they were done. Until one is closed, newer ordered writes to the same lease are told 503 ', h('code', null, 'in-doubt'), '. ', h('b', null, 'Look at the upstream first; then say here what you saw.')]
-        : procs.length ? [h('b', null, 'The store has lost what these may have sent.'), ' Ordered writes of all leases wait until each has told, or you say that nothing of it is on its way.']
-          : [h('b', null, 'Nothing is in doubt.'), items.length ? ' What is listed is under way, and its gateway will tell how it ends.' : '']);
-      list(open.body, items, one => one.lease + one.id + one.state, one => h('tr', null, h('td', null, app.peer('lease') ? h('a', { class: 'mono', href: new URL('lease?name=' + encodeURIComponent(one.lease), app.peer('lease')).href }, name(one.lease, 40)) : mono(one.lease, 40)),
-        h('td', null, chip(STATES[one.state] ?? 'free', one.state)), h('td', null, mono(one.gateway, 16)), h('td', { class: 'n' }, count(one.token)), h('td', { class: 'n' }), h('td'), h('td', { class: 'n' }, closing(one, look))),
-      (row, one) => {
-        put(row.children[4], now ? span(Math.max(0, now - one.at_ms)) : '\u2013');
-        put(row.children[5], one.probe ? plain(one.probe.said, 80) : one.state === 'unknown' || one.state === 'dead' ? 'not probed' : '\u2013');
-      });
-      if (!items.length) list(open.body, [0], () => 'none', () => h('tr', null, h('td', { colspan: 7, class: 'dim' }, 'No write is open.')));
-      const members = (app.overview?.members || []).filter(one => one.kind === 'gateway').map(one => ({ gateway: one.id, label: one.name || one.id, heard: one.heard_ms, state: stateOf(one) }));
-      const all = [...members, ...procs.map(one => ({ ...one, label: one.gateway, doubt: one.state }))];
-      list(gateways.body, all, one => one.gateway + (one.incarnation || '') + (one.doubt || one.state), one => h('tr', null, h('td', null, mono(one.label, 24)), h('td', null, one.incarnation ? mono(one.incarnation, 24) : mono(one.gateway, 24)), h('td', { class: 'n' }),
-        h('td', null, one.doubt ? chip('bad', 'in doubt, ' + one.doubt) : chip(...one.state)),
-        h('td', { class: 'n' }, one.doubt === 'dead' ? deedButton('operate', 'Settled\u2026', 'danger', () => dead(one, true, look)) : one.doubt || one.state[1] !== 'serving' ? deedButton('operate', 'It is dead\u2026', 'danger', () => dead(one, false, look)) : null)),
-      (row, one) => put(row.children[2], span(one.heard ?? null)));
-    } catch (error) {
-      if (error.status >= 400 && error.status < 500) fill(say, h('b', null, error.title + '. '), error.detail);
-    }
+  // All of them: what is in doubt may stand on the last page. Beyond 20,000 it is said that there are more.
+  async function intents() {
+    const items = [];
+    let cursor = null, pages = 0;
+    do {
+      const said = await ask('v1/intents?limit=1000' + (cursor ? '&cursor=' + encodeURIComponent(cursor) : ''));
+      items.push(...said.items);
+      cursor = said.next_cursor;
+    } while (cursor && ++pages < PAGES);
+    return [items, cursor];
   }
-  look();
-  setInterval(() => { if (app.live && !document.hidden) look(); }, 1000);
-  app.on('back', look);
+
+  async function look() {
+    const [[all, more], said] = await Promise.all([intents(), ask('v1/gateways/doubt').catch(error => (error.status === 403 || error.status === 401 ? { gateways: [] } : Promise.reject(error)))]);
+    all.sort((a, b) => inDoubt(b) - inDoubt(a) || a.at_ms - b.at_ms);
+    const items = all.slice(0, SHOWN), unknown = all.filter(inDoubt).length, procs = said.gateways;
+    const silent = all.some(one => one.state === 'sending' && isSilent(one.gateway));
+    const now = storeNow();
+    fill(mark, unknown || procs.length ? chip('bad', unknown ? many(unknown, 'write') + ' with no known end' : many(procs.length, 'gateway') + ' in doubt') : more ? chip('', 'not all is seen') : chip('ok', 'nothing'));
+    fill(say, unknown ? ['Sent to an upstream, and nobody knows whether they were done. Until one is closed, newer ordered writes to the same lease are told 503 ', h('code', null, 'in-doubt'), '. ', h('b', null, 'Look at the upstream first; then say here what you saw.'),
+      silent ? ' Of some the gateway is silent: start it again, or say that it is dead.' : '']
+      : procs.length ? [h('b', null, 'The store has lost what these may have sent.'), ' Ordered writes of all leases wait until each has told, or you say that nothing of it is on its way.']
+        : more ? `More than ${count(all.length)} writes are open; of these nothing is in doubt.` : [h('b', null, 'Nothing is in doubt.'), items.length ? ' What is listed is under way, and its gateway will tell how it ends.' : '']);
+    list(open.body, items, one => one.lease + one.id + one.state + inDoubt(one), one => h('tr', null, h('td', null, app.peer('lease') ? h('a', { class: 'mono', href: new URL('lease?name=' + encodeURIComponent(one.lease), app.peer('lease')).href }, name(one.lease, 40)) : mono(one.lease, 40)),
+      h('td', null, one.state === 'sending' && inDoubt(one) ? chip('bad', 'in doubt: its gateway is silent') : chip(STATES[one.state] ?? 'free', one.state)), h('td', null, mono(one.gateway, 16)), h('td', { class: 'n' }, count(one.token)), h('td', { class: 'n' }), h('td'), h('td', { class: 'n' }, closing(one, app.again))),
+    (row, one) => {
+      put(row.children[4], now ? span(Math.max(0, now - one.at_ms)) : '\u2013');
+      put(row.children[5], one.probe ? plain(one.probe.said, 80) : one.state === 'unknown' || one.state === 'dead' ? 'not probed' : '\u2013');
+    });
+    if (!items.length) list(open.body, [0], () => 'none', () => h('tr', null, h('td', { colspan: 7, class: 'dim' }, 'No write is open.')));
+    shown.hidden = all.length === items.length;
+    put(shown, `The first ${count(items.length)} of ${more ? 'more than ' : ''}${count(all.length)}.`);
+    const members = (app.overview?.members || []).filter(one => one.kind === 'gateway').map(one => ({ gateway: one.id, label: one.name || one.id, heard: one.heard_ms, state: stateOf(one) }));
+    // One that the store has forgotten, and that had something under way.
+    const gone = app.overview ? [...new Set(all.map(one => one.gateway))].filter(id => !memberOf(id)).map(gateway => ({ gateway, label: gateway, state: ['bad', 'not heard'] })) : [];
+    const rows = [...members, ...gone, ...procs.map(one => ({ ...one, label: one.gateway, doubt: one.state }))];
+    list(gateways.body, rows, one => one.gateway + (one.incarnation || '') + (one.doubt || one.state), one => h('tr', null, h('td', null, mono(one.label, 24)), h('td', null, one.incarnation ? mono(one.incarnation, 24) : mono(one.gateway, 24)), h('td', { class: 'n' }),
+      h('td', null, one.doubt ? chip('bad', 'in doubt, ' + one.doubt) : chip(...one.state)),
+      h('td', { class: 'n' }, one.doubt === 'dead' ? deedButton('operate', 'Settled\u2026', 'danger', () => dead(one, true, app.again)) : one.doubt || one.state[1] !== 'serving' ? deedButton('operate', 'It is dead\u2026', 'danger', () => dead(one, false, app.again)) : null)),
+    (row, one) => put(row.children[2], span(one.heard ?? null)));
+  }
+  app.asks(() => 1000, look, title);
 }

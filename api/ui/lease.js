@@ -1,10 +1,10 @@
 // lease.js - one lease: who holds it, who waits, what was refused and why; the staircase, live.
-import { h, s, fill, put, list, card, chip, facts, count, span, clock, name, mono, many, word, plain, table, copy, sayNo } from './dom.js';
+import { h, s, fill, put, list, card, chip, facts, count, span, clock, name, mono, many, word, plain, table, copy } from './dom.js';
 import { ask, streamOf, storeNow } from './wire.js';
 import { Chart, story, inOrder, glyph, legend, drawStrip, holderOf, inForce, ENDS } from './stairs.js';
 import { deed, deedButton, say as spoken, whose } from './deed.js';
 
-const KEPT = 500, SHOWN = 40, DRAW_MS = 100, WORDS_MS = 250, LOOK_MS = 2000, RECENT_MS = 600000;
+const KEPT = 500, SHOWN = 40, DRAW_MS = 100, WORDS_MS = 250, LOOK_MS = 2000, OFTEN_MS = 500, RECENT_MS = 600000;
 const WINDOWS = [[10000, '10 s'], [60000, '1 min'], [600000, '10 min'], [3600000, '1 h'], [0, 'all']];
 const AHEAD = 0.14;
 const still = matchMedia('(prefers-reduced-motion: reduce)');
@@ -19,7 +19,7 @@ function why(item, told) {
   if (item.type === 'refused') return [h('code', null, item.reason), REASONS[item.reason] ? ': ' + REASONS[item.reason](item) : '', item.resource ? [', ', mono(item.resource, 32)] : ''];
   if (item.type === 'granted') return item.waited_ms > 0 ? `after ${span(item.waited_ms)} in line` : item.waited_ms === 0 ? 'at once' : '';
   if (item.type === 'forced') return item.reason ? ['\u201c', name(item.reason, 120), '\u201d', item.identity ? [' \u2013 ', name(item.identity)] : ''] : 'by an operator';
-  if (item.type === 'expired') return hold?.renewed || hold?.start ? `not renewed for ${span(item.at_ms - (hold.renewed ?? hold.start))}` : '';
+  if (item.type === 'expired') return hold?.renewed || hold?.start ? `not renewed for ${span(hold.end - (hold.renewed ?? hold.start))}` : '';
   if (item.type === 'store-restarted') return 'the store was not proven complete';
   if (item.type === 'session') return 'its session was over';
   return item.reason ? name(item.reason, 120) : '';
@@ -28,7 +28,7 @@ const WHAT = { granted: 'granted', refused: 'refused', 'first-write': 'first wri
 
 // -- one sentence that answers
 
-export function sentence(told, look, now) {
+export function sentence(told, look, now, historyOff) {
   const recent = told.refusals.filter(one => one.at_ms > now - RECENT_MS), latest = recent[recent.length - 1];
   if (latest) {
     const who = latest.holder || holderOf(told, latest.token), hold = told.holds.find(one => one.token === latest.token), by = inForce(told, latest.at_ms);
@@ -44,10 +44,10 @@ export function sentence(told, look, now) {
   if (look?.state === 'held') {
     const first = look.holders[0], others = look.holders.length - 1;
     return [h('b', null, name(first.holder), others > 0 ? ` and ${many(others, 'other')} hold it` : ' holds it'),
-      ` since ${clock(look.seen - first.held_for_ms)}; nothing was refused in the last ten minutes.`, look.waiting ? ` ${many(look.waiting, 'waits', 'wait')} in line.` : ''];
+      ` since ${clock(look.seen - first.held_for_ms)}${historyOff ? '.' : '; nothing was refused in the last ten minutes.'}`, look.waiting ? ` ${many(look.waiting, 'waits', 'wait')} in line.` : ''];
   }
   const last = told.holds[told.holds.length - 1];
-  return [h('b', null, 'Free.'), last ? [' The last to hold it was ', name(last.holder), last.end ? `, until ${clock(last.end)}.` : '.'] : ' Nobody has held it in the last ten minutes.'];
+  return [h('b', null, 'Free.'), historyOff ? '' : last ? [' The last to hold it was ', name(last.holder), last.end ? `, until ${clock(last.end)}.` : '.'] : historyOff ? '' : ' Nobody has held it in the last ten minutes.'];
 }
 
 // -- the page
@@ -55,8 +55,8 @@ export function sentence(told, look, now) {
 export default function lease(place, app) {
   const lease = app.query.get('name') || '';
   const items = new Map();
-  let look = null, told = story([], null, 0), view = { span: null, fixed: null }, lostNow = null, dirty = true, wordsDirty = true, historyOff = false, missed = '';
-  let drawn = 0, worded = 0, lookAt = 0, looking = false, all = false, by = 'pawl', announced = 0;
+  let look = null, told = story([], null, 0), view = { span: null, fixed: null }, dirty = true, wordsDirty = true, historyOff = false, missed = '';
+  let drawn = 0, worded = 0, lookAt = 0, isOpen = false, isDue = true, all = false, by = 'pawl', announced = 0;
   const from = Number(app.query.get('from')), to = Number(app.query.get('to'));
   if (from && to > from) view.fixed = { from, to, at: to };
   document.title = plain(lease) + ' \u00b7 Pawl';
@@ -87,7 +87,7 @@ export default function lease(place, app) {
   box.closest('.card').querySelector('h2').after(sub);
 
   // -- what is known, and asking for it
-  const now = () => lostNow ?? storeNow();
+  const now = () => (app.lost ? app.lastNews() : null) ?? storeNow();
 
   function learn(item) {
     if (items.has(item.id)) return;
@@ -104,51 +104,49 @@ export default function lease(place, app) {
     [...items.values()].sort(inOrder).slice(0, items.size - KEPT).forEach(item => items.delete(item.id));
   }
 
-  async function refreshLook() {
-    if (looking) return;
-    looking = true;
+  // The history as well while nothing streams, or when something may have been missed.
+  async function ask_() {
     lookAt = performance.now();
-    try {
-      look = await ask('v1/leases/' + encodeURIComponent(lease));
-      look.seen = look.now_ms ?? storeNow() ?? lastAt();
-      dirty = true;
-      side();
-    } catch (error) {
-      if (error.status >= 400 && error.status < 500) refused(error);
-    }
-    looking = false;
+    const [said] = await Promise.all([ask('v1/leases/' + encodeURIComponent(lease)), isOpen && app.streams() && !isDue ? null : refreshHistory()]);
+    look = said;
+    look.seen = look.now_ms ?? storeNow() ?? lastAt();
+    dirty = true;
+    side();
   }
+  // A hold is overdue after a third of its ttl: as often it is to be known whether it was renewed.
+  const every = () => Math.max(OFTEN_MS, Math.min(LOOK_MS, ...(look?.holders || []).map(one => (one.ttl_ms || Infinity) / 3)));
 
   const gap = () => { missed = `Events between ${clock(app.lastNews() ?? lastAt())} and ${clock(storeNow() ?? lastAt())} are not known.`; };
   // What was known last of either list is still in the history, or something between is not.
   const newest = () => [true, false].map(one => [...items.values()].filter(item => (item.type === 'refused') === one).sort(inOrder).pop());
 
-  async function refreshHistory(again) {
-    const known = again ? newest().filter(one => one) : [];
+  async function refreshHistory() {
+    const known = newest().filter(one => one);
+    isDue = true;
     try {
       const said = await ask(`v1/leases/${encodeURIComponent(lease)}/history`);
       said.items.forEach(learn);
       if (!known.every(one => said.items.some(item => item.id === one.id))) gap();
+      historyOff = false;
     } catch (error) {
-      if (error.code === 'history-off') historyOff = true;
+      if (error.code !== 'history-off') throw error;
+      historyOff = true;
     }
+    isDue = false;
     dirty = wordsDirty = true;
   }
   const lastAt = () => [...items.values()].reduce((last, one) => Math.max(last, one.at_ms), 0);
-  const refresh = again => Promise.all([refreshLook(), refreshHistory(again)]);
-
-  function refused(error) {
-    fill(place, h('h1', { class: 'mono' }, name(lease, 80)), sayNo(error));
-    cancelAnimationFrame(raf);
-    stream?.close();
-  }
 
   let stream = null, soon = 0;
   function listen() {
     const last = stream?.last;
     stream?.close();
     stream = streamOf('v1/events?lease=' + encodeURIComponent(lease), {
-      open: () => refresh(true),
+      open() {
+        isOpen = isDue = true;
+        app.again();
+      },
+      down() { isOpen = false; },
       gap,
       item(event, said) {
         if (event === 'line') {
@@ -158,7 +156,7 @@ export default function lease(place, app) {
         } else if (said.id) {
           learn(said);
           clearTimeout(soon); // its holder and its line, when all that came with it is here
-          soon = setTimeout(refreshLook, Math.max(20, 250 - (performance.now() - lookAt)));
+          soon = setTimeout(app.again, Math.max(20, 250 - (performance.now() - lookAt)));
         }
       },
     }, last);
@@ -227,8 +225,8 @@ export default function lease(place, app) {
     if (at === null) return;
     told = story(sorted, look, at);
     const b = bounds(), inside = at >= b.from && at <= b.to, newer = view.fixed ? sorted.filter(one => one.at_ms > b.at).length : 0;
-    fill(line, lostNow !== null ? h('b', null, `As of ${clock(lostNow)}. `) : null, sentence(told, look, at), missed ? ' ' + missed : '');
-    chart.draw(told, { ...b, now: inside ? at : null, pill: lostNow !== null ? 'last news ' + clock(lostNow) : 'now', said: 'Staircase of ' + plain(lease) + ': ' + line.textContent });
+    fill(line, app.lost ? h('b', null, `As of ${clock(at)}. `) : null, sentence(told, look, at, historyOff), missed ? ' ' + missed : '');
+    chart.draw(told, { ...b, now: inside ? at : null, pill: app.lost ? 'last news ' + clock(at) : 'now', said: 'Staircase of ' + plain(lease) + ': ' + line.textContent });
     timeOf = drawStrip(strip, told, b.from, b.to, at);
     put(sub, historyOff ? 'the store notes no history: only what is held now is seen' : view.fixed ? `Paused at ${clock(b.at)}${newer ? ', ' + count(newer) + ' newer' : ''}` : told.isShared ? 'several tokens are good at once: each has its bar' : 'each grant is a step; whatever lies below is refused');
     pause.setAttribute('aria-pressed', String(view.fixed !== null));
@@ -243,7 +241,7 @@ export default function lease(place, app) {
       h('td', { class: 'mono' }, clock(one.at_ms, true)),
       h('td', null, h('span', { class: 'k' }, glyph(one.type)), h('span', { class: one.type === 'refused' ? 'refused' : null }, WHAT[one.type] || plain(one.type))),
       h('td', { class: 'n mono' }, count(one.token)), h('td', null, name(one.holder || holderOf(told, one.token), 32)), h('td', null, why(one, told)),
-      h('td', { class: 'mono dim small', title: one.instance || null }, (one.instance || '').slice(-12))));
+      h('td', { class: 'mono dim small' }, one.instance || '')));
     if (!sorted.length) list(words.body, [0], () => 'none', () => h('tr', null, h('td', { colspan: 6, class: 'dim' }, 'Nothing has happened to it that is still remembered.')));
     foot.hidden = shown.length === sorted.length;
     put(more, `Show ${count(sorted.length - shown.length)} older`);
@@ -301,11 +299,11 @@ export default function lease(place, app) {
     if (first && holder.contains(left)) {
       const ms = look.seen + first.expires_in_ms - at, ttl = first.ttl_ms || first.expires_in_ms;
       put(left, ms > 0 ? span(ms) : 'due');
-      put(leftOf, ms <= 0 ? 'it is about to end' : lostNow !== null ? 'left if it was not renewed' : 'until the hold ends');
+      put(leftOf, ms <= 0 ? 'it is about to end' : app.lost ? 'left if it was not renewed' : 'until the hold ends');
       leftBar.style.width = Math.max(0, Math.min(100, ms / ttl * 100)).toFixed(1) + '%';
       const since = holder.querySelector('.since'), renewed = holder.querySelector('.renewed');
       if (since) put(since, span(at - look.seen + first.held_for_ms));
-      if (renewed) put(renewed, lostNow !== null ? 'before ' + clock(lostNow) : span(at - look.seen + first.renewed_ms_ago) + ' ago');
+      if (renewed) put(renewed, app.lost ? 'before ' + clock(at) : span(at - look.seen + first.renewed_ms_ago) + ' ago');
     }
     for (const cell of queue.querySelectorAll('td.n')) if (cell.ms) put(cell, span(Math.max(0, cell.classList.contains('dim') ? cell.ms - at : at - cell.ms)));
   }
@@ -315,7 +313,7 @@ export default function lease(place, app) {
     raf = requestAnimationFrame(frame);
     const at = now();
     if (at === null || (!look && !items.size)) return;
-    const moves = lostNow === null && !view.fixed;
+    const moves = !app.lost && !view.fixed;
     if (moves && !dirty) dirty = still.matches || chart.drawnAt === null ? t - drawn > 1000 : chart.glide(at);
     if (dirty && t - drawn > Math.max(DRAW_MS, 10 * cost)) {
       draw();
@@ -332,42 +330,59 @@ export default function lease(place, app) {
       countdown(at);
       beat = t;
     }
-    if (app.live && t - lookAt > LOOK_MS && look && (look.state !== 'free' || look.waiting)) refreshLook();
   }
 
   // -- deeds
+  // Each hold that was seen is named: who has come since keeps its own.
   function forceRelease() {
-    const one = look.holders[0], next = look.line?.[0], several = look.holders.length > 1;
+    const seen = look.holders, one = seen[0], next = look.line?.[0], several = seen.length > 1;
+    const path = 'v1/leases/' + encodeURIComponent(lease);
     deed({
       title: ['Force-release ', name(lease)], name: lease, label: 'Type the name of the lease', action: 'Force-release', reason: true,
-      loses: several ? [h('b', null, `${look.holders.length} holders`), ' lose their holds at once; their next renewals are refused.']
+      loses: several ? [h('b', null, `${seen.length} holders`), ' lose their holds at once; their next renewals are refused: ', seen.slice(0, 5).map((who, i) => [i ? ', ' : '', whose(who.holder), ` (${count(who.token)})`]), seen.length > 5 ? ' and others.' : '.']
         : [whose(one.holder), ' loses the hold with token ', h('b', { class: 'mono' }, count(one.token)), ' at once; its next renewal and its next write are refused. ',
           next ? [whose(next.holder), ', first in line, is granted.'] : 'Then it is free.'],
       wrong: [several ? 'They are' : [name(one.holder), ' is'], ' not told and may be in the middle of its work: what it does without a checked write goes on, beside the next holder. ',
-        several ? null : ['If somebody else holds by the time this arrives, nothing is done (', h('code', null, 'expect_token'), ').']],
+        several ? 'Who holds only since this was shown keeps its hold (' : 'If somebody else holds by the time this arrives, nothing is done (', h('code', null, 'expect_token'), ').'],
       moved: problem => `${plain(problem.holder || look.holders[0]?.holder || 'another')} holds it now.`,
       async send({ reason }) {
+        let ended = 0, moved = null;
         try {
-          await ask(`v1/leases/${encodeURIComponent(lease)}/force-release`, several ? { reason } : { reason, expect_token: one.token });
+          for (const { token } of seen) {
+            try {
+              await ask(`${path}/force-release`, { reason, expect_token: token });
+              ended++;
+            } catch (error) {
+              if (error.code !== 'token-moved-on') throw error;
+              moved = error;
+            }
+          }
+          if (!ended) throw moved;
         } catch (error) {
-          if (error.code === 'token-moved-on') { look = { ...await ask('v1/leases/' + encodeURIComponent(lease)), seen: storeNow() }; side(); }
+          error.done = ended ? `Of ${seen.length} holds ${ended} ${ended === 1 ? 'has' : 'have'} ended. ` : '';
+          if (error.code === 'token-moved-on') { look = { ...await ask(path), seen: storeNow() }; side(); }
           throw error;
         }
-        refreshLook();
-        return several ? 'Their holds have ended.' : [whose(one.holder), '\u2019s hold has ended.'];
+        app.again();
+        return several ? `${ended === seen.length ? 'Their' : ended + ' of ' + seen.length} holds have ended${ended < seen.length ? '; the others had ended before.' : '.'}` : [whose(one.holder), '\u2019s hold has ended.'];
       },
     });
   }
 
   if (!lease) return fill(place, h('h1', null, 'Lease'), h('p', { class: 'say' }, 'Which one? Go by ', h('a', { href: './leases' }, 'Leases'), '.'));
-  app.on('lost', () => { lostNow = app.lastNews() ?? storeNow(); dirty = true; });
-  app.on('back', () => { lostNow = null; if (stream?.closed) listen(); else stream?.now(); refresh(); });
-  app.on('hidden', () => { cancelAnimationFrame(raf); stream?.close(); });
+  const rest = () => {
+    cancelAnimationFrame(raf);
+    stream?.close();
+    isOpen = false;
+  };
+  app.on('lost', () => { dirty = true; });
+  app.on('back', () => { dirty = true; if (stream?.closed) listen(); else stream?.now(); });
+  app.on('hidden', rest);
+  app.on('over', rest);
   app.on('seen', () => { raf = requestAnimationFrame(frame); });
-  app.on('poll', () => refresh());
   addEventListener('resize', () => { dirty = true; });
   force.hidden = true;
-  refresh();
+  app.asks(every, ask_, h('h1', { class: 'mono' }, name(lease, 80)));
   listen();
   raf = requestAnimationFrame(frame);
 }

@@ -1,7 +1,7 @@
 // leases.js - who holds what: a page of a hundred, asked for again every two seconds. Rows keep their place while somebody
 // points at the table or is in it.
-import { h, fill, put, list, chip, count, span, name, leaseLink, table, copy, sayNo, many } from './dom.js';
-import { ask, storeNow } from './wire.js';
+import { h, fill, put, list, chip, count, span, name, leaseLink, table, copy, countsOf } from './dom.js';
+import { ask } from './wire.js';
 
 const ASK_MS = 2000, LOW_MS = 5000;
 
@@ -9,10 +9,10 @@ export default function leases(place, app) {
   const q = app.query, state = q.get('state') || 'held';
   const body = table(['Lease', 'State', '>Token', 'Holder', '>Ends in', '>Held for', '>In line', '>Refused'], 'leases'), shown = h('span', { class: 'sub' });
   const fresh = h('button', { hidden: true, onclick: () => { show(waiting, true); } }), next = h('a', { class: 'btn', hidden: true }, 'Next 100');
-  const pause = h('button', { 'aria-pressed': 'false', onclick: () => { paused = !paused; pause.setAttribute('aria-pressed', paused); put(pause, paused ? '\u25b6 Live' : '\u275a\u275a Pause'); } }, '\u275a\u275a Pause');
+  const pause = h('button', { 'aria-pressed': 'false', onclick: stop }, '\u275a\u275a Pause');
   const link = h('button', { class: 'wide', onclick: () => copy(link, location.href) }, 'Copy link');
   const sums = h('span', { class: 'dim' }), say = h('div');
-  let ticks = 0, paused = false, waiting = null, busy = false, rows = new Map(), asked = 0, seen = 0;
+  let ticks = 0, paused = 0, waiting = null, rows = new Map(), seen = 0;
 
   const with_ = more => './leases?' + new URLSearchParams([...Object.entries({ prefix: q.get('prefix'), holder: q.get('holder'), state, ...more }).filter(([, value]) => value)]);
   const field = (id, label, hint) => h('label', null, label, h('input', { name: id, value: q.get(id) || '', placeholder: hint, autocomplete: 'off', spellcheck: 'false', class: id === 'prefix' ? 'mono' : null }));
@@ -80,26 +80,25 @@ export default function leases(place, app) {
   }
 
   async function look() {
-    if (paused || busy || document.hidden || !app.live) return;
-    busy = true;
-    asked = performance.now();
-    try {
-      const query = new URLSearchParams({ limit: 100 });
-      for (const key of ['prefix', 'holder', 'state', 'cursor']) if (q.get(key)) query.set(key, q.get(key));
-      const said = await ask('v1/leases?' + query);
-      seen = performance.now();
-      show(said.items);
-      next.hidden = !said.next_cursor;
-      if (said.next_cursor) next.href = with_({ cursor: said.next_cursor });
-    } catch (error) {
-      if (error.status >= 400 && error.status < 500) { fill(say, sayNo(error)); paused = true; }
-    }
-    busy = false;
+    const query = new URLSearchParams({ limit: 100 });
+    for (const key of ['prefix', 'holder', 'state', 'cursor']) if (q.get(key)) query.set(key, q.get(key));
+    const said = await ask('v1/leases?' + query);
+    if (paused) return;
+    seen = performance.now();
+    show(said.items);
+    next.hidden = !said.next_cursor;
+    if (said.next_cursor) next.href = with_({ cursor: said.next_cursor });
+  }
+  function stop() {
+    paused = paused ? 0 : performance.now();
+    pause.setAttribute('aria-pressed', paused > 0);
+    put(pause, paused ? '\u25b6 Live' : '\u275a\u275a Pause');
+    app.again();
   }
 
   // Once a second; what shows tenths of a second, four times.
   function count_(fine) {
-    const at = app.live ? performance.now() : seen;
+    const at = paused || (app.live ? performance.now() : seen);
     for (const row of rows.values()) {
       const first = row.it.holders[0], ago = at - row.at;
       if (fine && !(first?.expires_in_ms - ago < 10500)) continue;
@@ -119,9 +118,9 @@ export default function leases(place, app) {
   }
 
   app.on('overview', o => {
-    if (asked === 0) look();
-    if (o?.counts) put(sums, ['held', 'waiting', 'delayed'].filter(one => typeof o.counts[one] === 'number').map(one => count(o.counts[one]) + ' ' + one).join(' \u00b7 '));
+    const counts = countsOf(o);
+    put(sums, ['held', 'waiting', 'delayed'].filter(one => typeof counts[one] === 'number').map(one => count(counts[one]) + ' ' + one).join(' \u00b7 '));
   });
-  app.on('back', look);
-  setInterval(() => { if (performance.now() - asked >= ASK_MS) look(); if (app.live) count_(++ticks % 4 !== 0); }, 250);
+  app.asks(() => ASK_MS, look, h('h1', null, 'Leases'));
+  setInterval(() => { if (app.live) count_(++ticks % 4 !== 0); }, 250);
 }

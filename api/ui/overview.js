@@ -1,10 +1,10 @@
 // overview.js - is it Pawl? what is wrong, since when, what is to be done?
-import { h, s, fill, put, card, chip, facts, count, span, clock, zone, name, mono, many, word, leaseLink, table, list, stateOf } from './dom.js';
+import { h, s, fill, put, card, chip, facts, count, span, clock, zone, name, mono, many, word, leaseLink, table, list, stateOf, isCounted, countsOf, conditionSays } from './dom.js';
 import { storeNow } from './wire.js';
 
 const SLOTS = 120, HIGH = 60, WIDE = 720;
 
-const sum = numbers => (numbers || []).reduce((all, n) => all + n, 0);
+const sum = numbers => numbers.reduce((all, n) => all + n, 0);
 
 function band(title, cls) {
   const path = s('path', { class: cls }), most = h('span', { class: 'most' }), figure = h('span'), unit = h('small');
@@ -16,7 +16,7 @@ function band(title, cls) {
     path.setAttribute('d', numbers.map((n, i) => n > 0 ? `M${(i * step).toFixed(1)} ${HIGH}v${-Math.max(1.5, n / high * HIGH).toFixed(1)}h${(step * 0.84).toFixed(2)}V${HIGH}z` : '').join(''));
     put(figure, said);
     put(unit, of);
-    put(most, 'most ' + count(Math.max(0, ...numbers)) + top);
+    put(most, numbers.length ? 'most ' + count(Math.max(0, ...numbers)) + top : '');
     svg.setAttribute('aria-label', `${title}, the last ten minutes: ${said} ${of}`);
   } };
 }
@@ -56,7 +56,7 @@ export default function overview(place, app) {
     const key = bad ? 'bad ' + bad.code + bad.detail + bad.remedy : 'well';
     if (key !== before) {
       before = key;
-      fill(top, bad ? h('div', { class: 'alert', role: 'alert' }, h('p', { class: 'since' }), h('h1', { class: 'big' }, bad.detail || bad.code),
+      fill(top, bad ? h('div', { class: 'alert', role: 'alert' }, h('p', { class: 'since' }), h('h1', { class: 'big' }, conditionSays(bad)),
         bad.remedy ? h('p', { class: 'say' }, bad.remedy) : null,
         bad.command ? h('div', { class: 'cmd' }, bad.command) : null) : [when, title, say]);
     }
@@ -66,10 +66,10 @@ export default function overview(place, app) {
     }
     put(title, 'All is well.');
     put(when, (now ? clock(now) + ' ' : '') + zone());
-    const services = o.members.length || 1;
+    const services = o.members.length || 1, doubts = countsOf(o).in_doubt;
     put(say, `${many(services, 'service')} on one Redis; grants and writes are possible`
-      + (o.counts?.in_doubt ? '. ' + (o.counts.in_doubt === 1 ? 'One write has' : count(o.counts.in_doubt) + ' writes have') + ' no known end: see Doubt.' : o.counts?.in_doubt === 0 ? ', nothing is in doubt.' : '.')
-      + (past > 0 ? ` ${word(past)} late ${past === 1 ? 'write was' : 'writes were'} refused in the last ten minutes, as ${past === 1 ? 'it' : 'they'} should be.` : ''));
+      + (doubts ? '. ' + (doubts === 1 ? 'One write has' : count(doubts) + ' writes have') + ' no known end: see Doubt.' : doubts === 0 ? ', nothing is in doubt.' : '.')
+      + (past > 0 ? ` ${word(past)} ${past === 1 ? 'write was' : 'writes were'} refused in the last ten minutes, as ${past === 1 ? 'it' : 'they'} should be.` : ''));
   }
 
   const TILES = [['held', 'held', 'leases'], ['waiting', 'waiting', 'leases?state=waiting'], ['delayed', 'delayed', 'leases?state=delayed'],
@@ -83,13 +83,16 @@ export default function overview(place, app) {
   function show(o) {
     if (!o) return fill(top, h('h1', null, 'Overview'), h('p', { class: 'say' }, app.access || app.access === null
       ? 'The service is reached. Its overview is for those who may look at some lease.' : ''));
-    const bars = o.bars || {}, counts = o.counts || {}, now = storeNow() || o.now_ms, past = sum(bars.refused);
+    const bars = o.bars || {}, counts = countsOf(o), past = bars.refused ? sum(bars.refused) : null;
     headline(o, past);
     for (const [key, figure] of figures) {
       put(figure, count(key === 'refused' ? past : counts[key]));
       if (key === 'in_doubt') figure.className = counts.in_doubt ? 'refused' : '';
     }
-    if (bars.grants) {
+    if (!bars.grants) {
+      for (const one of [grants, refused, waiting]) one.show([], '\u2013', 'not known', '');
+      fill(ticks);
+    } else {
       const last = bars.grants.slice(-13, -1);
       grants.show(bars.grants, (sum(last) * 1000 / (last.length * bars.step_ms)).toFixed(1), 'a second', ' in 5 s');
       refused.show(bars.refused, count(past), 'in ten minutes', ' in 5 s');
@@ -97,8 +100,8 @@ export default function overview(place, app) {
       const begin = bars.end_ms - SLOTS * bars.step_ms;
       fill(ticks, [0, 1, 2, 3, 4].map(i => h('span', { class: i % 2 ? 'wide' : null }, clock(begin + i * 120000).slice(0, 5))), h('span', null, 'now'));
     }
-    if (o.look?.length) list(look, o.look, one => JSON.stringify([one.kind, one.lease, one.holder, one.code, Math.floor(one.for_ms / 1000)]), looks);
-    else list(look, [0], () => 'none', () => h('li', { class: 'dim' }, typeof o.counted_ms_ago !== 'number' ? 'Counting\u2026' : 'Nothing stands out.'));
+    if (o.look?.length && isCounted(o)) list(look, o.look, one => JSON.stringify([one.kind, one.lease, one.holder, one.code, Math.floor(one.for_ms / 1000)]), looks);
+    else list(look, [0], () => 'none', () => h('li', { class: 'dim' }, typeof o.counted_ms_ago !== 'number' ? 'Counting\u2026' : isCounted(o) ? 'Nothing stands out.' : 'It was not counted lately.'));
     list(services.body, o.members, one => [one.kind, one.id, one.name, one.ui, one.version, stateOf(one)].join(), one => h('tr', null,
       h('td', null, one.ui ? h('a', { href: one.ui }, 'pawl-' + one.kind) : 'pawl-' + one.kind), h('td', null, mono(one.name || one.id, 24)),
       h('td', { class: 'wide' }, one.version || '\u2013'), h('td', { class: 'n' }), h('td', { class: 'n wide' }),

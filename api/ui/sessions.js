@@ -1,5 +1,5 @@
 // sessions.js - all sessions, or one (./session?id=): what it holds, what it has lost, and its end by an operator's word.
-import { h, fill, put, list, card, chip, facts, count, span, name, mono, leaseLink, plain, table, sayNo, many } from './dom.js';
+import { h, fill, put, list, card, chip, facts, count, span, name, mono, leaseLink, plain, table, many } from './dom.js';
 import { ask } from './wire.js';
 import { deed, deedButton, whose } from './deed.js';
 
@@ -19,7 +19,7 @@ function endDeed(one, leases, done) {
 function single(place, app, id) {
   let seen = null, at = 0;
   const facts_ = h('div'), leases = h('ul', { class: 'look' }), lost = h('ul', { class: 'look' }), sentence = h('p', { class: 'say' }), title = h('h1', null, 'Session ', mono(id, 40));
-  const end = deedButton('operate', 'End it\u2026', 'danger', () => endDeed(seen, seen.leases.length, look));
+  const end = deedButton('operate', 'End it\u2026', 'danger', () => endDeed(seen, seen.leases.length, app.again));
   const left = h('strong');
   end.hidden = true;
   fill(place, h('p', { class: 'crumb' }, h('a', { href: './sessions' }, 'Sessions')), h('div', { class: 'head' }, title, h('span', { class: 'grow' }), end), sentence,
@@ -35,9 +35,10 @@ function single(place, app, id) {
       for (const [place_, names, none] of [[leases, seen.leases, 'It holds nothing.'], [lost, seen.lost, 'Nothing was taken from it.']])
         list(place_, names.length ? names : [''], one => one, one => h('li', null, one ? leaseLink(one) : h('span', { class: 'dim' }, none)));
     } catch (error) {
+      if (error.status !== 410) throw error;
       end.hidden = true;
-      if (error.status === 410) fill(sentence, h('b', null, 'It is over'), error.problem.ended ? ` (${plain(error.problem.ended)}).` : '.');
-      else if (error.status) fill(sentence, error.detail);
+      fill(sentence, h('b', null, 'It is over'), error.problem.ended === 'expired' ? ' (expired).' : '.'); // its end by an operator is told as released
+      fill(leases, h('li', { class: 'dim' }, 'It holds nothing any more.'));
       put(left, '\u2013');
       seen = null;
     }
@@ -50,33 +51,27 @@ function every(place, app) {
   const foot = h('div', { class: 'foot', hidden: true }, h('span', { class: 'grow' }), next);
   fill(place, h('h1', null, 'Sessions'), say, h('section', { class: 'card' }, rows.all, foot));
   async function look() {
-    try {
-      const cursor = app.query.get('cursor'), said = await ask('v1/sessions?limit=100' + (cursor ? '&cursor=' + encodeURIComponent(cursor) : '')), at = performance.now();
-      fill(say, said.items.length ? h('b', null, many(said.items.length, 'session') + (said.next_cursor ? ' on this page.' : '.')) : [h('b', null, 'No session is open.'), ' A session keeps many leases alive with one renewal.'],
-        said.filtered ? ' Those of others are left out.' : '');
-      foot.hidden = next.hidden = !said.next_cursor;
-      if (said.next_cursor) next.href = './sessions?cursor=' + encodeURIComponent(said.next_cursor);
-      list(rows.body, said.items, one => one.session, one => {
-        const row = h('tr', null, h('td', null, h('a', { class: 'mono', href: './session?id=' + encodeURIComponent(one.session) }, plain(one.session, 20))), h('td', null, name(one.holder, 40)),
-          h('td', { class: 'n' }, span(one.ttl_ms)), h('td', { class: 'n' }), h('td', { class: 'n dim' }), h('td', { class: 'n' }),
-          h('td', { class: 'n' }, deedButton('operate', 'End\u2026', 'danger', () => endDeed(row.it, row.it.leases, look))));
-        return row;
-      }, (row, one) => {
-        Object.assign(row, { it: one, at });
-        put(row.children[4], span(one.open_for_ms));
-        put(row.children[5], count(one.leases));
-      });
-    } catch (error) {
-      if (error.status >= 400 && error.status < 500) fill(say, error.status === 404 || error.status === 405 ? 'This service does not list sessions.' : error.detail);
-    }
+    const cursor = app.query.get('cursor'), said = await ask('v1/sessions?limit=100' + (cursor ? '&cursor=' + encodeURIComponent(cursor) : '')), at = performance.now();
+    fill(say, said.items.length ? h('b', null, many(said.items.length, 'session') + (said.next_cursor ? ' on this page.' : '.')) : [h('b', null, 'No session is open.'), ' A session keeps many leases alive with one renewal.'],
+      said.filtered ? ' Those of others are left out.' : '');
+    foot.hidden = next.hidden = !said.next_cursor;
+    if (said.next_cursor) next.href = './sessions?cursor=' + encodeURIComponent(said.next_cursor);
+    list(rows.body, said.items, one => one.session, one => {
+      const row = h('tr', null, h('td', null, h('a', { class: 'mono', href: './session?id=' + encodeURIComponent(one.session) }, plain(one.session, 20))), h('td', null, name(one.holder, 40)),
+        h('td', { class: 'n' }, span(one.ttl_ms)), h('td', { class: 'n' }), h('td', { class: 'n dim' }), h('td', { class: 'n' }),
+        h('td', { class: 'n' }, deedButton('operate', 'End\u2026', 'danger', () => endDeed(row.it, row.it.leases, app.again))));
+      return row;
+    }, (row, one) => {
+      Object.assign(row, { it: one, at });
+      put(row.children[4], span(one.open_for_ms));
+      put(row.children[5], count(one.leases));
+    });
   }
   return [look, () => { if (app.live) for (const row of rows.body.children) put(row.children[3], span(Math.max(0, row.it.expires_in_ms - (performance.now() - row.at)))); }];
 }
 
 export default function sessions(place, app) {
   const id = app.query.get('id'), [look, tick] = app.here === 'session' ? single(place, app, id || '') : every(place, app);
-  look();
-  setInterval(() => { if (app.live && !document.hidden) look(); }, 2000);
+  app.asks(() => 2000, look, h('h1', null, id ? 'Session' : 'Sessions'));
   setInterval(tick, 250);
-  app.on('back', look);
 }

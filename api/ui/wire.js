@@ -54,7 +54,11 @@ async function refusal(answer) {
   return new Refused(answer.status, problem);
 }
 
-const silent = () => new Refused(0, { title: 'No answer', detail: 'The service was not reached, or gave no answer.' });
+const silent = code => new Refused(0, { code, title: 'No answer', detail: 'The service was not reached, or gave no answer.' });
+// What is not another answer when it is asked again.
+export const isFinal = error => [400, 401, 403, 404].includes(error.status);
+
+const LOOK_MS = 6000, DEED_MS = 15000;
 
 async function send(path, options, token = kept) {
   try {
@@ -65,7 +69,7 @@ async function send(path, options, token = kept) {
 }
 
 export async function ask(path, body, method) {
-  const wait = AbortSignal.timeout(15000);
+  const wait = AbortSignal.timeout(body === undefined && !method ? LOOK_MS : DEED_MS);
   const answer = await send(path, body === undefined ? { method: method || 'GET', signal: wait }
     : { method: method || 'POST', signal: wait, body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' } });
   if (!answer.ok) throw await refusal(answer);
@@ -112,7 +116,7 @@ const FIRST_MS = 500, MOST_MS = 8000, MUTE_MS = 3000, DEAF_MS = 4000;
 // more, down(error, again_ms), and quiet: true for one that says something each second.
 export class Stream {
   constructor(path, on, last, token = kept) {
-    Object.assign(this, { path, on, last, token, waits: FIRST_MS, closed: false, mutes: 0 });
+    Object.assign(this, { path, on, last, token, waits: FIRST_MS, closed: false });
     this.run();
   }
   close() {
@@ -141,16 +145,17 @@ export class Stream {
       }
       const again = this.waits * (0.75 + Math.random() / 2);
       this.waits = Math.min(this.waits * 2, MOST_MS);
-      this.on.down?.(why instanceof Refused ? why : silent(), again);
+      this.on.down?.(why instanceof Refused && !this.isMute ? why : silent(this.isMute ? 'mute' : ''), again);
       await new Promise(done => { this.wake = done; setTimeout(done, again); });
     }
   }
   async once() {
     this.abort = new AbortController();
+    this.isMute = false;
     let heard = performance.now();
     this.watch = setInterval(() => {
       if (this.on.beats && performance.now() - heard > MUTE_MS) {
-        this.mutes++;
+        this.isMute = true;
         this.abort.abort();
       }
     }, 500);
@@ -173,7 +178,6 @@ export class Stream {
       if (done) throw silent();
       heard = performance.now();
       this.waits = FIRST_MS;
-      this.mutes = 0;
       feed(text.decode(value, { stream: true }));
     }
   }

@@ -6,10 +6,11 @@ import json
 import os
 import pathlib
 import secrets
+import signal
 import tempfile
 
 from browser_test import Browser
-from world import World, check, check_equal, main, test
+from world import World, check, check_equal, main, test, wait_until
 
 FOLDER = pathlib.Path(tempfile.mkdtemp(dir=os.environ["TMPDIR"]))
 
@@ -21,9 +22,10 @@ def new_token():
 
 TOKENS = {name: new_token() for name in ("ops", "reader", "nothing")}
 ACCESS = FOLDER / "access.json"
-ACCESS.write_text(json.dumps({
+RULES = {
     "identities": {name: {"access_tokens": ["sha256:" + hashlib.sha256(token.encode()).hexdigest()]} for name, token in TOKENS.items()},
-    "rules": [{"who": ["ops"], "may": ["acquire", "look", "force-release", "operate", "session", "resolve", "observe"], "on": ["*"]}, {"who": ["reader"], "may": ["look"], "on": ["orders:*"]}]}))
+    "rules": [{"who": ["ops"], "may": ["acquire", "look", "force-release", "operate", "session", "resolve", "observe"], "on": ["*"]}, {"who": ["reader"], "may": ["look"], "on": ["orders:*"]}]}
+ACCESS.write_text(json.dumps(RULES))
 ACCESS.chmod(0o600)
 WORLD = World("--access", str(ACCESS))
 BROWSER = Browser()
@@ -76,7 +78,7 @@ def what_is_not_allowed_is_not_shown_and_says_which_verb_it_needs():
     BROWSER.fresh()
     BROWSER("await page.goto(arg)", f"{LEASE}/ui/")
     enter(TOKENS["nothing"])
-    BROWSER.sees("You are nothing")
+    BROWSER.sees("You are nothing. No rule lets this identity do anything here")
     BROWSER.sees("for those who may look at some lease")
     BROWSER("await page.locator('.live').filter({hasText: 'live'}).waitFor()")
 
@@ -91,6 +93,26 @@ def tabs_with_two_access_tokens_have_nothing_in_common():
         BROWSER.sees(f"You are {who}")
         BROWSER.sees("All is well")
     BROWSER.sees("What you may not look at is left out")
+
+
+@test
+def nothing_stays_of_what_an_access_token_saw_that_is_taken_out():
+    everybody = RULES["identities"]
+    WORLD.lease("POST", "/v1/leases/secret:2", OPS, body={"holder": "A", "ttl_ms": 600000})
+    for page, sees in (("", "All is well"), ("lease?name=secret:2", "A holds it")):
+        ACCESS.write_text(json.dumps({**RULES, "identities": everybody}))
+        WORLD.lease_daemon.send(signal.SIGHUP)
+        BROWSER.fresh()
+        BROWSER("await page.goto(arg)", f"{LEASE}/ui/{page}")
+        wait_until(lambda: WORLD.lease("GET", "/v1/access", OPS).status == 200, "it is there")
+        enter(TOKENS["ops"])
+        BROWSER.sees(sees)
+        BROWSER("await page.locator('.live').filter({hasText: 'live'}).waitFor()")
+        ACCESS.write_text(json.dumps({"identities": {"reader": everybody["reader"]}, "rules": RULES["rules"][1:]}))
+        WORLD.lease_daemon.send(signal.SIGHUP)
+        BROWSER.sees("The access token is not in the access file")
+        BROWSER("await page.getByLabel(/Kept in this tab/).waitFor()")
+        check(sees not in BROWSER.text(), "it is still seen")
 
 
 def close():

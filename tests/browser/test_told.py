@@ -1,0 +1,184 @@
+#!/usr/bin/python3
+"""The web pages say nothing that is false: old data, credentials that are gone, answers that do not come, other people's names."""
+
+import signal
+
+from browser_test import Browser
+from world import World, check, check_equal, check_in, main, test
+
+WORLD = World()
+BROWSER = Browser()
+LEASE, GATEWAY = WORLD.lease_daemon.url, WORLD.gateway_daemon.url
+SESSION = WORLD.lease("POST", "/v1/sessions", body={"holder": "worker-7", "ttl_ms": 600000}).json["session"]
+NAME = "told:1"
+WORLD.acquire(NAME, holder="A", ttl_ms=600000)
+# page: its address, what it asks for, and what is seen of it
+PAGES = {"lease": (f"{LEASE}/ui/lease?name={NAME}", "**/v1/leases/told*", "A holds it"), "leases": (f"{LEASE}/ui/leases", "**/v1/leases?*", NAME),
+         "sessions": (f"{LEASE}/ui/sessions", "**/v1/sessions?*", "worker-7"), "session": (f"{LEASE}/ui/session?id={SESSION}", "**/v1/sessions/*", "worker-7 holds"),
+         "doubt": (f"{GATEWAY}/ui/doubt", "**/v1/intents?*", "Nothing is in doubt")}
+ALONE = "await page.addInitScript(() => { delete window.SharedWorker; });"
+# The answers in place of the service's; and its overview, changed, which does not stream.
+ANSWER = """await page.route(arg.url, route => (arg.status ? route.fulfill({status: arg.status, contentType: 'application/json',
+    body: JSON.stringify(arg.status < 300 ? arg.body : {type: '/problems/' + arg.code, code: arg.code, title: 'Said by the test', detail: 'as a test'})}) : undefined));"""
+CHANGED = ALONE + """state.change = arg; await page.route('**/v1/overview', async route => { if (/event-stream/.test(route.request().headers().accept)) return route.fulfill({json: {}});
+    const answer = await route.fetch(), said = await answer.json(); return route.fulfill({json: {...said, ...state.change, service: {...said.service, ...state.change.service}}}); });"""
+
+
+def is_lost():
+    BROWSER("await page.waitForFunction(() => document.documentElement.classList.contains('lost'))")
+    check(BROWSER("return await page.evaluate(() => getComputedStyle(document.querySelector('main')).filter)").startswith("grayscale"), "it looks old")
+    BROWSER.sees("as of", "#strip")
+
+
+def is_live():
+    BROWSER("await page.waitForFunction(() => !document.documentElement.classList.contains('lost') && /live/.test(document.querySelector('.live').textContent))")
+
+
+def opened_all(pages):
+    """A tab for each, all at once; their numbers."""
+    BROWSER.fresh()
+    BROWSER("""state.tabs = []; for (const [address, , sees] of arg) { const tab = await context.newPage(); tab.setDefaultTimeout(15000); state.tabs.push(tab);
+        await tab.goto(address); await tab.locator('main').filter({hasText: sees}).first().waitFor(); }""", pages)
+    return range(len(pages))
+
+
+def use(tab):
+    BROWSER("state.use(state.tabs[arg])", tab)
+
+
+@test
+def a_page_whose_own_answers_do_not_come_is_old_and_asks_again():
+    cases = [("lease", 429, "rate-limited"), ("lease", 0, ""), *((page, 503, "store-down") for page in PAGES)]
+    tabs = opened_all([PAGES[page] for page, _, _ in cases])
+    for tab, (page, status, code) in zip(tabs, cases):
+        use(tab)
+        is_live()
+        BROWSER(ANSWER, {"url": PAGES[page][1], "status": status, "code": code})
+    for tab, (page, status, code) in zip(tabs, cases):
+        use(tab)
+        BROWSER.sees("No answer for this page", "#strip")
+        is_lost()
+        if page == "lease":
+            check(BROWSER("return await page.getByRole('button', {name: 'Force-release'}).isDisabled()"), "no deeds with old data")
+            BROWSER.sees("As of")
+    for tab in tabs:
+        use(tab)
+        BROWSER("await page.unrouteAll({behavior: 'ignoreErrors'})")
+    for tab in tabs:
+        use(tab)
+        is_live()
+    BROWSER(ANSWER, {"url": PAGES["doubt"][1], "status": 403, "code": "forbidden"})
+    BROWSER.sees("Said by the test")
+    check("Open writes" not in BROWSER.text(), "what may not be seen any more is gone")
+
+
+@test
+def every_page_is_old_when_the_store_does_not_answer():
+    tabs = opened_all([*PAGES.values(), (f"{LEASE}/ui/", "", "All is well")])
+    WORLD.redis.process.send_signal(signal.SIGSTOP)
+    try:
+        for tab in tabs:
+            use(tab)
+            is_lost()
+            check("live" not in BROWSER.text(".live"), "it says that it is live")
+    finally:
+        WORLD.redis.process.send_signal(signal.SIGCONT)
+    for tab in tabs:
+        use(tab)
+        is_live()
+
+
+@test
+def where_nothing_streams_the_pages_ask():
+    # Of the events, of the overview; what is answered in their place: 0 nothing, as by a proxy that keeps it all.
+    for events, overview, code in ((404, None, "history-off"), (429, None, "rate-limited"), (0, 0, ""), (429, 429, "rate-limited")):
+        name = WORLD.name("mute")
+        BROWSER.fresh()
+        BROWSER(ALONE)
+        BROWSER(ANSWER, {"url": "**/v1/events?*", "status": events, "code": code})
+        if events == 404:
+            BROWSER(ANSWER, {"url": "**/history", "status": events, "code": code})
+        if overview is not None:
+            BROWSER("await page.route('**/v1/overview', route => (/event-stream/.test(route.request().headers().accept) ? arg && route.fulfill({status: arg, json: {}}) : route.continue()))", overview)
+        BROWSER.open(f"{LEASE}/ui/lease?name={name}")
+        BROWSER.sees("Free.")
+        BROWSER("await page.locator('.live').filter({hasText: arg}).waitFor({timeout: 30000})", "live" if overview is None else "live, each 2 s")
+        grant = WORLD.acquire(name, holder="B", ttl_ms=600000)
+        BROWSER.sees("held by B", ".chip")
+        if events == 404:
+            check("ten minutes" not in BROWSER.text(), "nothing is known of ten minutes")
+        else:
+            BROWSER.sees("granted", ".words")
+        WORLD.release(name, grant)
+        BROWSER.sees("Free.")
+        if events == 404:
+            check("ten minutes" not in BROWSER.text(), "nothing is known of ten minutes")
+
+
+@test
+def what_an_overview_does_not_know_it_does_not_say():
+    tiles = "return await page.evaluate(() => [...document.querySelectorAll('.tile b')].map(one => one.textContent))"
+    gone = {"code": "store-connecting", "for_ms": 5000, "detail": None, "remedy": "Mend it.", "command": None}
+    for change, sees, unknown in (({"counted_ms_ago": 16000}, "All is well", (0, 1, 2, 4)), ({"bars": None}, "All is well", (3,)), ({"condition": gone, "store": None, "bars": None}, "Redis is not reached.", (3,))):
+        BROWSER.fresh()
+        BROWSER(CHANGED, change)
+        BROWSER.open(f"{LEASE}/ui/")
+        BROWSER.sees(sees, "h1")
+        check_equal([i for i in unknown if BROWSER(tiles)[i] != "–"], [], sees)
+        check(4 not in unknown or "nothing is in doubt" not in BROWSER.text(), "it was not counted")
+
+
+@test
+def the_strip_of_another_version_stays_as_it_is():
+    BROWSER.fresh()
+    BROWSER(CHANGED, {"service": {"version": "99.9.9"}})
+    BROWSER.open(f"{LEASE}/ui/")
+    BROWSER.sees("99.9.9", "#strip")
+    BROWSER("await page.getByRole('button', {name: 'Reload'}).focus(); const at = await page.evaluate(() => performance.now()); "
+            "for (let n = 0; n < 2; n++) await page.waitForResponse(/overview/)")
+    check_equal(BROWSER("return await page.evaluate(() => document.activeElement.textContent)"), "Reload")
+
+
+@test
+def a_force_release_of_several_ends_those_that_were_seen():
+    for comes in (True, False):
+        name = WORLD.name("pool")
+        grants = [WORLD.acquire(name, holder=f"node-{i}", ttl_ms=600000, mode="shared") for i in range(2)]
+        BROWSER.fresh()
+        BROWSER.open(f"{LEASE}/ui/lease?name={name}")
+        BROWSER("await page.getByRole('button', {name: 'Force-release'}).click(); await page.getByLabel(/^Reason/).fill('stuck'); await page.getByLabel(/^Type the/).fill(arg)", name)
+        WORLD.release(name, grants[0])
+        if comes:
+            WORLD.release(name, grants[1])
+            WORLD.acquire(name, holder="innocent", ttl_ms=600000)
+        BROWSER("await page.locator('dialog').getByRole('button', {name: 'Force-release'}).click()")
+        BROWSER.sees("Nothing was done: innocent holds it now." if comes else "1 of 2 holds have ended; the others had ended before", "body")
+        check_equal(WORLD.holder(name), "innocent" if comes else None)
+
+
+def intent(number, state, gateway="gone-1", token=1):
+    return {"lease": f"orders:{number}", "id": f"1.{number}", "state": state, "guarantee": "ordered", "token": token, "epoch": 1, "gateway": gateway, "incarnation": "i1", "request": 1, "at_ms": number, "probe": None}
+
+
+@test
+def doubt_is_seen_wherever_it_stands_in_the_list():
+    here = WORLD.gateway("GET", "/v1/overview").json["members"]
+    here = next(one["id"] for one in here if one["kind"] == "gateway")
+    for items, sees, deeds in (([intent(i, "sending", here) for i in range(300)] + [intent(999, "unknown", here)], "1 write with no known end", "Resolve…"),
+                               ([intent(1, "sending")], "in doubt: its gateway is silent", "It is dead…"), ([intent(1, "sending", here)], "Nothing is in doubt", "Cut off…")):
+        BROWSER.fresh()
+        BROWSER("await page.route('**/v1/intents?*', route => { const more = !/cursor/.test(route.request().url()) && arg.length > 1; "
+                "return route.fulfill({json: {items: more ? arg.slice(0, -1) : arg.slice(-1), next_cursor: more ? 'next' : null}}); })", items)
+        BROWSER.open(f"{GATEWAY}/ui/doubt")
+        is_live()
+        BROWSER.sees(sees)
+        BROWSER("await page.getByRole('button', {name: arg}).first().waitFor()", deeds)
+        check(deeds != "It is dead…" or "Cut off" not in BROWSER.text(), "who is not heard cuts nothing off")
+
+
+def close():
+    BROWSER.close()
+    WORLD.close()
+
+
+main(close)
