@@ -31,6 +31,8 @@ export function story(items, look, now) {
     else if (ENDS[item.type]) {
       const one = hold(item.token, { holder: item.holder });
       Object.assign(one, { end: item.at_ms, how: item.type, reason: item.reason, renewed: item.renewed_at_ms ?? one.renewed });
+      // That it has expired is noted when somebody asks for the lease, perhaps long after.
+      if (item.type === 'expired' && one.ttl) one.end = Math.min(one.end, (one.renewed ?? one.start ?? Infinity) + one.ttl);
       one.holder ||= item.holder;
     }
   }
@@ -50,6 +52,7 @@ export function story(items, look, now) {
       else Object.assign(one, { live: true, expires: one.start + (one.ttl || 0) }); // granted since the look
     }
     one.due = one.ttl ? (one.renewed ?? one.start) + one.ttl / 3 : Infinity;
+    if (one.live && !(one.due < look?.seen)) one.due = Infinity; // it may have been renewed since the look
   }
   const steps = all.filter(one => one.mode !== 'shared' && !one.permits);
   const isShared = look?.mode === 'shared' || look?.permits > 1 || all.some(one => one.mode === 'shared' || one.mode === 'permits');

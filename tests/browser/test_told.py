@@ -176,6 +176,21 @@ def doubt_is_seen_wherever_it_stands_in_the_list():
         check(deeds != "It is dead…" or "Cut off" not in BROWSER.text(), "who is not heard cuts nothing off")
 
 
+# What story() gives for a hold granted at 0 with a ttl of 3 s: (end, due), by the items and the look.
+@test
+def a_hold_ends_when_its_ttl_did_and_is_overdue_only_as_far_as_it_was_looked_at():
+    grant = {"id": "e.1.1.1", "type": "granted", "token": 1, "holder": "A", "at_ms": 1000, "ttl_ms": 3000}
+    over = {"id": "e.1.2.1", "type": "expired", "token": 1, "at_ms": 9000}
+    held = {"token": 1, "holder": "A", "held_for_ms": 500, "expires_in_ms": 2500, "ttl_ms": 3000, "renewed_ms_ago": 500}
+    BROWSER.fresh()
+    BROWSER.open(f"{LEASE}/ui/lease?name={NAME}")
+    for items, seen, ended, due in (([grant, over], None, 4000, 2000), ([grant, {**over, "renewed_at_ms": 3000}], None, 6000, 4000), ([grant, {**over, "at_ms": 3900}], None, 3900, 2000),
+                                    ([grant], 1500, None, None), ([grant], 2500, None, 2000)):
+        look = seen and {"seen": seen, "holders": [{**held, "held_for_ms": seen - 1000, "renewed_ms_ago": seen - 1000}]}
+        check_equal(BROWSER("return await page.evaluate(async ({items, look}) => { const {story} = await import('./stairs.js'), one = story(items, look, 9500).holds[0]; return [one.end, one.due]; }, arg)",
+                            {"items": items, "look": look}), [ended, due], f"{items}, {seen}")
+
+
 def close():
     BROWSER.close()
     WORLD.close()
