@@ -29,25 +29,33 @@ export default function why(place, app) {
     const text = field.value.trim().replace(/^Fencing-Token:\s*/i, ''), isInstance = /^urn:uuid:|^[0-9a-f-]{36}$/.test(text);
     go.disabled = true;
     try {
-      const asks = isInstance ? { instance: text, ...(named.value.trim() ? { lease: named.value.trim() } : {}) } : { fencing_token: text };
+      const asks = isInstance ? { instance: text.replace(/^(?!urn:)/, 'urn:uuid:'), ...(named.value.trim() ? { lease: named.value.trim() } : {}) } : { fencing_token: text };
       const said = await ask('v1/tokens/inspect', asks);
       const lease = said.lease && app.kind === 'lease' ? said.lease : null;
       const [past, look] = lease ? await Promise.all([ask(`v1/leases/${encodeURIComponent(lease)}/history`).catch(() => null), ask('v1/leases/' + encodeURIComponent(lease)).catch(() => null)]) : [];
-      show(said, isInstance, past?.items || [], look);
+      const open = !isInstance && said.lease && app.kind === 'gateway' ? await ask(`v1/intents/${encodeURIComponent(said.lease)}?limit=1000`).catch(() => null) : null;
+      show(said, isInstance, past?.items || [], look, open && doubts(open, said.token));
     } catch (error) {
       fill(answer, sayNo(error));
     }
     go.disabled = false;
   }
 
-  function show(said, isInstance, items, look) {
+  // What the fence lets through waits, when it is ordered, for the writes of older tokens; null: not all was seen.
+  function doubts(open, token) {
+    const older = open.items.filter(one => one.token < token || one.state === 'unknown' || one.state === 'dead').length;
+    return older || !open.next_cursor ? older : null;
+  }
+
+  function show(said, isInstance, items, look, before = null) {
     if (isInstance && !said.found) return fill(answer, h('p', { class: 'say' }, h('b', null, 'Nothing is kept of it. '),
       'Of a lease the last 16 refusals are kept, for as long as the lease is remembered. With the lease\u2019s name beside it it is surely looked for.'));
     const code = isInstance ? said.code : said.verdict.ok ? 'accepted' : said.verdict.code, ok = !isInstance && said.verdict.ok;
     const hold = said.hold_state, now = said.now_ms ?? storeNow();
-    const verdict = card('Verdict', null, chip(ok ? 'ok' : 'bad', code), h('p', null, isInstance
+    const verdict = card('Verdict', null, chip(ok && before > 0 ? '' : ok ? 'ok' : 'bad', code), h('p', null, isInstance
       ? ['A write with token ', h('b', null, count(said.token)), ' of ', leaseLink(said.lease), ` was refused at ${clock(said.at_ms, true)}.`]
-      : ok ? ['Token ', h('b', null, count(said.token)), ' of ', mono(said.lease), ' is genuine, and a write with it would pass now.']
+      : ok ? ['Token ', h('b', null, count(said.token)), ' of ', mono(said.lease), ' is genuine, and a write with it would pass now', before === 0 ? '; nothing is in doubt.' : before > 0
+        ? [h('b', null, `, but ${many(before, 'write')} of it ${before === 1 ? 'is' : 'are'} open`), ': while one is in doubt an ordered one is told 503 ', h('code', null, 'in-doubt'), '. See ', h('a', { href: './doubt' }, 'Doubt'), '.'] : ', if nothing is in doubt.']
         : [said.token ? ['Token ', h('b', null, count(said.token)), said.lease ? [' of ', mono(said.lease)] : null, said.signature === 'good' ? ' is genuine. ' : '. '] : null, plain(said.verdict.detail || said.verdict.code, 600)]),
     facts([said.signature ? ['signature', said.signature + (said.kid ? ', key ' : ''), said.kid ? mono(said.kid) : null] : null,
       said.store ? ['store', said.store] : null, said.epoch ? ['epoch', mono(said.epoch)] : null, said.mode ? ['mode', said.mode] : null,
@@ -56,7 +64,7 @@ export default function why(place, app) {
       typeof said.grants_since === 'number' ? ['granted since', many(said.grants_since, 'time')] : null,
       said.current_token !== undefined && said.current_token !== null ? ['current token', count(said.current_token)] : null,
       said.holder ? ['holder', name(said.holder)] : null, said.identity ? ['identity', name(said.identity)] : null, said.gateway ? ['gateway', mono(said.gateway)] : null, said.resource ? ['resource', mono(said.resource, 64)] : null,
-      isInstance ? null : ['a write now', h('span', { class: ok ? null : 'refused' }, code)]]),
+      isInstance ? null : ['a write now', h('span', { class: ok ? null : 'refused' }, ok && before !== 0 ? 'accepted by the fence' : code)]]),
     ok ? null : h('p', { class: 'dim' }, 'What to do: ', TO_DO[code] || 'see ', TO_DO[code] ? null : h('a', { href: '../problems/' + encodeURIComponent(code) }, plain(code)), TO_DO[code] ? '' : '.'));
     const stairs = items.length ? h('div', { class: 'chart' }) : null;
     fill(answer, h('div', { class: 'cols' }, stairs ? card('Where it lies on the stairs', null, h('a', { href: './lease?name=' + encodeURIComponent(said.lease) }, plain(said.lease, 40) + ' \u2192'), stairs) : h('div'), verdict));

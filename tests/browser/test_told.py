@@ -191,6 +191,18 @@ def a_hold_ends_when_its_ttl_did_and_is_overdue_only_as_far_as_it_was_looked_at(
                             {"items": items, "look": look}), [ended, due], f"{items}, {seen}")
 
 
+@test
+def why_says_pass_only_as_far_as_it_knows():
+    grant = WORLD.acquire(WORLD.name("orders"), holder="A", ttl_ms=600000)
+    for url, items, sees in ((LEASE, None, "would pass now, if nothing is in doubt"), (GATEWAY, [], "nothing is in doubt"), (GATEWAY, [intent(1, "unknown")], "in-doubt")):
+        BROWSER.fresh()
+        if items:
+            BROWSER(ANSWER, {"url": "**/v1/intents/*", "status": 200, "body": {"items": items, "next_cursor": None}})
+        BROWSER.open(f"{url}/ui/why")
+        BROWSER("await page.getByLabel('Token or instance').fill(arg); await page.getByRole('button', {name: 'Explain'}).click()", grant["fencing_token"])
+        BROWSER.sees(sees)
+
+
 def close():
     BROWSER.close()
     WORLD.close()
