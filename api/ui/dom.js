@@ -44,7 +44,8 @@ export function list(parent, items, key, make, update) {
 
 // -- other people's texts
 
-const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/;
+// Controls, what turns the direction, blanks without a width, fillers that look like nothing, tags.
+const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0\ufff0-\ufffb\u{e0000}-\u{e0fff}]/u;
 const code = c => '\u27e8U+' + c.codePointAt(0).toString(16).toUpperCase().padStart(4, '0') + '\u27e9';
 // By what is seen as one character: half a family of emoji is another one.
 const characters = text => [...new Intl.Segmenter('en', { granularity: 'grapheme' }).segment(text)].map(x => x.segment);

@@ -203,6 +203,51 @@ def why_says_pass_only_as_far_as_it_knows():
         BROWSER.sees(sees)
 
 
+@test
+def a_refusal_is_told_so_that_it_can_be_asked_about_and_is_late_only_after_its_hold():
+    name = WORLD.name("shared")
+    grant = WORLD.acquire(name, holder="A", ttl_ms=600000, mode="shared")
+    check_equal(WORLD.gateway("PUT", f"/v1/resources/{name}", {"Fencing-Token": grant["fencing_token"]}, b"x").code, "wrong-mode")
+    BROWSER.fresh()
+    BROWSER.open(f"{LEASE}/ui/lease?name={name}")
+    BROWSER.sees("urn:uuid:", ".words")
+    instance = BROWSER("return await page.locator('.words tbody tr').filter({hasText: 'refused'}).first().locator('td').last().innerText()")
+    BROWSER.open(f"{LEASE}/ui/why")
+    BROWSER("await page.getByLabel('Token or instance').fill(arg.instance); await page.getByLabel(/^Lease/).fill(arg.name); await page.getByRole('button', {name: 'Explain'}).click()",
+            {"instance": instance, "name": name})
+    BROWSER.sees("was refused at")
+    BROWSER.open(f"{LEASE}/ui/")
+    BROWSER.sees("One write was refused in the last ten minutes")
+
+
+@test
+def names_that_are_not_seen_are_shown_as_codes_and_wide_ones_do_not_widen_a_phone():
+    for holder, code in (("a\u3164b", "⟨U+3164⟩"), ("a\u00adb", "⟨U+AD⟩"), ("a\U000e0041b", "⟨U+E0041⟩"), ("W" * 128, "W")):
+        name = WORLD.name("unseen")
+        WORLD.acquire(name, holder=holder, ttl_ms=600000)
+        BROWSER.fresh(viewport={"width": 360, "height": 800})
+        BROWSER.open(f"{LEASE}/ui/lease?name={name}")
+        BROWSER.sees("holds it")
+        check_in(code.replace("⟨U+AD⟩", "⟨U+00AD⟩"), BROWSER.text())
+        for page in (f"lease?name={name}", "leases", ""):
+            BROWSER.open(f"{LEASE}/ui/{page}")
+            is_live()
+            over = BROWSER("return await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)")
+            check(over <= 0, f"{page or 'overview'} is {over} px wider with {holder[:8]!r}")
+
+
+@test
+def three_windows_at_one_lease_all_move():
+    name = WORLD.name("window")
+    tabs = opened_all([(f"{LEASE}/ui/lease?name={name}", "", "Free.")] * 3)
+    for holder in ("C", "D"):
+        grant = WORLD.acquire(name, holder=holder, ttl_ms=600000)
+        for tab in tabs:
+            use(tab)
+            BROWSER.sees(f"held by {holder}", ".chip")
+        WORLD.release(name, grant)
+
+
 def close():
     BROWSER.close()
     WORLD.close()
