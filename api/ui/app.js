@@ -65,7 +65,7 @@ app.again = () => own.again?.();
 app.streams = () => poller === null;
 
 function heard(overview) {
-  const first = !app.begun;
+  const first = !app.begun, wasAway = storeIsAway();
   down = null;
   if (overview) {
     app.overview = overview;
@@ -78,6 +78,7 @@ function heard(overview) {
   app.begun = true;
   if (!storeIsAway()) newsAt = storeNow();
   judge();
+  if (wasAway && !storeIsAway()) app.again();
   if (overview || first) tell('overview', overview);
 }
 
@@ -92,13 +93,13 @@ const storeIsAway = () => /^store-(?!full)/.test(app.overview?.condition?.code);
 
 function whatIsWrong() {
   const since = app.lastNews() ? ' since ' + clock(app.lastNews()) : '', service = 'pawl-' + app.kind, no = (error, told) => (error.status
-    ? { word: 'no answer', told: `${told}${since}: ${plain(error.title, 80)}.`, more: plain(error.detail, 300) }
+    ? { word: 'no answer', told: `${told}${since}: ${plain(error.title, 80)}.` }
     : { word: 'no connection', told: `No connection to ${service}${since}.`, more: 'Holds go on without this page.' });
   if (down) return no(down, `${service} does not say how it is`);
-  if (storeIsAway()) return { word: 'no store', told: conditionSays(app.overview.condition), more: here === '' ? '' : app.overview.condition.remedy };
+  if (storeIsAway()) return { word: 'no store', ...(here === '' ? { told: 'The store cannot be used.' } : { told: conditionSays(app.overview.condition), more: app.overview.condition.remedy }) };
   if (own.error) return no(own.error, 'No answer for this page');
   const mute = own.at !== null && performance.now() - own.at > Math.max(3 * own.every, MUTE_MS);
-  return mute ? { word: 'no answer', told: `No answer for this page${since}.`, more: '' } : null;
+  return mute ? { word: 'no answer', told: `No answer for this page${since}.` } : null;
 }
 
 function judge() {
@@ -118,7 +119,7 @@ function judge() {
 function stripSays(wrong) {
   const version = app.overview?.service?.version || app.version, other = version === app.version ? '' : version;
   const key = wrong ? wrong.word + lostAt + (down || own.error)?.status : other;
-  if (key !== stripKey) fill(strip, wrong ? h('div', null, h('b', { class: 'told' }, wrong.told), h('span', null, wrong.more),
+  if (key !== stripKey) fill(strip, wrong ? h('div', null, h('b', { class: 'told' }, wrong.told), wrong.more ? h('span', null, wrong.more) : null,
     app.lastNews() ? h('span', null, 'What is seen is as of ' + clock(app.lastNews()) + '.') : null, h('span', { class: 'again dim', 'aria-live': 'off' }), h('button', { onclick: now }, 'Try now'))
     : other ? h('div', null, h('b', null, 'This page is of ' + app.version + ', the service of ' + plain(other) + '.'), h('button', { onclick: () => location.reload() }, 'Reload')) : null);
   stripKey = key;

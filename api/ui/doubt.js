@@ -56,7 +56,7 @@ export default function doubt(place, app) {
   open.all.after(shown);
   // Of who is not heard nobody learns how its writes end.
   const memberOf = id => app.overview?.members.find(one => one.kind === 'gateway' && one.id === id);
-  const isSilent = id => Boolean(app.overview) && (!memberOf(id) || stateOf(memberOf(id))[1] !== 'serving');
+  const isSilent = id => app.overview?.members.length > 0 && (!memberOf(id) || stateOf(memberOf(id))[1] !== 'serving');
   const inDoubt = one => one.state === 'unknown' || one.state === 'dead' || (one.state === 'sending' && isSilent(one.gateway));
 
   function closing(one, done) {
@@ -99,7 +99,7 @@ export default function doubt(place, app) {
     put(shown, `The first ${count(items.length)} of ${more ? 'more than ' : ''}${count(all.length)}.`);
     const members = (app.overview?.members || []).filter(one => one.kind === 'gateway').map(one => ({ gateway: one.id, label: one.name || one.id, heard: one.heard_ms, state: stateOf(one) }));
     // One that the store has forgotten, and that had something under way.
-    const gone = app.overview ? [...new Set(all.map(one => one.gateway))].filter(id => !memberOf(id)).map(gateway => ({ gateway, label: gateway, state: ['bad', 'not heard'] })) : [];
+    const gone = app.overview?.members.length ? [...new Set(all.map(one => one.gateway))].filter(id => !memberOf(id)).map(gateway => ({ gateway, label: gateway, state: ['bad', 'not heard'] })) : [];
     const rows = [...members, ...gone, ...procs.map(one => ({ ...one, label: one.gateway, doubt: one.state }))];
     list(gateways.body, rows, one => one.gateway + (one.incarnation || '') + (one.doubt || one.state), one => h('tr', null, h('td', null, mono(one.label, 24)), h('td', null, one.incarnation ? mono(one.incarnation, 24) : mono(one.gateway, 24)), h('td', { class: 'n' }),
       h('td', null, one.doubt ? chip('bad', 'in doubt, ' + one.doubt) : chip(...one.state)),

@@ -150,7 +150,8 @@ export default function lease(place, app) {
       gap,
       item(event, said) {
         if (event === 'line') {
-          if (look) Object.assign(look, { line: said.line, waiting: said.waiting, lineSeen: storeNow() });
+          if (!look) return;
+          Object.assign(look, { line: said.line, waiting: said.waiting, lineSeen: storeNow() });
           dirty = true;
           side();
         } else if (said.id) {
