@@ -238,6 +238,7 @@ def a_session_is_ended_with_a_reason():
     button("End it", "dialog")
     BROWSER.sees("has ended")
     BROWSER.sees("It is over")
+    check("released" not in BROWSER.text(), "it was not given back")
     check_equal(WORLD.look(held)["state"], "free")
     BROWSER.kept_the_rules(*OWN)
 
