@@ -227,7 +227,7 @@ enum step forward_start(struct http_request *req)
     const char *wrong = own->use != NULL ? request_wrong(req) : NULL;
     struct forward *f;
 
-    if (own->use == NULL)
+    if (own->use == NULL || http_is_own(req))
         return is_told_nothing(req) ? service_forbid(req, ACCESS_READ, (struct bytes){NULL, 0})
                                     : forward_nowhere(req);
     if (wrong != NULL)

@@ -106,6 +106,8 @@ const char *http_client_address(const struct http_request *req, char text[HTTP_A
 uint64_t http_client_hash(const struct http_request *req);
 /* The uid at the other end of a unix socket (SO_PEERCRED); false: it came another way. */
 bool http_client_uid(const struct http_request *req, uid_t *uid);
+/* Whether it came at the address for Pawl's own requests only, where nothing is forwarded (own_fd). */
+bool http_is_own(const struct http_request *req);
 /* "urn:uuid:" and a UUID, its own for each request; for logs and "instance". Returns id. */
 enum { HTTP_ID_SIZE = 46 };
 const char *http_request_id(const struct http_request *req, char id[HTTP_ID_SIZE]);

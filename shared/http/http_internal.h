@@ -2,7 +2,7 @@
  *
  *   server.c           connections; deadlines; clients that disconnect
  *   listen.c           listening sockets; how many connections each address has; trusted proxies
- *   unix_socket.c      clients over a socket in the file system
+ *   unix_socket.c      clients over a socket in the file system, or at the address of Pawl's own requests
  *   socket.c           what goes through a connection's socket, plain or in TLS
  *   receive.c          what libmicrohttpd receives: the head of a request, the framing of its body
  *   route.c            which route, what body it takes; what a web page made a browser send; what is read
@@ -111,7 +111,8 @@ struct http_conn {
     struct http_scan scan;     /* of the head at its begin */
     struct in6_addr *client;   /* behind a trusted proxy; NULL: this is none */
     bool more;                 /* the last read was as long as it could be, or there is something unread */
-    bool is_unix;              /* it came by unix_socket.c */
+    bool is_unix;              /* it came by unix_fd */
+    bool is_own;               /* it came by own_fd */
     bool reserved;             /* one of the last, see http_options */
     bool is_late;              /* it is closed, for nothing has come in time */
     bool over;                 /* its last answer was an early one: it is only to be closed */
@@ -339,6 +340,14 @@ struct http_runs { /* request.c: of libmicrohttpd */
     unsigned started, moved, shown, quiet;
 };
 
+enum { HTTP_BESIDE = 2 }; /* unix_fd and own_fd */
+struct http_beside {
+    struct http_server *server;
+    struct loop_watch watch;
+    struct loop_timer again;
+    int fd; /* 0: none */
+};
+
 struct http_server {
     struct http_options options;
     struct loop *loop;
@@ -348,8 +357,7 @@ struct http_server {
     size_t pool_bytes, reply_bytes_max, reply_pool_bytes; /* of the last libmicrohttpd's has room */
     char head_max_detail[160];
     struct loop_watch watch; /* libmicrohttpd's epoll descriptor */
-    struct loop_watch unix_watch;
-    struct loop_timer unix_again;
+    struct http_beside beside[HTTP_BESIDE];
     uid_t uid_of_others;
     struct loop_hook hook;
     struct http_clock clock;
@@ -392,8 +400,9 @@ bool http_peer_forwarded(struct http_request *req);
 void http_peer_over(struct http_conn *conn);
 
 /* unix_socket.c */
-void http_unix_watch(struct http_server *server);
-void http_unix_done(struct http_server *server);
+void http_beside_watch(struct http_server *server);
+void http_beside_done(struct http_server *server);
+bool http_beside_is_own(const struct http_conn *conn);
 
 /* socket.c */
 /* Runs libmicrohttpd, whose calls for its sockets are taken here meanwhile. */

@@ -23,6 +23,7 @@ enum { HTTP_HEAD_MAX = 8192 };
 struct http_options {
     int listen_fd;                   /* bound and listening; the server takes it over */
     int unix_fd;                     /* one of http_listen_unix(), taken over too; 0: none */
+    int own_fd;                      /* as listen_fd, on another port; 0: none. http_is_own() */
     struct tls_server *tls;          /* outlives the server; NULL: plain connections */
     const struct http_route *routes; /* ends with path NULL; the first that matches is taken */
     struct http_owner *owner;
@@ -50,7 +51,9 @@ struct http_options {
     /* Web pages (route.c): whether it listens on loopback only, where a Host must be a loopback name
      * or address, or one of these; the origins that may change something though they are not the Host's.
      * Lists with commas; NULL: none. */
-    bool on_loopback;
+    bool on_loopback, own_on_loopback; /* of listen_fd, of own_fd */
+    /* What routes forward has the origin of listen_fd: a page there gives no commands (HTTP_COMMAND). */
+    bool shares_origin;
     const char *allow_hosts, *allow_origins;
     size_t body_max_default;    /* for routes with body_max 0 */
     size_t body_memory_max;     /* of all bodies held at once; beyond it 503 overloaded */

@@ -67,7 +67,9 @@ bool http_host_is_foreign(const struct http_request *req)
     const struct http_options *options = &req->server->options;
     struct bytes host = http_header(req, "Host", NULL), name = host_name(host);
 
-    if (host.at == NULL || (!options->on_loopback && options->allow_hosts == NULL))
+    bool on_loopback = http_is_own(req) ? options->own_on_loopback : options->on_loopback;
+
+    if (host.at == NULL || (!on_loopback && options->allow_hosts == NULL))
         return false; /* HTTP/1.0, which no browser speaks; or its names are not known */
     return name.at == NULL ||
            !(is_loopback_name(name) || bytes_list_has(bytes_of(options->allow_hosts), name));
@@ -104,6 +106,9 @@ static const char *browser_why(const struct http_request *req)
         return NULL;
     if (http_host_is_foreign(req))
         return "host";
+    if (marks & HTTP_COMMAND && req->server->options.shares_origin && !http_is_own(req) &&
+        (origins > 0 || (sites > 0 && !bytes_are(site, "none"))))
+        return origins > 0 ? "origin" : "site"; /* it may be a page that a route has forwarded */
     if (reads || is_listed)
         return NULL;
     if (origins > 1 || (origins == 1 && !is_own_origin(req, origin)))

@@ -329,6 +329,7 @@ static void conn_know(struct http_conn *conn)
     struct in6_addr address;
 
     conn->is_unix = info != NULL && info->client_addr->sa_family == AF_UNIX;
+    conn->is_own = http_beside_is_own(conn);
     conn->reserved = server->connections + server->options.connections_reserved >
                      server->options.connections_max;
     if (peers == NULL || info == NULL)
@@ -463,7 +464,7 @@ struct http_server *http_server_new(struct loop *loop, const struct http_options
     epoll_fd = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
     loop_watch_init(loop, &server->watch, epoll_fd, server_ready, LOOP_READ);
     loop_hook_add(loop, &server->hook, http_turn_end);
-    http_unix_watch(server);
+    http_beside_watch(server);
     server->runs.is_due = true; /* only a run begins to watch the listening socket */
     return server;
 }
@@ -484,7 +485,7 @@ void http_server_drain(struct http_server *server)
         return;
     http_run(server); /* takes what the kernel has already accepted for us */
     server->draining = true;
-    http_unix_done(server);
+    http_beside_done(server);
     close(MHD_quiesce_daemon(server->daemon));
     for (struct http_deadline *idle = server->clock.first[PHASE_HEAD]; idle != NULL; idle = idle->next) {
         struct http_conn *conn = container_of(idle, struct http_conn, deadline);
@@ -500,7 +501,7 @@ void http_server_free(struct http_server *server)
     assert(server->running == 0);
     server->draining = true;
     http_early_stop(server);
-    http_unix_done(server);
+    http_beside_done(server);
     http_run(server); /* a last chance for answers to leave; starts nothing */
     loop_hook_remove(server->loop, &server->hook);
     loop_watch_done(&server->watch);

@@ -1,8 +1,10 @@
-/* unix_socket.c - clients of this machine, over a socket in the file system: the kernel says whose they are.
+/* unix_socket.c - clients of this machine, over a socket in the file system: the kernel says whose they are;
+ * and the address that serves Pawl's own requests only (http_options, own_fd).
  *
- * libmicrohttpd listens on one socket only; the connections of this one it is given one by one. */
+ * libmicrohttpd listens on one socket only; the connections of these it is given one by one. */
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -17,7 +19,7 @@ enum {
     UNIX_BACKLOG = 1024,
     UNIX_MODE = 0660,
     ACCEPTED_MAX = 64,
-    UNIX_AGAIN_MS = 100,
+    AGAIN_MS = 100,
     UID_DIGITS_MAX = 10,
     UID_OF_OTHERS = 65534
 };
@@ -61,30 +63,31 @@ int http_listen_unix(const char *path, const char **why)
     return -1;
 }
 
-static void unix_ready(struct loop_watch *watch, int events)
+static void beside_ready(struct loop_watch *watch, int events)
 {
-    struct http_server *server = container_of(watch, struct http_server, unix_watch);
+    struct http_beside *beside = container_of(watch, struct http_beside, watch);
 
     (void)events;
     for (unsigned i = 0; i < ACCEPTED_MAX; i++) {
-        struct sockaddr_un from = {.sun_family = AF_UNIX};
-        int fd = accept4(server->options.unix_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        struct sockaddr_storage from = {0};
+        socklen_t size = sizeof(from);
+        int fd = accept4(beside->fd, (struct sockaddr *)&from, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
         if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
-            loop_watch_set(&server->unix_watch, 0); /* else it would be reported at once again */
-            loop_timer_arm(&server->unix_again, UNIX_AGAIN_MS, 0);
+            loop_watch_set(&beside->watch, 0); /* else it would be reported at once again */
+            loop_timer_arm(&beside->again, AGAIN_MS, 0);
         }
         if (fd < 0)
             break;
         /* It closes the socket if it does not take it. */
-        (void)MHD_add_connection(server->daemon, fd, (struct sockaddr *)&from, sizeof(sa_family_t));
+        (void)MHD_add_connection(beside->server->daemon, fd, (struct sockaddr *)&from, size);
     }
-    http_run_soon(server);
+    http_run_soon(beside->server);
 }
 
-static void unix_again(struct loop_timer *timer)
+static void beside_again(struct loop_timer *timer)
 {
-    loop_watch_set(&container_of(timer, struct http_server, unix_again)->unix_watch, LOOP_READ);
+    loop_watch_set(&container_of(timer, struct http_beside, again)->watch, LOOP_READ);
 }
 
 /* The uid of everybody who has no number here, being of another user namespace. */
@@ -99,23 +102,56 @@ static uid_t uid_of_others(void)
     return uid > 0 ? (uid_t)uid : UID_OF_OTHERS;
 }
 
-void http_unix_watch(struct http_server *server)
+void http_beside_watch(struct http_server *server)
 {
-    if (server->options.unix_fd <= 0)
-        return;
+    const int fds[HTTP_BESIDE] = {server->options.unix_fd, server->options.own_fd};
+
     server->uid_of_others = uid_of_others();
-    loop_timer_init(server->loop, &server->unix_again, unix_again);
-    loop_watch_init(server->loop, &server->unix_watch, server->options.unix_fd, unix_ready, LOOP_READ);
+
+    for (unsigned i = 0; i < HTTP_BESIDE; i++) {
+        struct http_beside *beside = &server->beside[i];
+
+        beside->server = server;
+        beside->fd = fds[i];
+        if (fds[i] <= 0)
+            continue;
+        loop_timer_init(server->loop, &beside->again, beside_again);
+        loop_watch_init(server->loop, &beside->watch, fds[i], beside_ready, LOOP_READ);
+    }
 }
 
-void http_unix_done(struct http_server *server)
+void http_beside_done(struct http_server *server)
 {
-    if (server->options.unix_fd > 0) {
-        loop_timer_done(&server->unix_again);
-        loop_watch_done(&server->unix_watch);
-        close(server->options.unix_fd);
-        server->options.unix_fd = 0;
+    for (struct http_beside *beside = server->beside; beside < server->beside + HTTP_BESIDE; beside++) {
+        if (beside->fd <= 0)
+            continue;
+        loop_timer_done(&beside->again);
+        loop_watch_done(&beside->watch);
+        close(beside->fd);
+        beside->fd = 0;
     }
+}
+
+/* The port in network order, 0: none; own_fd has another one than listen_fd (http_server.h). */
+static in_port_t port_of(int fd)
+{
+    struct sockaddr_in6 at = {0};
+    socklen_t size = sizeof(at);
+    bool is_known = getsockname(fd, (struct sockaddr *)&at, &size) == 0;
+
+    return is_known && (at.sin6_family == AF_INET || at.sin6_family == AF_INET6) ? at.sin6_port : 0;
+}
+
+bool http_beside_is_own(const struct http_conn *conn)
+{
+    int own_fd = conn->server->beside[1].fd;
+
+    return own_fd > 0 && !conn->is_unix && port_of(conn->fd) == port_of(own_fd);
+}
+
+bool http_is_own(const struct http_request *req)
+{
+    return req->conn != NULL && req->conn->is_own;
 }
 
 bool http_client_uid(const struct http_request *req, uid_t *uid)

@@ -76,6 +76,10 @@ static const struct service_flag common_flags[] = {
     SERVICE_FLAG("allow-origin", allow_origins, OPTION_LIST, "https://NAME",
                  "whose web pages may change something, beside the Host's own; as often as needed", 0, 0),
     SERVICE_FLAG("ui", ui, OPTION_FLAG, NULL, "serve the web pages (/ui/) also beyond loopback", 0, 0),
+    SERVICE_FLAG(
+        "ui-listen", ui_listen, OPTION_TEXT, "ADDR:PORT",
+        "where the web pages are, and nothing is forwarded; a gateway with --routes has them there only", 0,
+        0),
     SERVICE_FLAG("ui-peer", ui_peer, OPTION_TEXT, "URL",
                  "where people find the web pages of the other daemon: shown as a link", 0, 0),
     SERVICE_FLAG("allow-unsafe-redis", allow_unsafe_redis, OPTION_FLAG, NULL,
@@ -209,6 +213,37 @@ static bool is_web_address(const char *text)
            json_plain_length(rest) == rest.len;
 }
 
+/* NULL, or what is wrong with an address to listen at. */
+static const char *listen_wrong(const struct service_settings *s, const char *address)
+{
+    const char *port = strrchr(address, ':');
+
+    if (port == NULL || port == address || strspn(port + 1, "0123456789") != strlen(port + 1) ||
+        port[1] == '\0' || strlen(port) > 6 || strtoul(port + 1, NULL, 10) > 65535)
+        return "takes ADDR:PORT, like 127.0.0.1:8700 or [::1]:8700";
+    if (s->init_store || http_address_is_loopback(address))
+        return NULL;
+    if (s->access != NULL && s->tls_cert == NULL && !s->allow_plaintext)
+        return "is not a loopback address, and access tokens would be sent in plain text: give --tls-cert "
+               "and "
+               "--tls-key, or say --allow-plaintext";
+    if (s->access == NULL && !s->allow_anonymous)
+        return "is not a loopback address, and everybody may do everything: say who may do what with "
+               "--access "
+               "FILE, listen on 127.0.0.1 or [::1], or say --allow-anonymous";
+    return NULL;
+}
+
+static int listen_check(const struct service *service, const char *flag, const char *address)
+{
+    const char *wrong = address != NULL ? listen_wrong(&service->settings, address) : NULL;
+
+    if (wrong == NULL)
+        return -1;
+    fprintf(stderr, "%s: %s %s\n", service->plan->name, flag, wrong);
+    return SERVICE_CONFIG;
+}
+
 static int settings_check(struct service *service)
 {
     const struct service_settings *s = &service->settings;
@@ -217,22 +252,13 @@ static int settings_check(struct service *service)
 
     if (bad != NULL)
         return fail(service, SERVICE_CONFIG, bad);
-    const char *port = strrchr(s->listen, ':');
-    if (port == NULL || port == s->listen || strspn(port + 1, "0123456789") != strlen(port + 1) ||
-        port[1] == '\0' || strlen(port) > 6 || strtoul(port + 1, NULL, 10) > 65535)
-        return fail(service, SERVICE_CONFIG, "--listen takes ADDR:PORT, like 127.0.0.1:8700 or [::1]:8700");
-    if (!s->init_store && s->access != NULL && s->tls_cert == NULL && !s->allow_plaintext &&
-        !http_address_is_loopback(s->listen)) {
+    if (listen_check(service, "--listen", s->listen) >= 0 ||
+        listen_check(service, "--ui-listen", s->ui_listen) >= 0)
+        return SERVICE_CONFIG;
+    if (s->ui && s->routes != NULL && s->ui_listen == NULL)
         return fail(service, SERVICE_CONFIG,
-                    "--listen is not a loopback address, and access tokens would be sent in plain text: give "
-                    "--tls-cert and --tls-key, or say --allow-plaintext");
-    }
-    if (!s->init_store && !s->allow_anonymous && s->access == NULL && !http_address_is_loopback(s->listen)) {
-        return fail(
-            service, SERVICE_CONFIG,
-            "--listen is not a loopback address, and everybody may do everything: say who may do what "
-            "with --access FILE, listen on 127.0.0.1 or [::1], or say --allow-anonymous");
-    }
+                    "--ui with --routes: what is forwarded would share the origin of the web pages: say "
+                    "--ui-listen ADDR:PORT instead");
     if (s->registrars > 0 && (!s->init_store || s->registrars % 2 == 0))
         return fail(service, SERVICE_CONFIG, "--registrars takes 1, 3 or 5, and goes with --init-store");
     if (s->ui_peer != NULL && !is_web_address(s->ui_peer))
@@ -340,17 +366,28 @@ static int service_listen(struct service *service)
     return -1;
 }
 
-/* One socket for all threads. */
-static int service_listen_unix(struct service *service)
+/* One socket for all threads each. */
+static int service_listen_beside(struct service *service)
 {
-    const char *path = service->settings.listen_unix, *why = NULL;
-    int fd = path != NULL ? http_listen_unix(path, &why) : 0;
+    const struct service_settings *settings = &service->settings;
+    const char *path = settings->listen_unix, *at = settings->ui_listen, *why = NULL;
+    int unix_fd = path != NULL ? http_listen_unix(path, &why) : 0, ui_fd = 0;
 
-    for (unsigned i = 0; fd > 0 && i < service->settings.threads; i++)
-        service->workers[i].unix_fd = i == 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    if (fd < 0) {
+    if (unix_fd < 0) {
         fprintf(stderr, "%s: cannot listen on unix:%s: %s\n", service->plan->name, path, why);
         return SERVICE_CONFIG;
+    }
+    if (at != NULL)
+        ui_fd = http_address_is_free(at, &why) ? http_listen(at, &service->ui_port, &why) : -1;
+    if (ui_fd > 0 && service->ui_port == service->listen_port)
+        why = "its port is that of --listen";
+    if (why != NULL) {
+        fprintf(stderr, "%s: cannot listen on %s: %s\n", service->plan->name, at, why);
+        return SERVICE_CONFIG;
+    }
+    for (unsigned i = 0; i < settings->threads; i++) {
+        service->workers[i].unix_fd = i == 0 || unix_fd == 0 ? unix_fd : fcntl(unix_fd, F_DUPFD_CLOEXEC, 0);
+        service->workers[i].ui_fd = i == 0 || ui_fd == 0 ? ui_fd : fcntl(ui_fd, F_DUPFD_CLOEXEC, 0);
     }
     return -1;
 }
@@ -452,16 +489,23 @@ static int service_look_at_store(struct service *service)
     return -1;
 }
 
+static void say_address(const struct service *service, const char *what, const char *address, unsigned port)
+{
+    int host = (int)(strrchr(address, ':') - address);
+
+    fprintf(stderr, "%s http%s://%.*s:%u\n", what, service->tls != NULL ? "s" : "", host, address, port);
+}
+
 static void service_say_ready(struct service *service)
 {
+    const struct service_settings *settings = &service->settings;
     const char *given = service->listen_given;
-    const char *listen = given[0] != '\0' ? given : service->settings.listen;
-    int host = (int)(strrchr(listen, ':') - listen);
 
-    fprintf(stderr, "listening on http%s://%.*s:%u\n", service->tls != NULL ? "s" : "", host, listen,
-            service->listen_port);
-    if (service->settings.listen_unix != NULL)
-        fprintf(stderr, "listening on unix:%s\n", service->settings.listen_unix);
+    say_address(service, "listening on", given[0] != '\0' ? given : settings->listen, service->listen_port);
+    if (settings->ui_listen != NULL)
+        say_address(service, "web pages on", settings->ui_listen, service->ui_port);
+    if (settings->listen_unix != NULL)
+        fprintf(stderr, "listening on unix:%s\n", settings->listen_unix);
     service->watchdog = notify_watchdog_read();
     notify_send("READY=1");
 }
@@ -615,7 +659,7 @@ int service_main(const struct service_plan *plan, int argc, char **argv)
     if (status < 0)
         status = service_listen(service);
     if (status < 0)
-        status = service_listen_unix(service);
+        status = service_listen_beside(service);
     if (status < 0)
         status = service_look_at_store(service);
     if (status < 0) {

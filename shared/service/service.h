@@ -24,7 +24,7 @@
 struct service_settings {
     const char *listen, *listen_unix, *redis, *redis_password_file, *keys, *access, *config, *state_dir,
         *routes;
-    const char *allow_hosts, *allow_origins, *trusted_proxies, *ui_peer;
+    const char *allow_hosts, *allow_origins, *trusted_proxies, *ui_peer, *ui_listen;
     const char *tls_cert, *tls_key, *tls_client_ca, *tls_crl, *redis_ca, *redis_cert, *redis_key;
     unsigned threads, connections_max, connections_per_address, token_block, registrars;
     uint64_t store_timeout_ms, remember_ms, header_timeout_ms, body_timeout_ms;
@@ -139,7 +139,7 @@ struct worker {
     unsigned judged_by;            /* rises when access, or the certificates, were read again */
     struct access_memo *memo;      /* NULL: without --access */
     const struct access *access;   /* the same; NULL: without --access */
-    int listen_fd, unix_fd;        /* unix_fd 0: none */
+    int listen_fd, unix_fd, ui_fd; /* the last two: 0: none */
     struct loop_timer tick;
     struct store_counts counted;           /* in the metrics already */
     uint64_t logged_second, closed_second; /* of the last lines */
@@ -180,7 +180,7 @@ struct service {
     struct notify_watchdog watchdog; /* worker 0's */
     atomic_bool draining;
     struct worker *workers;
-    unsigned listen_port;
+    unsigned listen_port, ui_port;
     char listen_given[HTTP_LISTEN_SIZE]; /* of a socket that was passed; "": none was */
     atomic_uint idle_workers;            /* that have answered their last request */
     void *extra;                         /* what the daemon is to the store (shared/member/member.h) */
@@ -274,7 +274,6 @@ void service_tls_metrics(const struct service *service, struct json_out *out);
 /* process.c: what the process is and uses, by the names that every Prometheus client has for it. */
 void process_metrics_write(const struct service *service, struct json_out *out);
 /* ui.c: the web pages, where they are served; whether this request, of the index, is a browser's. */
-bool service_has_ui(const struct service *service);
 enum step ui_overview_page(struct http_request *req);
 enum step ui_file_page(struct http_request *req);
 bool service_sends_to_ui(struct http_request *req);

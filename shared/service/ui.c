@@ -14,12 +14,17 @@
 /* Each is page.html, which looks at its own address; only these end without a type. */
 static const char *const pages[] = {"", "leases", "lease", "why", "sessions", "session", "doubt", NULL};
 
-bool service_has_ui(const struct service *service)
+/* What routes forward can read and do whatever the pages of its origin can: there they are not. */
+static bool has_ui(struct http_request *req)
 {
+    const struct service *service = worker_of(req)->service;
+    const struct service_settings *settings = &service->settings;
     const char *given = service->listen_given;
 
-    return service->settings.ui ||
-           http_address_is_loopback(given[0] != '\0' ? given : service->settings.listen);
+    if (settings->ui_listen != NULL)
+        return http_is_own(req);
+    return settings->routes == NULL &&
+           (settings->ui || http_address_is_loopback(given[0] != '\0' ? given : settings->listen));
 }
 
 /* Whether the browser's list has this one, and not with q=0; a list of ETags, too. */
@@ -54,8 +59,13 @@ static const struct ui_file *file_find(struct bytes name)
 
 static enum step file_send(struct http_request *req, struct bytes name)
 {
-    const struct ui_file *file = service_has_ui(worker_of(req)->service) ? file_find(name) : NULL;
+    bool is_served = has_ui(req);
+    const struct ui_file *file = is_served ? file_find(name) : NULL;
 
+    if (!is_served && worker_of(req)->service->settings.routes != NULL)
+        return http_refuse_detail(req, PROBLEM_NOT_FOUND,
+                                  "What this address forwards would share the origin of the web pages: they "
+                                  "are at the address of --ui-listen, if it is given.");
     if (file == NULL)
         return http_refuse(req, PROBLEM_NOT_FOUND);
     bool packed = header_has(req, "Accept-Encoding", "gzip");
@@ -90,5 +100,5 @@ enum step ui_file_page(struct http_request *req)
 
 bool service_sends_to_ui(struct http_request *req)
 {
-    return service_has_ui(worker_of(req)->service) && header_has(req, "Accept", "text/html");
+    return has_ui(req) && header_has(req, "Accept", "text/html");
 }

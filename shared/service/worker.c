@@ -83,6 +83,7 @@ void worker_serve(struct worker *worker)
     struct http_options options = {
         .listen_fd = worker->listen_fd,
         .unix_fd = worker->unix_fd,
+        .own_fd = worker->ui_fd,
         .tls = worker->service->tls,
         .routes = worker->service->routes,
         .owner = &worker->owner,
@@ -92,6 +93,8 @@ void worker_serve(struct worker *worker)
         .stands = settings->access != NULL ? access_stands : NULL,
         .permits = settings->access != NULL ? access_permits : NULL,
         .on_loopback = http_address_is_loopback(given[0] != '\0' ? given : settings->listen),
+        .own_on_loopback = settings->ui_listen != NULL && http_address_is_loopback(settings->ui_listen),
+        .shares_origin = settings->routes != NULL,
         .allow_hosts = settings->allow_hosts,
         .allow_origins = settings->allow_origins,
         .connections_max = settings->connections_max / settings->threads + 1,

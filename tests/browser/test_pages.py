@@ -19,9 +19,9 @@ PICTURES = os.environ.get("PAWL_PICTURES")
 UPSTREAM = Upstream(lambda upstream, request: request.connection.reset())  # nobody learns how a write has ended
 World.contract = Contract(ROOT / "api" / "openapi.yaml")
 World.contract.forwards = True
-WORLD = World(gateway_flags=["--routes", routes_file(FOLDER, [route(UPSTREAM, "/orders/{id}/**", "orders:{id}", timeout_ms=300)])])
+WORLD = World(gateway_flags=["--ui-listen", "127.0.0.1:0", "--routes", routes_file(FOLDER, [route(UPSTREAM, "/orders/{id}/**", "orders:{id}", timeout_ms=300)])])
 BROWSER = Browser()
-LEASE, GATEWAY = WORLD.lease_daemon.url, WORLD.gateway_daemon.url
+LEASE, GATEWAY = WORLD.lease_daemon.url, WORLD.gateway_daemon.pages_url
 OWN = [one.removeprefix("http://") for one in (LEASE, GATEWAY)]
 SHOWN = ("story", "overview", "leases", "permits", "sessions", "session")
 WAITERS = []

@@ -5,13 +5,15 @@ import os
 import tempfile
 
 from world import World, check, check_equal, check_in, main, test
+from world.client import Client
 from world.upstream import Upstream, route, routes_file
 from world.world import run_daemon
 
 FOLDER = tempfile.mkdtemp(dir=os.environ["TMPDIR"])
 UPSTREAM = Upstream()
 WORLD = World("--allow-host", "pawl.example", "--allow-host=10.0.0.7", "--allow-origin", "https://ops.example", gateway_flags=[
-    "--routes", routes_file(FOLDER, [route(UPSTREAM, "/orders/{id}/**", "orders:{id}")])])
+    "--ui-listen", "127.0.0.1:0", "--routes", routes_file(FOLDER, [route(UPSTREAM, "/orders/{id}/**", "orders:{id}")])])
+PAGES = Client("gateway", WORLD.gateway_daemon.pages_url, WORLD.contract)
 WORLD.contract.forwards = True
 EVIL = {"origin": {"Origin": "https://evil.example"}, "site": {"Sec-Fetch-Site": "cross-site"}, "host": {"Host": "evil.example"}}
 
@@ -93,6 +95,35 @@ def routes_the_check_and_health_answer_whoever_asks():
     for client in (WORLD.lease, WORLD.gateway):
         for path in ("/livez", "/readyz"):
             check_equal(client("GET", path, web).status, 200)
+
+
+@test
+def what_routes_forward_shares_no_origin_with_the_pages_nor_gives_commands():
+    dead, html = "/v1/gateways/0123456789abcdef/dead", {"Accept": "text/html"}
+    own = {client: {"Origin": client.url, "Sec-Fetch-Site": "same-origin"} for client in (WORLD.gateway, PAGES)}
+    for target in ("/ui/", "/ui/doubt", "/ui/app.js"):
+        check_equal([client("GET", target).status for client in (WORLD.gateway, PAGES)], [404, 200], target)
+    check("--ui-listen" in WORLD.gateway("GET", "/ui/").json["detail"])
+    check_equal([client("GET", "/", html).status for client in (WORLD.gateway, PAGES)], [200, 303])
+    check_equal([client("GET", "/orders/7/x").status for client in (WORLD.gateway, PAGES)], [200, 404])
+    check_equal([client("GET", "/v1/overview", own[client]).status for client in (WORLD.gateway, PAGES)], [200, 200])
+    check_equal([client("POST", dead, own[client]).status for client in (WORLD.gateway, PAGES)], [403, 404])
+    for field, why in (({"Origin": WORLD.gateway.url}, "origin"), ({"Sec-Fetch-Site": "same-origin"}, "site"), ({"Origin": "https://ops.example"}, "origin")):
+        refused(WORLD.gateway("POST", dead, field), why)
+    for client in (WORLD.gateway, PAGES):
+        check_equal(client("POST", dead).status, 404)  # curl, pawl
+    for why, field in EVIL.items():
+        refused(PAGES("POST", dead, field), why)
+
+
+@test
+def pages_have_an_address_that_may_be_listened_at():
+    routes, port = ("--routes", routes_file(FOLDER, [], "none.json")), WORLD.gateway_daemon.port
+    common = [one for one in WORLD.flags if one not in ("--listen", "127.0.0.1:0")]
+    for flags, said in ((("--ui", *routes), "--ui-listen"), (("--ui-listen", "0.0.0.0:0"), "not a loopback address"), (("--ui-listen", "x"), "ADDR:PORT"),
+                        (("--ui-listen", f"127.0.0.1:{port}"), "cannot listen"), (("--ui-listen", f"127.0.0.3:{port}"), "its port")):
+        done = run_daemon("pawl-gateway", *common, "--listen", f"127.0.0.2:{port}", *flags)
+        check_equal((done.returncode, said in done.stderr), (78, True), done.stderr)
 
 
 @test

@@ -209,6 +209,15 @@ def headers_of_one_hop_stay_and_nobody_speaks_in_the_gateways_name():
 
 
 @test
+def no_page_of_an_upstream_takes_over_the_whole_address():
+    one, key = holder("order")
+    with Acting(lambda _, request: request.connection.answer(200, [("service-worker-allowed", "/"), ("Service-Worker", "x")], b"")):
+        got = send("PUT", f"/orders/{key}/x", one, b"x")
+    check_equal((got.status, got.header("Service-Worker-Allowed"), got.header("Service-Worker")), (200, None, "x"))
+    check_equal(WORLD.gateway("GET", "/ui/").status, 404, "no page of Pawl's has its origin")
+
+
+@test
 def a_uri_in_a_header_goes_on_as_the_upstream_has_it_or_the_request_does_not():
     one, key = holder("prefixed")
     mine, at, up = f"/prefixed/{key}", f"http://127.0.0.1:{WORLD.gateway_daemon.port}", f"{UPSTREAM.url}/api"

@@ -88,6 +88,11 @@ class Daemon:
         self.host, self.port = match.group(2), int(match.group(3))
         self.url = f"{match.group(1)}://{self.host}:{self.port}"
 
+    @property
+    def pages_url(self):
+        """Where its web pages are, with --ui-listen."""
+        return self.line(lambda line: line.startswith("web pages on "), "where its pages are").rpartition(" ")[2]
+
     def start(self, settings):
         return subprocess.Popen([*self.before, str(BUILD / self.name), *self.flags], env=settings, stdin=subprocess.DEVNULL,
                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=die_with_parent,
