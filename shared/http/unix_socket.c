@@ -107,7 +107,6 @@ void http_beside_watch(struct http_server *server)
     const int fds[HTTP_BESIDE] = {server->options.unix_fd, server->options.own_fd};
 
     server->uid_of_others = uid_of_others();
-
     for (unsigned i = 0; i < HTTP_BESIDE; i++) {
         struct http_beside *beside = &server->beside[i];
 

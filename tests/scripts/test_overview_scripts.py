@@ -2,10 +2,10 @@
 """overview_walk.lua: what it counts page by page, and that it changes nothing."""
 
 from intents import Gateway, close, grant, same_stripe, texts_of
-from lua_test import Lease, Resource, Store, check, check_equal, main, test
+from lua_test import RECORD, Lease, Resource, Store, check, check_equal, main, test
 
 STORE = Store()
-NOW = 1000000
+NOW, FRESH_MS = 1000000, 10000
 WALK = "shared/member/scripts/overview_walk.lua"
 
 
@@ -35,6 +35,7 @@ def a_stripe_is_counted_page_by_page_and_nothing_is_changed():
     STORE.begin(NOW)
     leases, gateway = [Lease(STORE, name) for name in same_stripe("orders:42", 380)], Gateway(STORE)
     stripe = leases[0].stripe
+    STORE.redis("HSET", f"{RECORD}:m:gate-a", "incarnation", "life-1", "at", NOW)
     check_equal(walked(stripe), ([0, 0, 0, 0, 0], 1, {}))
     holders = [grant(lease, number) for number, lease in enumerate(leases)]
     for number in range(130):
@@ -53,6 +54,24 @@ def a_stripe_is_counted_page_by_page_and_nothing_is_changed():
     check_equal(seen.pop(("refused", leases[1].name)), ("ada", 0, "stale-token"))
     check_equal(set(seen.values()), {("", 700, "")})
     check_equal({name for _, name in seen}, {lease.name for lease in leases[1:130:2]})
+
+
+@test
+def what_a_gateway_had_under_way_that_is_not_heard_is_in_doubt():
+    STORE.begin(NOW)
+    lease = Lease(STORE, "orders:42")
+    gateway, key = Gateway(STORE), f"{RECORD}:m:gate-a"
+    first = grant(lease, 1)
+    check_equal(gateway.admit(lease, first)[0], "sending")
+    for fields, doubts in (({}, 1), ({"incarnation": "life-1", "state": "in", "at": NOW}, 0), ({"at": NOW - FRESH_MS}, 0), ({"at": NOW - FRESH_MS - 1}, 1),
+                           ({"at": NOW, "state": "forgotten"}, 1), ({"state": "in", "incarnation": "life-2"}, 1)):
+        for field, value in fields.items():
+            STORE.redis("HSET", key, field, value)
+        sums, _, seen = walked(lease.stripe)
+        check_equal((sums[4], seen), (doubts, {("in-doubt", lease.name): ("", 0, "gate-a")} if doubts else {}), str(fields))
+    text = texts_of(STORE, lease)[0]
+    check_equal(close(STORE, ("unknown", lease, text))[0], "closed")
+    check_equal(walked(lease.stripe)[2], {("in-doubt", lease.name): ("", 0, "")})
 
 
 main()

@@ -443,6 +443,12 @@ def a_gateway_is_forgotten_even_with_no_lease_service_alive_and_every_hold_lives
     all_in(one, gateway)
     epoch, alive = int(LIFE.record("epoch")), LIFE.record("alive")
     silent()
+    for state, wanted in (("s", ["open", 1]), ("q", ["open", 1]), ("u", None), ("d", None)):
+        text = f"job {1:015d} {1:015d} {1:016d} {state} o %s life-1 w0.1 h 1{' 0' if state == 'd' else ''}"
+        redis("ZADD", "pawl:{3f}:i", 0, text % "gate", 0, text % "gate-b")
+        if wanted:
+            refused(lambda: forget("gate"), *wanted, what=state)
+            redis("DEL", "pawl:{3f}:i")
     check_equal(forget("gate"), ["forgotten", "gateway", "pawl-gateway gate"])
     check_equal((LIFE.record("epoch", "alive"), stripe(7, "epoch")), ([str(epoch + 1), alive], (str(epoch + 1),)))
     check_equal((LIFE.member("one", "epoch"), one.pulse()), (str(epoch + 1), "in"))

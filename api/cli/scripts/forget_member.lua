@@ -5,6 +5,7 @@
 --   returns  {"forgotten", role, who}: its record stays until the next admission, so that it is known again
 --            {"empty"}   {"another", identity}   {"unknown"}   {"already"}
 --            {"gated"}: what it knows may be needed   {"fresh", ms since its last heartbeat}
+--            {"open", n}: so many writes that this gateway had under way are open: it is to be said to be dead first
 --            {"last"}: no other lease service lives whose floor is as high: its own is the only proof of what
 --            was granted
 --            {"registrar"}: what a majority of the registrars has recorded is counted by their number
@@ -34,6 +35,17 @@ if one.state == 'forgotten' then
 end
 if is_fresh(one) and one.state ~= 'out' then
     return { 'fresh', RAW_MS - tonumber(one.at) }
+end
+-- What it had under way nobody would close any more, and each newer write behind it would wait.
+local open = 0
+for i = 0, one.role == 'gateway' and STRIPES - 1 or -1 do
+    for _, text in ipairs(redis.pcall('ZRANGE', STRIPE_KEYS[i] .. ':i', 0, -1)) do
+        local state, gateway = string.match(text, '^%S+ %d+ %d+ %d+ (%a) %S+ (%S+) ')
+        open = open + ((state == 's' or state == 'q') and gateway == ARGV[1] and 1 or 0)
+    end
+end
+if open > 0 then
+    return { 'open', open }
 end
 -- One that never came in has granted nothing; but while nobody is in, its list may be the only one that leads
 -- on.

@@ -6,7 +6,8 @@
 --             held, who wait, delayed, sessions that live, writes in doubt, last token granted in the stripe,
 --             {kind, lease, holder or "", ms, code or "", ...}}
 --             ms: refused: how long ago; waiting: for how long the first one has waited, 0: not known; delayed: for
---             how long nobody is granted; in-doubt: since its gateway cannot tell the end
+--             how long nobody is granted; in-doubt: since its gateway cannot tell the end, or what it last said;
+--             code: the gateway that is not there any more, or is silent
 --
 -- First the open intents in their order ("i" and the last of them), then what stands in the due index: of a small one by
 -- name ("n" and the last), since ZSCAN would show it whole, else by the cursor of ZSCAN ("d" and that), which shows
@@ -90,14 +91,28 @@ local function by_name()
     return names[STEP + 1] and 'n' .. names[STEP] or ''
 end
 
+-- Whether the process that had it under way is a member, and heard; a guess, on which nothing rests.
+local lives = {}
+local function is_there(gateway, incarnation)
+    local who = gateway .. ' ' .. incarnation
+    if lives[who] == nil then
+        local member = redis.pcall('HMGET', 'pawl:{store}:m:' .. gateway, 'incarnation', 'at', 'state')
+        lives[who] = member[1] == incarnation and member[3] ~= 'forgotten'
+            and silent_ms(clock_ms(), member[2]) <= FRESH_MS
+    end
+    return lives[who]
+end
+
 local function intents()
     local key, begin = KEYS[1] .. ':i', from and '(' .. from or '-'
     local texts = redis.call('ZRANGEBYLEX', key, begin, '+', 'LIMIT', 0, STEP)
     for _, text in ipairs(texts) do
-        local name, state, at = string.match(text, '^(%S+) %d+ %d+ %d+ (%a) %S+ %S+ %S+ %S+ %S+ (%d+)')
-        if state == 'u' or state == 'd' then
+        local name, state, gateway, incarnation, at =
+            string.match(text, '^(%S+) %d+ %d+ %d+ (%a) %S+ (%S+) (%S+) %S+ %S+ (%d+)')
+        local is_gone = (state == 's' or state == 'q') and not is_there(gateway, incarnation)
+        if state == 'u' or state == 'd' or is_gone then
             doubts = doubts + 1
-            add('in-doubt', name, '', math.max(0, NOW - at))
+            add('in-doubt', name, '', math.max(0, NOW - at), is_gone and gateway)
         end
     end
     if texts[STEP] then
