@@ -82,19 +82,26 @@ static void table_show(const struct show_column *columns, const struct json *own
 
 static void condition_show(const struct json *overview)
 {
-    enum json_found found;
+    enum json_found found, counted;
     const struct json *condition = json_get_object(overview, "condition", &found);
     struct bytes detail = request_text(condition, "detail"), remedy = request_text(condition, "remedy");
     struct bytes command = request_text(condition, "command");
     char duration[PRINT_DURATION_SIZE];
+    int64_t number;
 
     if (condition == NULL) {
-        puts("All is well.");
+        const struct json *counts = json_get_object(overview, "counts", &counted);
+        bool is_counted = json_get_int(counts, "in_doubt", &number) == JSON_FOUND;
+
+        puts(is_counted ? "All is well." : "Nothing is known to be wrong.");
         return;
     }
-    print_duration(duration, request_int(condition, "for_ms"));
     print_safe(stdout, request_text(condition, "code"));
-    printf(" for %s%s", duration, detail.len > 0 ? ": " : "");
+    if (json_get_int(condition, "for_ms", &number) == JSON_FOUND) {
+        print_duration(duration, number);
+        printf(" for %s", duration);
+    }
+    fputs(detail.len > 0 ? ": " : "", stdout);
     print_safe(stdout, detail);
     putchar('\n');
     print_safe(stdout, remedy);

@@ -93,9 +93,10 @@ static bool may_observe(const struct viewer *viewer)
 
 struct condition {
     const char *code;
-    int64_t for_ms;
+    int64_t for_ms; /* -1: nobody knows */
     char detail[READY_DETAIL_SIZE];
-    char command[48]; /* "": that of the code */
+    const char *remedy; /* NULL: that of the code */
+    char command[64];   /* "": that of the code */
 };
 
 /* Since when the first worker knows it; 0: it does not know it yet. */
@@ -134,8 +135,19 @@ static size_t count_of(const struct store_reply *list)
     return list != NULL ? store_reply_count(list) : 0;
 }
 
+/* Whether the walk has found writes that it had under way; of many leases only some are known. */
+static bool has_open(const struct walk_found *found, struct bytes gateway)
+{
+    unsigned looks = found->looks[LOOK_IN_DOUBT], i = 0;
+
+    while (i < looks && !bytes_are(gateway, found->look[LOOK_IN_DOUBT][i].code))
+        i++;
+    return i < looks || found->count[WALK_IN_DOUBT] > LOOK_KEPT;
+}
+
 /* The member that is in, and has been silent for longest; false: none is. */
-static bool member_is_silent(const struct store_reply *reply, struct condition *condition)
+static bool member_is_silent(const struct store_reply *reply, const struct walk_found *found,
+                             struct condition *condition)
 {
     const struct store_reply *members = members_of(reply);
     size_t worst = SIZE_MAX;
@@ -153,33 +165,73 @@ static bool member_is_silent(const struct store_reply *reply, struct condition *
         return false;
     struct bytes who = store_reply_text(members, worst + MEMBER_WHO),
                  id = store_reply_text(members, worst + MEMBER_ID);
-    snprintf(condition->command, sizeof(condition->command), "pawl store forget %.*s",
+    bool is_open = bytes_are(store_reply_text(members, worst + MEMBER_ROLE), "gateway") &&
+                   has_open(found, id);
+    condition->code = "member-silent";
+    condition->remedy = is_open
+                            ? "Start it again. If it is gone for good, say that it is dead, and then let the "
+                              "store forget it."
+                            : NULL;
+    snprintf(condition->command, sizeof(condition->command),
+             is_open ? "pawl resolve --gateway %.*s --dead" : "pawl store forget %.*s",
              (int)(id.len < 24 ? id.len : 24), id.at);
+    snprintf(condition->detail, sizeof(condition->detail), "%.*s (member %.*s) has not been heard. %s",
+             (int)(who.len < 200 ? who.len : 200), who.at, (int)(id.len < 32 ? id.len : 32), id.at,
+             is_open
+                 ? "It had writes under way: nobody knows how they ended, and newer holders wait behind them."
+                 : "Nothing is lost by that; a store that has lost data, though, is not admitted again "
+                   "without it.");
+    return true;
+}
+
+/* Those that the viewer may know of: all, or those among what is worth a look. */
+static bool writes_are_in_doubt(const struct viewer *viewer, const struct walk_found *found,
+                                struct condition *condition)
+{
+    const struct access *access = viewer->worker->access;
+    const struct walk_look *looks = found->look[LOOK_IN_DOUBT];
+    unsigned i = 0, count = found->looks[LOOK_IN_DOUBT];
+
+    while (i < count && access != NULL &&
+           !access_allows(access, viewer->identity, ACCESS_LOOK, bytes_of(looks[i].lease)))
+        i++;
+    if (i == count)
+        return false;
+    condition->for_ms = looks[i].ms + (int64_t)(loop_now_ms() - found->at_ms);
     snprintf(
         condition->detail, sizeof(condition->detail),
-        "%.*s (member %.*s) has not been heard. Nothing is lost by that; a store that has lost data, though, "
-        "is not admitted again without it.",
-        (int)(who.len < 200 ? who.len : 200), who.at, (int)(id.len < 32 ? id.len : 32), id.at);
+        "Nobody knows how a forwarded write under %s has ended; newer holders of that lease wait for it.",
+        looks[i].lease);
     return true;
 }
 
 static bool condition_find(const struct viewer *viewer, const struct store_reply *reply,
-                           struct condition *condition)
+                           const struct walk_found *found, struct condition *condition)
 {
     condition->code = service_condition(viewer->worker, condition->detail);
     if (condition->code != NULL) {
         condition->for_ms = condition_for_ms(member_overview(viewer->worker->service), condition->code);
-    } else if (member_is_silent(reply, condition)) {
-        condition->code = "member-silent";
+    } else if (member_is_silent(reply, found, condition)) {
+        return true;
     } else if (reply != NULL && store_reply_integer(reply, REPLY_DOUBTS) > 0) {
         condition->code = "in-doubt";
-        condition->for_ms = 0;
+        condition->for_ms = -1;
         snprintf(
             condition->detail, sizeof(condition->detail),
             "The store has lost data, and a gateway has yet to say what it had sent on; pawl store status "
             "says which.");
+    } else if (writes_are_in_doubt(viewer, found, condition)) {
+        condition->code = "in-doubt";
     }
     return condition->code != NULL;
+}
+
+static void count_write(struct json_out *json, const char *key, bool is_known, int64_t count)
+{
+    if (is_known)
+        json_int(json, key, count);
+    else
+        json_null(json, key);
 }
 
 static void text_or_null(struct json_out *json, const char *key, const char *text)
@@ -192,21 +244,21 @@ static void text_or_null(struct json_out *json, const char *key, const char *tex
 
 /* The detail, as that of /readyz, is for those who may observe. */
 static void condition_write(struct json_out *json, const struct viewer *viewer,
-                            const struct store_reply *reply)
+                            const struct store_reply *reply, const struct walk_found *found)
 {
     struct condition condition = {0};
     const char *command, *remedy;
 
-    if (!condition_find(viewer, reply, &condition)) {
+    if (!condition_find(viewer, reply, found, &condition)) {
         json_null(json, "condition");
         return;
     }
     remedy = service_condition_remedy(condition.code, &command);
     json_object(json, "condition");
     json_text(json, "code", bytes_of(condition.code));
-    json_int(json, "for_ms", condition.for_ms);
+    count_write(json, "for_ms", condition.for_ms >= 0, condition.for_ms);
     text_or_null(json, "detail", may_observe(viewer) ? condition.detail : NULL);
-    text_or_null(json, "remedy", remedy);
+    text_or_null(json, "remedy", condition.remedy != NULL ? condition.remedy : remedy);
     text_or_null(json, "command", condition.command[0] != '\0' ? condition.command : command);
     json_object_end(json);
 }
@@ -338,14 +390,6 @@ static void bars_write(struct json_out *json, const struct viewer *viewer, const
 
 enum { LOOKS_SHOWN = 10 };
 
-static void count_write(struct json_out *json, const char *key, bool is_known, int64_t count)
-{
-    if (is_known)
-        json_int(json, key, count);
-    else
-        json_null(json, key);
-}
-
 static void counts_write(struct json_out *json, const struct viewer *viewer, const struct walk_found *found)
 {
     static const char *const names[WALK_COUNTS] = {"held", "waiting", "delayed", "sessions", "in_doubt"};
@@ -405,7 +449,7 @@ static void overview_write(struct json_out *json, const struct viewer *viewer,
     else
         json_null(json, "now_ms");
     self_write(json, viewer->worker);
-    condition_write(json, viewer, reply);
+    condition_write(json, viewer, reply, &found);
     store_write(json, viewer, reply, &found);
     members_write(json, viewer->worker->service, reply);
     counts_write(json, viewer, &found);

@@ -187,6 +187,30 @@ def who_was_killed_is_not_heard():
     said = overview(WORLD.lease)["condition"]
     check_equal((said["code"], "pawl-gateway pid" in said["detail"], said["command"]),
                 ("member-silent", True, f"pawl store forget {member['id']}"))
+    WORLD.redis("ZADD", "pawl:{00}:i", 0, f"dead:1 {1:015d} {1:015d} {1:016d} s o {member['id']} gone w0.1 h 1")
+    said = wait_until(lambda: (one := overview(WORLD.lease))["counts"]["in_doubt"] and one, "what it had under way is counted", 10)
+    check_equal((said["condition"]["code"], said["condition"]["command"]), ("member-silent", f"pawl resolve --gateway {member['id']} --dead"))
+
+
+@test
+def while_a_write_is_in_doubt_not_all_is_well():
+    member = overview(WORLD.lease)["service"]["id"]
+    WORLD.redis("EVAL", "for _, id in ipairs(redis.call('SMEMBERS', KEYS[1])) do if id ~= ARGV[1] then redis.call('HSET', 'pawl:{store}:m:' .. id, 'state', 'out') end end",
+                1, "pawl:{store}:members", member)
+    said = overview(WORLD.lease)["condition"]
+    check_equal((said["code"], "dead:1" in said["detail"], said["command"], said["for_ms"] > 1000), ("in-doubt", True, "pawl resolve", True))
+    check(PAWL("top", "--once").stdout.startswith("in-doubt for "))
+    WORLD.redis("DEL", "pawl:{00}:i")
+    check_equal(counted()["counts"]["in_doubt"], 0)
+    check_equal(overview(WORLD.lease)["condition"], None)
+    WORLD.redis("HSET", "pawl:{store}:doubt", "gate life", "open 1")
+    said = overview(WORLD.lease)["condition"]
+    check_equal((said["code"], said["for_ms"]), ("in-doubt", None))
+    check(PAWL("top", "--once").stdout.startswith("in-doubt: "))
+    fresh = WORLD.daemon("pawl-lease")
+    WORLD.redis("HDEL", "pawl:{store}:doubt", "gate life")
+    WORLD.wait_ready(WORLD.client(fresh))
+    check_equal(PAWL("top", "--once", "--lease-url", fresh.url).stdout.splitlines()[0], "Nothing is known to be wrong.", "nobody has counted")
 
 
 main()
