@@ -89,6 +89,13 @@ static bool may_observe(const struct viewer *viewer)
     return access == NULL || access_allows_some(access, viewer->identity, ACCESS_OBSERVE);
 }
 
+/* Which machines there are: for those who look after them. */
+static bool may_know_members(const struct viewer *viewer)
+{
+    return may_observe(viewer) ||
+           access_allows_some(viewer->worker->access, viewer->identity, ACCESS_OPERATE);
+}
+
 /* -- what is the matter */
 
 struct condition {
@@ -259,7 +266,8 @@ static void condition_write(struct json_out *json, const struct viewer *viewer,
     count_write(json, "for_ms", condition.for_ms >= 0, condition.for_ms);
     text_or_null(json, "detail", may_observe(viewer) ? condition.detail : NULL);
     text_or_null(json, "remedy", condition.remedy != NULL ? condition.remedy : remedy);
-    text_or_null(json, "command", condition.command[0] != '\0' ? condition.command : command);
+    text_or_null(json, "command",
+                 condition.command[0] != '\0' && may_know_members(viewer) ? condition.command : command);
     json_object_end(json);
 }
 
@@ -281,8 +289,7 @@ static void store_write(struct json_out *json, const struct viewer *viewer, cons
     json_text(json, "id", id);
     json_int(json, "epoch", store_reply_integer(reply, REPLY_EPOCH));
     json_int(json, "ceiling", store_reply_integer(reply, REPLY_CEILING));
-    if (found->at_ms > 0)
-        json_int(json, "top_token", found->top_token);
+    count_write(json, "top_token", found->at_ms > 0 && !is_filtered(viewer), found->top_token);
     json_int(json, "used_bytes", (int64_t)used);
     if (allowed > 0)
         json_int(json, "max_bytes", (int64_t)allowed);
@@ -308,17 +315,30 @@ static const char *pages_of(const struct service *service, struct bytes kind)
                                                                              : NULL;
 }
 
-static void member_write(struct json_out *json, const struct service *service,
+static void name_write(struct json_out *json, const char *key, bool is_known, struct bytes name)
+{
+    if (is_known)
+        json_text(json, key, name);
+    else
+        json_null(json, key);
+}
+
+/* To others a member has its place in the list for an id. */
+static void member_write(struct json_out *json, const struct viewer *viewer,
                          const struct store_reply *members, size_t at)
 {
+    const struct service *service = viewer->worker->service;
+    bool is_known = may_know_members(viewer);
     struct bytes about = store_reply_text(members, at + MEMBER_ABOUT), version = bytes_cut(&about, ' ');
     int64_t heard_ms = store_reply_integer(members, at + MEMBER_HEARD);
+    char place[24];
 
     json_object(json, NULL);
     json_text(json, "kind", store_reply_text(members, at + MEMBER_ROLE));
-    json_text(json, "id", store_reply_text(members, at + MEMBER_ID));
-    json_text(json, "name", host_of(store_reply_text(members, at + MEMBER_WHO)));
-    json_text(json, "version", version);
+    snprintf(place, sizeof(place), "%zu", at / MEMBER_FIELDS + 1);
+    json_text(json, "id", is_known ? store_reply_text(members, at + MEMBER_ID) : bytes_of(place));
+    name_write(json, "name", is_known, host_of(store_reply_text(members, at + MEMBER_WHO)));
+    name_write(json, "version", is_known, version);
     json_int(json, "heard_ms", heard_ms);
     json_int(json, "up_ms", about.len > 0 ? strtoll(about.at, NULL, 10) + heard_ms : 0);
     json_text(json, "state", store_reply_text(members, at + MEMBER_STATE));
@@ -326,26 +346,26 @@ static void member_write(struct json_out *json, const struct service *service,
     json_object_end(json);
 }
 
-static void members_write(struct json_out *json, const struct service *service,
-                          const struct store_reply *reply)
+static void members_write(struct json_out *json, const struct viewer *viewer, const struct store_reply *reply)
 {
     const struct store_reply *members = members_of(reply);
 
     json_list(json, "members");
     for (size_t at = 0; at + MEMBER_FIELDS <= count_of(members); at += MEMBER_FIELDS)
-        member_write(json, service, members, at);
+        member_write(json, viewer, members, at);
     json_list_end(json);
 }
 
-static void self_write(struct json_out *json, const struct worker *worker)
+/* The version is everybody's (/version). */
+static void self_write(struct json_out *json, const struct viewer *viewer)
 {
-    const struct service *service = worker->service;
+    const struct service *service = viewer->worker->service;
     const struct member_plan *plan = service->plan->own;
 
     json_object(json, "service");
     json_text(json, "kind", plan->role == MEMBER_LEASE ? BYTES("lease") : BYTES("gateway"));
-    json_text(json, "id", bytes_of(member_daemon_id(service)));
-    json_text(json, "name", host_of(bytes_of(member_daemon_who(service))));
+    name_write(json, "id", may_know_members(viewer), bytes_of(member_daemon_id(service)));
+    name_write(json, "name", may_know_members(viewer), host_of(bytes_of(member_daemon_who(service))));
     json_text(json, "version", BYTES(PAWL_VERSION));
     json_object_end(json);
 }
@@ -448,10 +468,10 @@ static void overview_write(struct json_out *json, const struct viewer *viewer,
         json_int(json, "now_ms", store_reply_integer(reply, REPLY_NOW));
     else
         json_null(json, "now_ms");
-    self_write(json, viewer->worker);
+    self_write(json, viewer);
     condition_write(json, viewer, reply, &found);
     store_write(json, viewer, reply, &found);
-    members_write(json, viewer->worker->service, reply);
+    members_write(json, viewer, reply);
     counts_write(json, viewer, &found);
     bars_write(json, viewer, reply);
     looks_write(json, viewer, &found);
