@@ -160,6 +160,18 @@ static void daemon_bars(struct member *member, struct member_bars *bars)
     plan_of(daemon->service)->bars(daemon->service, bars);
 }
 
+/* What is the matter with the store each member sees for itself. */
+static void daemon_condition(struct member *member, char code[MEMBER_CONDITION_SIZE])
+{
+    struct member_daemon *daemon = container_of(member, struct member_daemon, member);
+    char detail[READY_DETAIL_SIZE];
+    const char *found = service_condition(&daemon->service->workers[0], detail);
+
+    if (found != NULL && strncmp(found, "store-", 6) != 0 && strcmp(found, "draining") != 0 &&
+        strcmp(found, "in-doubt") != 0)
+        snprintf(code, MEMBER_CONDITION_SIZE, "%s", found);
+}
+
 static void daemon_swept(struct sweep *sweep, int64_t ended)
 {
     struct member_daemon *daemon = container_of(sweep, struct member_daemon, sweep);
@@ -188,6 +200,7 @@ static void member_open(struct worker *worker, struct member_daemon *daemon, str
         .alarm = plan->alarm != NULL ? daemon_alarm : NULL,
         .given_up = plan->given_up != NULL ? daemon_given_up : NULL,
         .bars = plan->bars != NULL ? daemon_bars : NULL,
+        .condition = daemon_condition,
         .event = daemon_event,
     };
 

@@ -413,6 +413,7 @@ void member_heartbeat(struct member *member)
     bool settled = epoch_is_settled(store_epoch, member->options.workers, member->run) &&
                    state_file_is_settled(member->options.state_file);
     struct bytes *args = &member->argv[1];
+    char condition[MEMBER_CONDITION_SIZE] = "";
 
     random_text(member->nonce, MEMBER_ID_CHARS);
     member->argv[0] = BYTES("pawl:{store}");
@@ -438,8 +439,10 @@ void member_heartbeat(struct member *member)
                    ? numbers_put(member, member->granted, epoch_granted_most)
                    : BYTES("");
     args[20] = bytes_of(member->options.access);
-    snprintf(member->about, sizeof(member->about), "%s %" PRIu64, PAWL_VERSION,
-             loop_now_ms() - member->began_ms);
+    if (member->options.condition != NULL)
+        member->options.condition(member, condition);
+    snprintf(member->about, sizeof(member->about), "%.24s %" PRIu64 " %s", PAWL_VERSION,
+             loop_now_ms() - member->began_ms, condition);
     args[21] = bytes_of(member->about);
     args[22] = member->options.bars != NULL ? bar_put(member) : BYTES("");
     args[17] = settled ? BYTES("settled") : BYTES("");

@@ -21,7 +21,8 @@ enum member_state {
 
 enum {
     MEMBER_HEARTBEAT_ARGS = 24,
-    MEMBER_ABOUT_SIZE = 64,
+    MEMBER_ABOUT_SIZE = 96,
+    MEMBER_CONDITION_SIZE = 32,
     MEMBER_BAR_MS = 5000, /* as shared/member/scripts/lib/bars.lua has it */
     MEMBER_TEXT_SIZE = 24,
     MEMBER_SEQS_SIZE = STRIPES * 16,
@@ -51,6 +52,8 @@ struct member_options {
     void (*given_up)(struct member *member, int64_t number);
     /* What this process has counted since it began, and who waits now; called for each heartbeat. */
     void (*bars)(struct member *member, struct member_bars *bars);
+    /* What is the matter with this process, for others to see ("": nothing); the same. */
+    void (*condition)(struct member *member, char code[MEMBER_CONDITION_SIZE]);
     /* What happened that deserves a line in the log; called on the loop's thread. */
     void (*event)(struct member *member, enum log_level level, const char *event,
                   const struct log_field *fields);

@@ -142,6 +142,47 @@ static size_t count_of(const struct store_reply *list)
     return list != NULL ? store_reply_count(list) : 0;
 }
 
+/* "VERSION MS CODE" of a member: CODE, "": nothing is the matter, or it is of a release of before. */
+static struct bytes code_of(const struct store_reply *members, size_t at)
+{
+    struct bytes about = store_reply_text(members, at + MEMBER_ABOUT);
+
+    (void)bytes_cut(&about, ' ');
+    (void)bytes_cut(&about, ' ');
+    return about;
+}
+
+static bool is_heard(const struct store_reply *members, size_t at)
+{
+    return bytes_are(store_reply_text(members, at + MEMBER_STATE), "in") &&
+           store_reply_integer(members, at + MEMBER_HEARD) <= SILENT_MS;
+}
+
+/* A member that is heard, and says that something is the matter with it; false: none does. */
+static bool member_is_unwell(const struct store_reply *reply, struct condition *condition)
+{
+    const struct store_reply *members = members_of(reply);
+    char code[MEMBER_CONDITION_SIZE];
+    const char *command;
+    size_t at = 0;
+
+    while (at + MEMBER_FIELDS <= count_of(members) &&
+           (!is_heard(members, at) || code_of(members, at).len == 0))
+        at += MEMBER_FIELDS;
+    if (at + MEMBER_FIELDS > count_of(members))
+        return false;
+    struct bytes who = store_reply_text(members, at + MEMBER_WHO),
+                 id = store_reply_text(members, at + MEMBER_ID), said = code_of(members, at);
+    snprintf(code, sizeof(code), "%.*s", (int)said.len, said.at);
+    condition->code = "member-condition";
+    condition->for_ms = -1;
+    condition->remedy = service_condition_remedy(code, &command);
+    snprintf(condition->command, sizeof(condition->command), "%s", command != NULL ? command : "");
+    snprintf(condition->detail, sizeof(condition->detail), "%.*s (member %.*s) says: %s.",
+             (int)(who.len < 200 ? who.len : 200), who.at, (int)(id.len < 32 ? id.len : 32), id.at, code);
+    return true;
+}
+
 /* Whether the walk has found writes that it had under way; of many leases only some are known. */
 static bool has_open(const struct walk_found *found, struct bytes gateway)
 {
@@ -218,7 +259,7 @@ static bool condition_find(const struct viewer *viewer, const struct store_reply
     condition->code = service_condition(viewer->worker, condition->detail);
     if (condition->code != NULL) {
         condition->for_ms = condition_for_ms(member_overview(viewer->worker->service), condition->code);
-    } else if (member_is_silent(reply, found, condition)) {
+    } else if (member_is_unwell(reply, condition) || member_is_silent(reply, found, condition)) {
         return true;
     } else if (reply != NULL && store_reply_integer(reply, REPLY_DOUBTS) > 0) {
         condition->code = "in-doubt";
@@ -342,6 +383,7 @@ static void member_write(struct json_out *json, const struct viewer *viewer,
     json_int(json, "heard_ms", heard_ms);
     json_int(json, "up_ms", about.len > 0 ? strtoll(about.at, NULL, 10) + heard_ms : 0);
     json_text(json, "state", store_reply_text(members, at + MEMBER_STATE));
+    name_write(json, "condition", code_of(members, at).len > 0, code_of(members, at));
     text_or_null(json, "ui", pages_of(service, store_reply_text(members, at + MEMBER_ROLE)));
     json_object_end(json);
 }
@@ -354,6 +396,24 @@ static void members_write(struct json_out *json, const struct viewer *viewer, co
     for (size_t at = 0; at + MEMBER_FIELDS <= count_of(members); at += MEMBER_FIELDS)
         member_write(json, viewer, members, at);
     json_list_end(json);
+}
+
+/* How many of each kind are in and heard: without a gateway nobody writes. */
+static void services_write(struct json_out *json, const struct store_reply *reply)
+{
+    static const char *const kinds[] = {"lease", "gateway"};
+    const struct store_reply *members = members_of(reply);
+
+    json_object(json, "services");
+    for (unsigned i = 0; i < 2; i++) {
+        int64_t count = 0;
+
+        for (size_t at = 0; at + MEMBER_FIELDS <= count_of(members); at += MEMBER_FIELDS)
+            count += is_heard(members, at) &&
+                     bytes_are(store_reply_text(members, at + MEMBER_ROLE), kinds[i]);
+        count_write(json, kinds[i], reply != NULL, count);
+    }
+    json_object_end(json);
 }
 
 /* The version is everybody's (/version). */
@@ -471,6 +531,7 @@ static void overview_write(struct json_out *json, const struct viewer *viewer,
     self_write(json, viewer);
     condition_write(json, viewer, reply, &found);
     store_write(json, viewer, reply, &found);
+    services_write(json, reply);
     members_write(json, viewer, reply);
     counts_write(json, viewer, &found);
     bars_write(json, viewer, reply);

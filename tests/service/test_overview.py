@@ -2,13 +2,16 @@
 """GET /v1/overview of both daemons: what is the matter, the store, its members, what has happened in the last ten minutes."""
 
 import json
+import os
 import re
 import signal
+import tempfile
 import time
 
 from world import World, check, check_equal, main, test, wait_until
 from world.cli import Cli
 from world.client import Closed
+from world.upstream import Upstream, route, routes_file
 from world.wait import DEADLINE_S
 from world.waiting import Waiter
 from world.world import run_daemon
@@ -16,6 +19,7 @@ from world.world import run_daemon
 PEERS = {"lease": "https://gate.example/ui/", "gateway": "http://[::1]:8700/ui/"}
 WORLD = World(lease_flags=["--ui-peer", PEERS["lease"]], gateway_flags=["--ui-peer", PEERS["gateway"]])
 PAWL = Cli(WORLD)
+UPSTREAM = Upstream()
 BOTH = (WORLD.lease, WORLD.gateway)
 OVERVIEW = "/v1/overview"
 
@@ -180,11 +184,33 @@ def pawl_top_shows_it_once_or_each_second():
 
 
 @test
+def what_is_the_matter_with_one_the_others_tell():
+    folder = tempfile.mkdtemp(dir=os.environ["TMPDIR"])
+    table = lambda name: routes_file(folder, [route(UPSTREAM, f"/{name}/{{id}}", f"{name}:{{id}}")], name)  # noqa: E731
+    one = WORLD.daemon("pawl-gateway", "--routes", table("a"))
+    WORLD.wait_ready(WORLD.client(one))
+    token = WORLD.acquire("a:1")["fencing_token"]
+    check_equal(WORLD.client(one)("PUT", "/a/1", {"Fencing-Token": token}, b"x", held=False).status, 200)  # now the store has its table
+    other = WORLD.daemon("pawl-gateway", "--routes", table("b"))
+    client = WORLD.client(other)
+    mine = wait_until(lambda: (one := overview(client))["condition"] and one, "its routes are others")
+    check_equal((mine["condition"]["code"], mine["services"]), ("routes-differ", {"lease": 1, "gateway": 3}))
+    for teller in (WORLD.lease, WORLD.client(one)):
+        said = wait_until(lambda: (one := overview(teller))["condition"] and one, "the others hear of it")  # noqa: B023
+        check_equal([said["condition"][name] for name in ("code", "for_ms", "command")], ["member-condition", None, "pawl routes adopt"])
+        check("routes-differ" in said["condition"]["detail"] and mine["service"]["id"] in said["condition"]["detail"], said["condition"])
+        check_equal({one["id"]: one["condition"] for one in said["members"] if one["condition"]}, {mine["service"]["id"]: "routes-differ"})
+    check_equal((other.end(), one.end()), (0, 0))
+    wait_until(lambda: overview(WORLD.lease)["condition"] is None, "who has left is not told of")
+
+
+@test
 def who_was_killed_is_not_heard():
     member = overview(WORLD.gateway)["service"]
     WORLD.gateway_daemon.kill()
     WORLD.redis("HSET", f"pawl:{{store}}:m:{member['id']}", "at", 1)
     said = overview(WORLD.lease)["condition"]
+    check_equal(overview(WORLD.lease)["services"], {"lease": 1, "gateway": 0})
     check_equal((said["code"], "pawl-gateway pid" in said["detail"], said["command"]),
                 ("member-silent", True, f"pawl store forget {member['id']}"))
     WORLD.redis("ZADD", "pawl:{00}:i", 0, f"dead:1 {1:015d} {1:015d} {1:016d} s o {member['id']} gone w0.1 h 1")

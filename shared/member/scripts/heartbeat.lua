@@ -21,7 +21,7 @@
 --   ARGV[19]  highest epoch that its state directory has recorded, 0: none
 --   ARGV[20]  highest token that it has granted in each stripe in its epoch, as ARGV[14]; "": it grants none
 --   ARGV[21]  "judges" with --access, "open" with --allow-anonymous, else ""
---   ARGV[22]  its version, and for how many ms it runs   ARGV[23]  what it adds to a bar (lib/bars.lua), or ""
+--   ARGV[22]  its version, for how many ms it runs, what is the matter with it (code) or ""   ARGV[23]  what it adds to a bar (lib/bars.lua), or ""
 --   returns {"empty"}: no store at all
 --           {"another", schema and id of the one that is here}
 --           {"open"}: a service with --access has used this store, and this one would let everybody in
