@@ -44,6 +44,7 @@ enum {
 };
 
 #define LISTENING "listening on http://"
+#define PAGES "web pages on "
 
 /* There is room: data_open() and run_open() have seen to that. */
 static void join(char path[CHILD_PATH_SIZE], const char *directory, const char *name)
@@ -292,14 +293,16 @@ static struct cluster_member *member_of(struct cluster *cluster, const struct ch
 static void line_take(struct cluster *cluster, struct cluster_member *member)
 {
     const char *line = cluster->watch.line;
-    const char *listening = strstr(line, LISTENING);
+    const char *listening = strstr(line, LISTENING), *pages = strstr(line, PAGES);
     char *url = member == &cluster->lease ? cluster->lease_url : cluster->gateway_url;
 
     snprintf(member->tail[member->said++ % CLUSTER_TAIL], CLUSTER_TAIL_BYTES, "%.*s", CLUSTER_TAIL_BYTES - 1,
              line);
     if (member == &cluster->redis || member == &cluster->maker)
         return;
-    if (listening != NULL && *url == '\0') {
+    if (pages != NULL && cluster->pages_url[0] == '\0')
+        snprintf(cluster->pages_url, CLUSTER_URL_SIZE, "%s", pages + strlen(PAGES));
+    else if (listening != NULL && *url == '\0') {
         listening += strlen("listening on ");
         snprintf(url, CLUSTER_URL_SIZE, "%.*s", (int)strcspn(listening, " \""), listening);
     } else if (cluster->line != NULL) {
@@ -457,21 +460,48 @@ static int cluster_store(struct cluster *cluster)
 
 /* -- the services */
 
-static int cluster_service(struct cluster *cluster, struct cluster_member *member, const char *program,
-                           const char *listen, char url[CLUSTER_URL_SIZE])
+/* Where the pages of the other one are, as far as that is known before it runs; "": it is not. */
+static void pages_of_other(const struct cluster *cluster, const struct cluster_plan *plan, bool is_lease,
+                           char url[CLUSTER_URL_SIZE])
+{
+    const char *at = cluster->files.routes[0] != '\0' ? plan->listen_pages : plan->listen_gateway;
+    bool is_known = at != NULL && strcmp(strrchr(at, ':'), ":0") != 0;
+
+    url[0] = '\0';
+    if (!is_lease)
+        snprintf(url, CLUSTER_URL_SIZE, "%.150s/ui/", cluster->lease_url);
+    else if (is_known)
+        snprintf(url, CLUSTER_URL_SIZE, "http://%.140s/ui/", at);
+}
+
+static int cluster_service(struct cluster *cluster, struct cluster_member *member,
+                           const struct cluster_plan *plan, char url[CLUSTER_URL_SIZE])
 {
     const struct cluster_files *files = &cluster->files;
     bool is_lease = member == &cluster->lease;
-    const struct cluster_process process = {&member->child, is_lease ? "lease" : "gateway", program,
-                                            .streams = CHILD_LOGS};
+    const struct cluster_process process = {&member->child, is_lease ? "lease" : "gateway",
+                                            is_lease ? "pawl-lease" : "pawl-gateway", .streams = CHILD_LOGS};
+    const char *listen = is_lease ? plan->listen_lease : plan->listen_gateway;
     const char *state = is_lease ? files->state_lease : files->state_gateway;
     bool has_routes = !is_lease && files->routes[0] != '\0';
-    uint64_t deadline_ms = cli_now_ms() + START_MS;
-    int status = cluster_spawn(cluster, &process,
+    char other[CLUSTER_URL_SIZE];
+    const char *words[WORDS_MAX + 1] = {NULL};
+    unsigned count = words_add(words, 0,
                                (const char *const[]){"--listen", listen, "--redis", files->url, "--keys",
                                                      files->keys, "--log-format", "text", "--state-dir",
-                                                     state, has_routes ? "--routes" : NULL, files->routes,
-                                                     NULL});
+                                                     state, NULL});
+    uint64_t deadline_ms = cli_now_ms() + START_MS;
+    int status;
+
+    pages_of_other(cluster, plan, is_lease, other);
+    count = words_add(words, count,
+                      (const char *const[]){other[0] != '\0' ? "--ui-peer" : NULL, other, NULL});
+    count = words_add(words, count,
+                      (const char *const[]){has_routes ? "--routes" : NULL, files->routes, NULL});
+    words_add(words, count,
+              (const char *const[]){has_routes && plan->listen_pages != NULL ? "--ui-listen" : NULL,
+                                    plan->listen_pages, NULL});
+    status = cluster_spawn(cluster, &process, words);
 
     while (status == CLI_GO_ON && *url == '\0')
         status = wait_a_little(cluster, deadline_ms, "a service did not say where it listens");
@@ -532,17 +562,15 @@ int cluster_start(struct cluster *cluster, const struct cluster_plan *plan)
     status = status == CLI_GO_ON ? address_check(plan->listen_gateway, "--listen-gateway") : status;
     status = status == CLI_GO_ON ? files_open(&cluster->files, plan->data) : status;
     status = status == CLI_GO_ON ? routes_open(&cluster->files, plan) : status;
+    if (status == CLI_GO_ON && cluster->files.routes[0] != '\0' && plan->listen_pages != NULL)
+        status = address_check(plan->listen_pages, "--listen-pages");
     status = status == CLI_GO_ON ? cluster_redis(cluster, plan->redis_variables) : status;
     if (status == CLI_GO_ON && !cluster->files.store_made)
         status = cluster_store(cluster);
-    if (status == CLI_GO_ON) {
-        status = cluster_service(cluster, &cluster->lease, "pawl-lease", plan->listen_lease,
-                                 cluster->lease_url);
-    }
-    if (status == CLI_GO_ON) {
-        status = cluster_service(cluster, &cluster->gateway, "pawl-gateway", plan->listen_gateway,
-                                 cluster->gateway_url);
-    }
+    if (status == CLI_GO_ON)
+        status = cluster_service(cluster, &cluster->lease, plan, cluster->lease_url);
+    if (status == CLI_GO_ON)
+        status = cluster_service(cluster, &cluster->gateway, plan, cluster->gateway_url);
     status = status == CLI_GO_ON ? cluster_ready(cluster, "the lease service", cluster->lease_url) : status;
     status = status == CLI_GO_ON ? cluster_ready(cluster, "the gateway", cluster->gateway_url) : status;
     if (status == CLI_GO_ON && cluster->files.routes[0] != '\0')

@@ -37,6 +37,7 @@ struct cluster {
     struct cluster_member redis, maker, lease, gateway; /* maker: makes the store, once */
     struct watch watch;                                 /* others may add children of theirs */
     char lease_url[CLUSTER_URL_SIZE], gateway_url[CLUSTER_URL_SIZE];
+    char pages_url[CLUSTER_URL_SIZE]; /* of the gateway, where they have an address of their own; else "" */
     /* Gets each line that the lease service or the gateway says; NULL: nobody does. */
     void (*line)(const char *name, const char *line);
 };
@@ -46,6 +47,7 @@ struct cluster_plan {
     /* The gateway's routes: a file, or its text; NULL: none. */
     const char *routes, *routes_text;
     const char *listen_lease, *listen_gateway;
+    const char *listen_pages; /* of a gateway with routes; NULL: it has no web pages */
     const char *const *redis_variables; /* child.h */
     void (*line)(const char *name, const char *line);
 };

@@ -22,6 +22,7 @@ enum { ROUTES_SIZE = 512, ROUTES_MAX = 1 << 20, FILLED_SIZE = 1280, WHY_SIZE = 5
 
 #define LEASE_DEFAULT "127.0.0.1:8700"
 #define GATEWAY_DEFAULT "127.0.0.1:8701"
+#define PAGES_DEFAULT "127.0.0.1:8702"
 
 struct dev {
     struct cluster_plan plan;
@@ -39,6 +40,10 @@ static int dev_read(struct dev *dev, int argc, char **argv)
                  &plan->listen_lease),
         FLAG_ENV("listen-gateway", "ADDR:PORT", "the gateway (default " GATEWAY_DEFAULT ")",
                  &plan->listen_gateway),
+        FLAG_TEXT("listen-pages", "ADDR:PORT",
+                  "with routes, the web pages of the gateway (default " PAGES_DEFAULT
+                  ", or a free port, as the gateway)",
+                  &plan->listen_pages),
         FLAG_TEXT("routes", "FILE", "what the gateway forwards (docs/routes.md)", &plan->routes),
         FLAG_ON("example", "with an HTTP service that knows nothing of tokens, and a route to it",
                 &dev->example),
@@ -60,6 +65,9 @@ static int dev_read(struct dev *dev, int argc, char **argv)
 
     int status = flags_read(&usage, argc, argv, NULL, NULL);
 
+    if (plan->listen_pages == NULL)
+        plan->listen_pages = strcmp(plan->listen_gateway, GATEWAY_DEFAULT) == 0 ? PAGES_DEFAULT
+                                                                                : "127.0.0.1:0";
     return status == CLI_GO_ON && dev->example && plan->routes != NULL
                ? cli_fail(CLI_USAGE, "--example and --routes exclude each other")
                : status;
@@ -177,6 +185,8 @@ static void dev_say(const struct dev *dev)
            dev->plan.data != NULL ? files->data : "temporary: deleted at the end (--data DIR keeps it)");
     if (files->routes[0] != '\0')
         printf("  routes         %s\n", files->routes);
+    printf("  web pages      %s/ui/  %s/ui/\n", lease,
+           dev->cluster.pages_url[0] != '\0' ? dev->cluster.pages_url : gateway);
     if (dev->example) {
         printf("  example        %s\n\n", dev->example_url);
         say_example(&dev->cluster, dev->example_url);

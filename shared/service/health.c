@@ -329,6 +329,7 @@ static const struct http_route health_routes[] = {
     {HTTP_GET, "/v1/access", HTTP_BODY_NONE, 0, true, access_page, "getAccess", ACCESS_KNOWN},
     {HTTP_GET, "/version", HTTP_BODY_NONE, 0, false, version, "getVersion", ACCESS_OPEN},
     {HTTP_GET, "/openapi.json", HTTP_BODY_NONE, 0, false, openapi, "getOpenapi", ACCESS_OPEN},
+    {HTTP_GET, "/ui", HTTP_BODY_NONE, 0, false, ui_slash_page, "getUiSlash", ACCESS_OPEN},
     {HTTP_GET, "/ui/", HTTP_BODY_NONE, 0, true, ui_overview_page, "getUi", ACCESS_OPEN},
     {HTTP_GET, "/ui/{file}", HTTP_BODY_NONE, 0, true, ui_file_page, "getUiFile", ACCESS_OPEN},
     {HTTP_GET, "/problems/{code}", HTTP_BODY_NONE, 0, false, problem_text, "getProblem", ACCESS_OPEN},

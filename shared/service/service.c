@@ -203,13 +203,13 @@ static int settings_read_access(struct service *service)
     return -1;
 }
 
-/* It becomes a link: nothing but a page, and nothing that ends an attribute. */
+/* It becomes a link, behind which the names of pages are put: no query, nothing that ends an attribute. */
 static bool is_web_address(const char *text)
 {
     struct bytes rest = bytes_of(text);
 
     return (bytes_take(&rest, BYTES("https://")) || bytes_take(&rest, BYTES("http://"))) && rest.len > 0 &&
-           strlen(text) <= UI_PEER_MAX && strpbrk(rest.at, " \"'<>\\^`{|}") == NULL &&
+           strlen(text) <= UI_PEER_MAX && strpbrk(rest.at, " \"'<>?#\\^`{|}") == NULL &&
            json_plain_length(rest) == rest.len;
 }
 
@@ -501,9 +501,9 @@ static void service_say_ready(struct service *service)
     const struct service_settings *settings = &service->settings;
     const char *given = service->listen_given;
 
-    say_address(service, "listening on", given[0] != '\0' ? given : settings->listen, service->listen_port);
     if (settings->ui_listen != NULL)
         say_address(service, "web pages on", settings->ui_listen, service->ui_port);
+    say_address(service, "listening on", given[0] != '\0' ? given : settings->listen, service->listen_port);
     if (settings->listen_unix != NULL)
         fprintf(stderr, "listening on unix:%s\n", settings->listen_unix);
     service->watchdog = notify_watchdog_read();

@@ -275,6 +275,7 @@ void service_tls_metrics(const struct service *service, struct json_out *out);
 void process_metrics_write(const struct service *service, struct json_out *out);
 /* ui.c: the web pages, where they are served; whether this request, of the index, is a browser's. */
 enum step ui_overview_page(struct http_request *req);
+enum step ui_slash_page(struct http_request *req);
 enum step ui_file_page(struct http_request *req);
 bool service_sends_to_ui(struct http_request *req);
 /* audit.c: deeds of operators and refusals of callers, in the log. */

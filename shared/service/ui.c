@@ -2,6 +2,7 @@
  *
  * They hold no data, so everybody may have them, and a link from another site may lead here; what they show
  * they ask of /v1 with the access token of who looks. */
+#include <stdio.h>
 #include <string.h>
 
 #include "shared/service/service.h"
@@ -10,6 +11,8 @@
 /* Only what comes from here, nothing that stands in the page itself, and in nobody's frame. */
 #define UI_POLICY                                                                                            \
     "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
+
+enum { ETAG_SIZE = 40 };
 
 /* Each is page.html, which looks at its own address; only these end without a type. */
 static const char *const pages[] = {"", "leases", "lease", "why", "sessions", "session", "doubt", NULL};
@@ -69,10 +72,13 @@ static enum step file_send(struct http_request *req, struct bytes name)
     if (file == NULL)
         return http_refuse(req, PROBLEM_NOT_FOUND);
     bool packed = header_has(req, "Accept-Encoding", "gzip");
+    char etag[ETAG_SIZE]; /* weak: it is of what is packed and of what is not (RFC 9110, 8.8.1) */
+
+    snprintf(etag, sizeof(etag), "W/%s", file->etag);
 
     http_reply_foreign(req); /* may be kept, and is asked for again each time */
     http_reply_header(req, "Cache-Control", BYTES("no-cache"));
-    http_reply_header(req, "ETag", bytes_of(file->etag));
+    http_reply_header(req, "ETag", bytes_of(etag));
     http_reply_header(req, "Vary", BYTES("Accept-Encoding"));
     http_reply_header(req, "Content-Security-Policy", BYTES(UI_POLICY));
     http_reply_header(req, "X-Content-Type-Options", BYTES("nosniff"));
@@ -91,6 +97,15 @@ static enum step file_send(struct http_request *req, struct bytes name)
 enum step ui_overview_page(struct http_request *req)
 {
     return file_send(req, BYTES(""));
+}
+
+/* All addresses in the pages are relative. */
+enum step ui_slash_page(struct http_request *req)
+{
+    if (!has_ui(req))
+        return file_send(req, BYTES(""));
+    http_reply_header(req, "Location", BYTES("ui/"));
+    return http_answer(req, 303);
 }
 
 enum step ui_file_page(struct http_request *req)

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.request
 
 sys.dont_write_bytecode = True
 
@@ -102,6 +103,14 @@ class Dev(Running):
         self.lease_url = re.search(r"lease service +(http://\S+)", text).group(1)
         self.gateway_url = re.search(r"gateway +(http://\S+)", text).group(1)
 
+    def shows_its_pages(self):
+        """Both are there, and those of the gateway lead to the others."""
+        for url in (pages := re.search(r"web pages +(\S+) +(\S+)", self.text).groups()):
+            with urllib.request.urlopen(url, timeout=DEADLINE_S) as page:
+                check_in(b"app.js", page.read())
+        with urllib.request.urlopen(pages[1].replace("/ui/", "/v1/overview"), timeout=DEADLINE_S) as said:
+            check_equal([one["ui"] for one in json.load(said)["members"] if one["kind"] == "lease"], [pages[0]])
+
     def children(self):
         """{name: pid} of what runs."""
         return {name_of(pid): pid for pid in children(self.process.pid)}
@@ -130,6 +139,7 @@ def what_dev_says_to_type_works_when_it_is_pasted():
     for name, pid in dev.children().items():
         with open(f"/proc/{pid}/environ", encoding="utf-8", errors="replace") as file:
             check("PAWL_ACCESS" not in file.read(), f"{name} knows what only dev was told")
+    dev.shows_its_pages()
     curl = [line for line in dev.text.splitlines() if re.match(r"TOKEN=|curl ", line)]
     check_equal(len(curl), 4, dev.text)
     out = dev.shell("\n".join(curl))
@@ -147,6 +157,7 @@ def the_example_shows_a_stale_write_refused_in_front_of_a_service_that_knows_not
         dev = Dev("--example", "--data", data)
         check(not re.search(r"gateway +\| \S+ (warn|error)", dev.text), dev.text)
         check_in(f"Redis          unix://{data}/redis.sock", dev.text)
+        dev.shows_its_pages()
         check_equal((os.path.exists(f"{data}/redis.sock"), temporary_directories()), (True, []))
         typed = [line for line in dev.text.splitlines() if re.match(r"take\(|write\(|[AB]=|write |curl ", line)]
         check_equal(len(typed), 6, dev.text)

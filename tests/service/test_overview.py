@@ -155,7 +155,7 @@ def what_is_the_matter_is_told_with_a_remedy_and_since_when():
 
 @test
 def a_link_that_is_no_web_page_is_refused():
-    for url in ("javascript:alert(1)", "https://", "gate.example/ui/", 'https://a/"x', "https://a/\u00e9", "https://" + "a" * 510):
+    for url in ("javascript:alert(1)", "https://", "gate.example/ui/", 'https://a/"x', "https://a/\u00e9", "https://a/?b=c", "https://a/#b", "https://" + "a" * 510):
         done = run_daemon("pawl-lease", *WORLD.flags, "--check-config", "--ui-peer", url)
         check_equal((done.returncode, "--ui-peer" in done.stderr), (78, True), url)
 

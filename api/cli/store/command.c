@@ -98,7 +98,8 @@ static int forget_refuse(const struct asking *f, const struct store_reply *reply
          "forgetting one",
          "Start it; if too many are lost for good: pawl store recover --floor N.", CLI_REFUSED},
         {"open", "it is a gateway that had writes under way, and nobody else says how they ended",
-         "Start it again with its state directory, or, if it is dead, first: pawl resolve --gateway ID --dead",
+         "Start it again with its state directory, or, if it is dead, first: pawl resolve --gateway ID "
+         "--dead",
          CLI_REFUSED},
         {"last",
          "no other lease service is alive whose floor is as high: this one's floor is the only proof of what "
