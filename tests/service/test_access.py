@@ -155,8 +155,8 @@ def every_address_is_only_for_who_may():
         malformed = {"Authorization": f"Bearer {TOKENS['all'][:-1]}x"}
         if verb == "open":
             for headers in ({}, nothing_listed, malformed) if (client, path) != (WORLD.gateway, "/") else ({},):
-                at_forwards = path.startswith("/ui/") and client is WORLD.gateway  # has no pages
-                check(ask(client, method, path, lease, headers).status in ((404,) if at_forwards else (200, 503)), f"{method} {path}")
+                at_forwards = path.startswith("/ui") and client is WORLD.gateway  # has no pages
+                check(ask(client, method, path, lease, headers).status in ((404,) if at_forwards else (200, 303, 503)), f"{method} {path}")
             continue
         unauthenticated(ask(client, method, path, lease, {}), "none")
         unauthenticated(ask(client, method, path, lease, nothing_listed), "unknown")
