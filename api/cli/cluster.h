@@ -47,7 +47,7 @@ struct cluster_plan {
     /* The gateway's routes: a file, or its text; NULL: none. */
     const char *routes, *routes_text;
     const char *listen_lease, *listen_gateway;
-    const char *listen_pages; /* of a gateway with routes; NULL: it has no web pages */
+    const char *listen_pages;           /* of a gateway with routes; NULL: it has no web pages */
     const char *const *redis_variables; /* child.h */
     void (*line)(const char *name, const char *line);
 };
