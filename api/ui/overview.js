@@ -67,7 +67,10 @@ export default function overview(place, app) {
     put(title, 'All is well.');
     put(when, (now ? clock(now) + ' ' : '') + zone());
     const services = o.members.length || 1, doubts = countsOf(o).in_doubt;
-    put(say, `${many(services, 'service')} on one Redis; grants and writes are possible`
+    const { lease, gateway } = o.services ?? { lease: 1, gateway: 1 };
+    const can = lease && gateway ? 'grants and writes are possible' : lease ? 'grants are possible; no gateway is heard, so nothing is written through one'
+      : 'writes are possible; no lease service is heard, so nothing is granted';
+    put(say, `${many(services, 'service')} on one Redis; ${can}`
       + (doubts ? '. ' + (doubts === 1 ? 'One write has' : count(doubts) + ' writes have') + ' no known end: see Doubt.' : doubts === 0 ? ', nothing is in doubt.' : '.')
       + (past > 0 ? ` ${word(past)} ${past === 1 ? 'write was' : 'writes were'} refused in the last ten minutes, as ${past === 1 ? 'it' : 'they'} should be.` : ''));
   }

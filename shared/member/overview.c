@@ -213,8 +213,8 @@ static bool member_is_silent(const struct store_reply *reply, const struct walk_
         return false;
     struct bytes who = store_reply_text(members, worst + MEMBER_WHO),
                  id = store_reply_text(members, worst + MEMBER_ID);
-    bool is_open = bytes_are(store_reply_text(members, worst + MEMBER_ROLE), "gateway") &&
-                   has_open(found, id);
+    bool is_gateway = bytes_are(store_reply_text(members, worst + MEMBER_ROLE), "gateway");
+    bool is_open = is_gateway && has_open(found, id);
     condition->code = "member-silent";
     condition->remedy = is_open
                             ? "Start it again. If it is gone for good, say that it is dead, and then let the "
@@ -223,12 +223,13 @@ static bool member_is_silent(const struct store_reply *reply, const struct walk_
     snprintf(condition->command, sizeof(condition->command),
              is_open ? "pawl resolve --gateway %.*s --dead" : "pawl store forget %.*s",
              (int)(id.len < 24 ? id.len : 24), id.at);
-    snprintf(condition->detail, sizeof(condition->detail), "%.*s (member %.*s) has not been heard. %s",
-             (int)(who.len < 200 ? who.len : 200), who.at, (int)(id.len < 32 ? id.len : 32), id.at,
-             is_open
-                 ? "It had writes under way: nobody knows how they ended, and newer holders wait behind them."
-                 : "Nothing is lost by that; a store that has lost data, though, is not admitted again "
-                   "without it.");
+    snprintf(
+        condition->detail, sizeof(condition->detail), "%.*s (member %.*s) has not been heard. %s",
+        (int)(who.len < 200 ? who.len : 200), who.at, (int)(id.len < 32 ? id.len : 32), id.at,
+        is_open ? "It had writes under way: nobody knows how they ended, and newer holders wait behind them."
+        : is_gateway
+            ? "Nothing is lost by that; but if Redis restarts without it, all holds end."
+            : "Nothing is lost by that; but if Redis restarts without it, the store may not be admitted.");
     return true;
 }
 

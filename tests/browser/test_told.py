@@ -253,4 +253,13 @@ def close():
     WORLD.close()
 
 
+@test
+def what_no_service_does_is_not_said_to_be_possible():
+    for lease, gateway, says in ((1, 0, "no gateway is heard"), (0, 1, "nothing is granted"), (1, 1, "grants and writes are possible")):
+        BROWSER.fresh()
+        BROWSER(CHANGED, {"services": {"lease": lease, "gateway": gateway}, "condition": None})
+        BROWSER.open(f"{LEASE}/ui/")
+        BROWSER.sees(says)
+
+
 main(close)
