@@ -142,6 +142,7 @@ def each_page_is_good_in_light_and_dark_from_360_to_2560_pixels_for_axe_and_for_
                 over = BROWSER("return await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)")
                 check(over <= 0, f"{name} is {over} px wider than {width}")
                 if PICTURES and width == 360 and name in ("overview", "story", "leases"):
+                    BROWSER("await page.waitForTimeout(1500)")  # drawn anew
                     BROWSER.picture(pathlib.Path(PICTURES) / f"{name}-phone.png")
 
 
