@@ -189,7 +189,7 @@ static bool key_is_quick(const gnutls_datum_t *der)
     bool is_quick = false;
 
     if (gnutls_x509_crt_init(&one) < 0)
-        abort(); /* no memory */
+        return false; /* no memory */
     if (gnutls_x509_crt_import(one, der, GNUTLS_X509_FMT_DER) >= 0) {
         switch (gnutls_x509_crt_get_pk_algorithm(one, &bits)) {
         case GNUTLS_PK_RSA:
