@@ -8,7 +8,8 @@
     "Nothing is granted, renewed or written until then; who holds a lease keeps it for its ttl. "
 #define OLD_FILES "All goes on by the files of before. "
 
-/* Of each code the first row that it begins with: what goes on in spite of it and what does not; what to do. */
+/* Of each code the first row that it begins with: what goes on in spite of it and what does not; what to do.
+ */
 static const struct {
     const char *code, *remedy, *command;
 } remedies[] = {
