@@ -80,7 +80,7 @@ def every_command_and_every_flag_of_it_is_offered_and_nothing_else():
         if command in ("store", "access"):
             continue
         check_equal(set(words(command, "--")), flags_of(command), command)
-    check_equal(words("store", ""), ["init", "status", "recover", "forget", "marks", "history"])
+    check_equal(words("store", ""), ["init", "status", "recover", "forget", "registrar", "marks", "history"])
     check_equal(words("access", ""), ["new", "hash", "check", "explain", "whoami"])
     for group in ("store", "access"):
         for command in words(group, ""):
@@ -132,7 +132,7 @@ def bash_offers_commands_flags_and_values():
     check_equal(bash("pawl get -o j"), ["json"])
     check_equal(bash("pawl get --output="), ["text", "json", "env"])
     check_equal(bash("pawl get --output=e"), ["env"])
-    check_equal(bash("pawl store re"), ["recover"])
+    check_equal(bash("pawl store rec"), ["recover"])
 
 
 @test

@@ -364,7 +364,7 @@ class Loss(Stage):
                 if line.startswith(word + " ")}
 
     def is_flushed(self, *words):
-        store = self.redis("HGET", "pawl:{store}", "id").decode()[2:]
+        store = self.redis("HGET", "pawl:{store}", "id").decode().split(":", 1)[1]
         self.redis("FLUSHALL")
         self.pawl("store", "recover", "--store-id", store, *words)
         self.ready()
