@@ -333,8 +333,8 @@ def a_credential_that_stays_goes_on_also_when_its_time_is_over():
     hang_up()
     now = int(time.time())
     MADE.certified("old", "ca", "subjectAltName=DNS:job.example.org\nextendedKeyUsage=clientAuth\n")
-    MADE.ends_at("old", "ca", now + 8)
-    old = Caller(jwt(KEY, iat=now - 600, exp=now - 52)), Caller(certificate="old"), Caller(bound_to("old"), "old")
+    MADE.ends_at("old", "ca", now + 14)
+    old = Caller(jwt(KEY, iat=now - 600, exp=now - 46)), Caller(certificate="old"), Caller(bound_to("old"), "old")
     for caller in (TOKEN, UID, CERTIFICATE, JWT, BOUND, *old):
         wait_known(caller)
     begun = [(caller, Begun(caller)) for caller in (TOKEN, UID, CERTIFICATE, JWT, BOUND, *old)]
