@@ -340,7 +340,8 @@ uint64_t http_peers_hash(const struct http_peers *peers, struct in6_addr *key)
     if (!IN6_IS_ADDR_V4MAPPED(key))
         memset(&key->s6_addr[8], 0, 8);
     memcpy(halves, key, sizeof(halves));
-    return halves[0] * (peers->secret[0] | 1) + halves[1] * (peers->secret[1] | 1);
+    halves[0] = halves[0] * (peers->secret[0] | 1) + halves[1] * (peers->secret[1] | 1);
+    return (halves[0] ^ halves[0] >> 32) * (peers->secret[0] | 1); /* what is in the high half is in both */
 }
 
 /* Where the entry of this address is linked in, or would be. */

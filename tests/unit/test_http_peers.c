@@ -86,6 +86,27 @@ TEST(an_ipv6_network_of_64_bits_counts_as_one)
     http_peers_free(peers);
 }
 
+/* What counts failures compares this half, beside the place that the other one gives (shared/service/limits.c). */
+TEST(the_low_half_of_the_hash_is_another_for_each_address)
+{
+    const char *why = NULL;
+    struct http_peers *peers = http_peers_new(2, NULL, &why);
+    struct in6_addr any[2] = {address("::ffff:10.0.0.1"), address("2001:db8::")};
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct in6_addr first = any[i];
+        uint32_t hash = (uint32_t)http_peers_hash(peers, &first);
+
+        for (uint8_t k = 1; k < 100; k++) {
+            struct in6_addr other = any[i];
+
+            other.s6_addr[i == 0 ? 14 : 5] = k;
+            CHECK((uint32_t)http_peers_hash(peers, &other) != hash);
+        }
+    }
+    http_peers_free(peers);
+}
+
 TEST(a_network_has_its_addresses_and_no_other)
 {
     static const struct {
