@@ -298,7 +298,7 @@ def what_was_named_is_raised_and_lowered_by_force_only():
     check_equal([name(5, 100), name(6, 1), name(5, 7, "force")], [["named", "9"]] * 3)
     check_equal(STORE.dump(RECORD + ":marks")[RECORD + ":marks"], {OTHER: "9 5 7"})
     STORE.redis("FLUSHALL")
-    check_equal(name(5, 5), ["another", ""])
+    check_equal(name(5, 5), ["empty"])
 
 
 main()

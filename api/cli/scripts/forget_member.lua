@@ -10,15 +10,11 @@
 --            was granted
 --            {"registrar"}: what a majority of the registrars has recorded is counted by their number
 --            in all of them nothing was changed
-local stripes = stripes_read()
-local store = store_read(stripes)
+local store, stripes, unknown = store_known()
 local all, ids = members_read()
 local one = all[ARGV[1]]
-if not store.id and stripes.there == 0 then
-    return { 'empty' }
-end
-if not store.id or string.sub(store.id, 1, #SCHEMA) ~= SCHEMA then
-    return { 'another', store.id or '' }
+if unknown then
+    return unknown
 end
 if not one then
     return { 'unknown' }
@@ -26,8 +22,7 @@ end
 if registrars_of(store.registrars).is[ARGV[1]] then
     return { 'registrar' }
 end
-local run = redis_run(string.match(redis.call('INFO', 'server'), '\nrun_id:(%x+)'))
-if store.gate or not store.sound or store.run ~= run then
+if not store_serves(store) then
     return { 'gated' }
 end
 if one.state == 'forgotten' then

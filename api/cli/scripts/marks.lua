@@ -8,11 +8,11 @@
 --   ARGV[4]  "force": also below what was named before; else ""
 --   returns  {"named", lost}: the epoch with which the marks were lost
 --            {"not-lost"}: nothing was    {"own"}: it is this store's own id
---            {"lower", epoch, token}: this was named before    {"another", identity or ""}
---            in all four nothing was changed
-local store = store_read(stripes_read())
-if not store.id or string.sub(store.id, 1, #SCHEMA) ~= SCHEMA then
-    return { 'another', store.id or '' }
+--            {"lower", epoch, token}: this was named before    {"another", identity or ""} or {"empty"}
+--            in all of them nothing was changed
+local store, _, unknown = store_known()
+if unknown then
+    return unknown
 elseif store.id == SCHEMA .. ARGV[1] then
     return { 'own' }
 elseif (store.lost or '') == '' then

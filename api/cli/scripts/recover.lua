@@ -15,12 +15,10 @@
 --            {"alive"}: with new-id, and somebody is at work on it, be it the original
 --            in all four nothing was changed
 local FLOOR, IS_NEW = tonumber(ARGV[3]), ARGV[5] == 'new-id'
-local RUN = redis_run(string.match(redis.call('INFO', 'server'), '\nrun_id:(%x+)'))
-local stripes = stripes_read()
-local store = store_read(stripes)
+local store, stripes, unknown = store_known(ARGV[1] ~= '' and ARGV[1] or nil)
 local all, ids = members_read()
-if store.id and (string.sub(store.id, 1, #SCHEMA) ~= SCHEMA or (ARGV[1] ~= '' and store.id ~= ARGV[1])) then
-    return { 'another', store.id }
+if store.id and unknown then
+    return unknown
 end
 
 local least, lives, fresh = math.max(stripes.top, stripes.ceiling, store.ceiling), false, false
@@ -38,7 +36,7 @@ end
 if FLOOR < least then
     return { 'too-low', least }
 end
-if ARGV[5] ~= 'force' and not IS_NEW and not store.gate and store.sound and store.run == RUN and lives then
+if ARGV[5] ~= 'force' and not IS_NEW and store_serves(store) and lives then
     return { 'in-order' }
 end
 
@@ -69,7 +67,7 @@ for i = 0, STRIPES - 1 do
     redis.call('HSET', stripe_key(i), 'life', life, 'seq', whole(stripes.seq[i] + 1), 'counter', whole(FLOOR))
     redis.call('PERSIST', stripe_key(i))
 end
-redis.call('HSET', KEYS[1], 'id', identity, 'epoch', whole(epoch), 'run', RUN or '',
+redis.call('HSET', KEYS[1], 'id', identity, 'epoch', whole(epoch), 'run', redis_run() or '',
     'time', whole(store.time), 'alive', whole(epoch), 'clock', whole(store.clock), 'ceiling', whole(FLOOR),
     'gate', '', 'gaterun', '', 'why', '', 'how', 'recovered', 'open', '1', 'lost', whole(epoch),
     'registrars', registrars_of(store.registrars).count, 'majority', '',

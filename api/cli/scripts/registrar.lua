@@ -11,20 +11,15 @@
 --            {"unrecorded"}: too few of those that would be have recorded all, or live
 --            in all of them nothing was changed
 local ID, COUNT_MAX = ARGV[2], 6
-local stripes = stripes_read()
-local store = store_read(stripes)
+local store, _, unknown = store_known()
 local all = members_read()
-if not store.id and stripes.there == 0 then
-    return { 'empty' }
-end
-if not store.id or string.sub(store.id, 1, #SCHEMA) ~= SCHEMA then
-    return { 'another', store.id or '' }
+if unknown then
+    return unknown
 end
 if store.majority ~= '1' then
     return { 'none' }
 end
-if store.gate or not store.sound
-    or store.run ~= redis_run(string.match(redis.call('INFO', 'server'), '\nrun_id:(%x+)')) then
+if not store_serves(store) then
     return { 'gated' }
 end
 local before, ids = registrars_of(store.registrars), {}

@@ -3,11 +3,10 @@
 -- flags: allow-oom
 --   KEYS[1]  pawl:{store}
 --   ARGV[1]  "all" | "ends" | "off", or "": nothing is changed
---   returns  {"history", what is noted now, 1 if it was changed, else 0}   {"another", identity or ""}
-local stripes = stripes_read()
-local store = store_read(stripes)
-if not store.id or string.sub(store.id, 1, #SCHEMA) ~= SCHEMA then
-    return { 'another', store.id or '' }
+--   returns  {"history", what is noted now, 1 if it was changed, else 0}   {"another", identity or ""}   {"empty"}
+local store, stripes, unknown = store_known()
+if unknown then
+    return unknown
 end
 local is = string.match(redis.call('HGET', stripe_key(0), 'listen') or '', ' (%l+)') or 'all'
 if ARGV[1] == '' or ARGV[1] == is then

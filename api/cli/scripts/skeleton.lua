@@ -15,10 +15,9 @@ local unused = store.gate and store.why == 'empty' and stripes.top == 0 and redi
 if not (empty or unused) then
     return { 'exists', store.id or '' }
 end
-local run = redis_run(string.match(redis.call('INFO', 'server'), '\nrun_id:(%x+)'))
 local epoch = math.max(store.epoch, tonumber(ARGV[2]))
 stripes_set('life', life_text(ARGV[1], whole(-epoch), whole(epoch), 0, 0), 'seq', 0, 'counter', 0)
 redis.call('HSET', KEYS[1], 'id', ARGV[1], 'epoch', whole(epoch), 'run', '', 'roll', 0, 'time', 0,
-    'alive', whole(epoch), 'clock', 0, 'ceiling', 0, 'gate', ARGV[3], 'gaterun', run or '', 'why', 'empty',
+    'alive', whole(epoch), 'clock', 0, 'ceiling', 0, 'gate', ARGV[3], 'gaterun', redis_run() or '', 'why', 'empty',
     'how', 'recovered', 'open', '0')
 return { 'made' }

@@ -53,9 +53,11 @@ static int status_ask(struct asking *s)
     return status;
 }
 
-static int no_store_known(void)
+static int no_store_known(const struct store_reply *reply)
 {
-    cli_fail(CLI_CONFIG, "what is here is no store that this release knows; nothing was changed");
+    cli_fail(CLI_CONFIG, "%s; nothing was changed",
+             store_reply_is(reply, "empty") ? "this Redis has no store"
+                                            : "what is here is no store that this release knows");
     cli_hint("pawl store status says more.");
     return CLI_CONFIG;
 }
@@ -68,6 +70,8 @@ struct refusal {
 static int refuse(const struct refusal *refusals, size_t count, const char *id, const char *deed,
                   const struct store_reply *reply)
 {
+    if (store_reply_is(reply, "empty") || store_reply_is(reply, "another"))
+        return no_store_known(reply);
     for (size_t i = 0; i < count; i++) {
         if (store_reply_is(reply, refusals[i].word)) {
             cli_fail(refusals[i].status, "%s was not %s: %s", id, deed, refusals[i].what);
@@ -83,9 +87,6 @@ static int refuse(const struct refusal *refusals, size_t count, const char *id, 
 static int forget_refuse(const struct asking *f, const struct store_reply *reply)
 {
     static const struct refusal refusals[] = {
-        {"empty", "this Redis has no store", "pawl store status says more.", CLI_CONFIG},
-        {"another", "what is here is no store that this release knows", "pawl store status says more.",
-         CLI_CONFIG},
         {"unknown", "there is no such member", "pawl store status lists them.", CLI_REFUSED},
         {"already", "this member is forgotten already", "Its record goes at the next admission.",
          CLI_REFUSED},
@@ -181,7 +182,7 @@ static int marks_answer(struct store_ask *ask, const struct store_reply *reply)
         cli_hint("--force lowers it: what is below is let in again.");
         return CLI_REFUSED;
     }
-    return no_store_known();
+    return no_store_known(reply);
 }
 
 /* -- registrar: one more, or one less */
@@ -215,8 +216,6 @@ static int registrar_answer(struct store_ask *ask, const struct store_reply *rep
                store_reply_integer(reply, 1), store_reply_integer(reply, 2));
         return CLI_OK;
     }
-    if (store_reply_is(reply, "empty") || store_reply_is(reply, "another"))
-        return no_store_known();
     return refuse(refusals, sizeof(refusals) / sizeof(refusals[0]), r->id, "changed", reply);
 }
 
@@ -251,7 +250,7 @@ static int history_answer(struct store_ask *ask, const struct store_reply *reply
             return CLI_OK;
         }
     }
-    return no_store_known();
+    return no_store_known(reply);
 }
 
 /* -- the table */

@@ -353,13 +353,9 @@ local function pulse(store, stripes, me, all, ids)
     return reply
 end
 
-local stripes = stripes_read()
-local store = store_read(stripes)
-if not store.id and stripes.there == 0 then
-    return { 'empty' }
-end
-if not store.id or string.sub(store.id, 1, #SCHEMA) ~= SCHEMA or (ARGV[1] ~= '' and ARGV[1] ~= store.id) then
-    return { 'another', store.id or '' }
+local store, stripes, unknown = store_known(ARGV[1] ~= '' and ARGV[1] or nil)
+if unknown then
+    return unknown
 end
 local all, ids = members_read()
 local me = all[ID] or {}

@@ -30,8 +30,9 @@ local function member_key(id)
 end
 
 -- "RUN_ID REPLID": which Redis this is, and which replication stream it goes on with (stripe.lua): what an
--- admission is for. nil on a replica: nothing is admitted on one.
+-- admission is for. nil on a replica: nothing is admitted on one. Without a run_id it is asked.
 local function redis_run(run_id)
+    run_id = run_id or string.match(redis.call('INFO', 'server'), '\nrun_id:(%x+)')
     local replid = string.match(redis.call('INFO', 'replication'), '\nrole:master.-\nmaster_replid:(%x+)')
     return replid and run_id .. ' ' .. replid or nil
 end
@@ -105,6 +106,22 @@ local function store_read(stripes)
     store.alive = math.max(store.alive or 0, stripes.alive)
     store.clock = math.max(store.clock or 0, stripes.clock)
     return store
+end
+
+-- The record, the stripes, and what is answered if it is not a store that this release knows, or not this one.
+local function store_known(identity)
+    local stripes = stripes_read()
+    local store = store_read(stripes)
+    if not store.id and stripes.there == 0 then
+        return store, stripes, { 'empty' }
+    end
+    local is_known = store.id == (identity or store.id) and string.sub(store.id or '', 1, #SCHEMA) == SCHEMA
+    return store, stripes, not is_known and { 'another', store.id or '' } or nil
+end
+
+-- Whether calls are let in, and this Redis goes on with what was admitted.
+local function store_serves(store)
+    return not store.gate and store.sound and store.run == redis_run()
 end
 
 -- All members: {id = {field = text}}, and their ids in order.
