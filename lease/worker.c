@@ -31,7 +31,7 @@ void lease_worker_open(struct worker *worker)
     own->event_hub = event_hub_new(worker, service_store_options(worker->service));
     own->handoff = handoff_new(worker);
     LIST_INIT(&own->streams);
-    TAILQ_INIT(&own->kept);
+    TAILQ_INIT(&own->kept.list);
     own->may_have = worker->access != NULL ? worker_may_have : NULL;
     own->remember = worker->index == 0 ? remember_new(worker) : NULL;
     turn_init(&own->turn, worker->loop,

@@ -78,16 +78,20 @@ void kept_give_back(struct worker *worker, struct bytes name, const struct store
 
 /* -- the places that are kept */
 
+static void kept_drop(struct kept_places *places, struct kept_place *place)
+{
+    TAILQ_REMOVE(&places->list, place, entry);
+    places->count--;
+    free(place);
+}
+
 /* None is kept for longer than PLACE_MS_MAX of line.lua: what is over stays no longer than that. */
 static void kept_forget(struct kept_places *places, uint64_t until_ms)
 {
-    struct kept_place *first = TAILQ_FIRST(places), *next;
+    struct kept_place *first;
 
-    for (; first != NULL && first->until_ms <= until_ms; first = next) {
-        next = TAILQ_NEXT(first, entry);
-        TAILQ_REMOVE(places, first, entry);
-        free(first);
-    }
+    while ((first = TAILQ_FIRST(&places->list)) != NULL && first->until_ms <= until_ms)
+        kept_drop(places, first);
 }
 
 void kept_add(struct worker *worker, const struct wait_request *request, uint64_t ms)
@@ -100,6 +104,8 @@ void kept_add(struct worker *worker, const struct wait_request *request, uint64_
     if (own->may_have == NULL)
         return;
     kept_forget(&own->kept, loop_now_ms());
+    if (own->kept.count == KEPT_MAX)
+        kept_drop(&own->kept, TAILQ_FIRST(&own->kept.list));
     place = must_have(calloc(1, sizeof(*place) + texts[0].len + texts[1].len + texts[2].len));
     place->identity = request->identity;
     place->until_ms = loop_now_ms() + ms;
@@ -109,7 +115,8 @@ void kept_add(struct worker *worker, const struct wait_request *request, uint64_
     to = place->texts;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         to = mempcpy(to, texts[i].at, texts[i].len);
-    TAILQ_INSERT_TAIL(&own->kept, place, entry);
+    TAILQ_INSERT_TAIL(&own->kept.list, place, entry);
+    own->kept.count++;
 }
 
 void kept_judge(struct worker *worker)
@@ -119,7 +126,7 @@ void kept_judge(struct worker *worker)
     unsigned leaving = 0;
 
     kept_forget(&own->kept, loop_now_ms());
-    for (place = TAILQ_FIRST(&own->kept); place != NULL && leaving < LEAVING_MAX; place = next) {
+    for (place = TAILQ_FIRST(&own->kept.list); place != NULL && leaving < LEAVING_MAX; place = next) {
         struct bytes name = {place->texts, place->name_len}, id = {name.at + name.len, place->lease_id_len};
         struct leaving *one;
 
@@ -130,8 +137,7 @@ void kept_judge(struct worker *worker)
         lease_call_secret(&one->lease, id);
         leaving_send(one);
         leaving++;
-        TAILQ_REMOVE(&own->kept, place, entry);
-        free(place);
+        kept_drop(&own->kept, place);
     }
 }
 

@@ -81,7 +81,13 @@ bool wait_allows(enum wait_state from, enum wait_state to);
 
 /* -- those who have left */
 
-TAILQ_HEAD(kept_places, kept_place);
+/* At most, of all identities: a client may leave again and again, and not all have a quota. The oldest is
+ * forgotten then; when its turn comes, the store passes it over. */
+enum { KEPT_MAX = 16384 };
+struct kept_places {
+    TAILQ_HEAD(, kept_place) list;
+    unsigned count;
+};
 /* It waits here no more, and its place is kept for so long. */
 void kept_add(struct worker *worker, const struct wait_request *request, uint64_t ms);
 /* The rules have changed: what is kept for who may not have the lease any more is not. */

@@ -138,6 +138,28 @@ TEST_WALK(a_client_that_goes_while_it_waits_is_out_of_the_line, 1)
     asked_is(&cat, 201, CAT);
 }
 
+static bool nobody_may_have(const struct worker *worker, const char *identity, struct bytes lease)
+{
+    (void)worker, (void)identity, (void)lease;
+    return false;
+}
+
+TEST_WALK(no_more_than_so_many_places_of_clients_that_left_are_remembered, 1)
+{
+    struct worker *worker = &world->instance[0].worker;
+    struct lease_worker *own = lease_worker_from(worker);
+    const struct wait_request left = {.name = BYTES("x"), .lease_id = BYTES(BOB), .hold = BYTES("hold")};
+
+    own->may_have = nobody_may_have;
+    for (unsigned i = 0; i < 2 * KEPT_MAX; i++)
+        kept_add(worker, &left, 60000);
+    CHECK_INT(own->kept.count, KEPT_MAX);
+    kept_judge(worker); /* some of them leave the line */
+    CHECK(own->kept.count < KEPT_MAX);
+    kept_free(&own->kept);
+    CHECK_INT(own->kept.count, 0);
+}
+
 /* Of the waiter who was handed the lease, but has not claimed it. */
 static bool is_unclaimed(struct lease_world *world, const char *lease)
 {
