@@ -24,11 +24,24 @@ class Board(World):
         check_equal(done.returncode, 0, done)
         self.keys.store = self.redis("HGET", "pawl:{store}", "id").decode().split(":", 1)[1]
 
+    def pawl(self, *words):
+        return subprocess.run([str(BUILD / "pawl"), "store", *words, "--redis", self.redis.url], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=DEADLINE_S, check=False, preexec_fn=die_with_parent)
+
     def status(self, output="json"):
-        done = subprocess.run([str(BUILD / "pawl"), "store", "status", "-o", output, "--redis", self.redis.url],
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=DEADLINE_S, check=False,
-                              preexec_fn=die_with_parent)
+        done = self.pawl("status", "-o", output)
         return json.loads(done.stdout) if output == "json" else done.stdout
+
+    def members_in(self, role="lease", registrar=False):
+        return [one["id"] for one in self.status()["members"] if (one["role"], one["registrar"], one["state"]) == (role, registrar, "in")]
+
+    def rolls(self):
+        return [one["roll"] for one in self.status()["members"] if one["role"] == "lease"]
+
+    def registrar(self, status, says, *words):
+        done = self.pawl("registrar", *words)
+        check_equal(done.returncode, status, f"exit status of {words}: {done.stdout}{done.stderr}")
+        check_in(says, done.stdout + done.stderr)
 
     def restart_redis(self):
         self.redis.kill()
@@ -71,6 +84,44 @@ def a_lease_service_may_be_dead_when_redis_restarts_and_two_may_not():
     check_equal(again.status, 201)
     check(again.json["token"] > first["token"], (again.json, first))
     world.close()
+
+
+@test
+def a_registrar_is_added_and_removed_and_each_refusal_says_why():
+    world = Board()
+    leases = [world.lease_daemon, *world.others, world.daemon("pawl-lease")]
+    wait_until(lambda: world.members_in() and world.rolls() == [world.status()["roll"]] * 4, "all have recorded the fourth")
+    first, second, third = world.members_in(registrar=True)
+    fourth, = world.members_in()
+    world.registrar(64, "neither add nor remove", "drop", first)
+    world.registrar(64, "missing argument", "add")
+    for deed, member in (("add", first), ("remove", fourth)):
+        world.registrar(1, f"{member} was not changed: it is a registrar already, or none", deed, member)
+    world.registrar(1, "no lease service with this id is in", "add", *world.members_in("gateway"))
+    for one in leases:
+        one.send(signal.SIGSTOP)
+    world.registrar(0, "there are 4 registrars now, of which 3 must be heard", "add", fourth)
+    world.registrar(1, "too few of those that would be registrars live and have recorded all that counts", "remove", first)
+    for one in leases:
+        one.send(signal.SIGCONT)
+    for member in (first, second, third):
+        wait_until(lambda member=member: world.pawl("registrar", "remove", member).returncode == 0, "all is recorded")
+    check_in("registrars 1 of 1 live, 1 must be heard", world.status("text"))
+    world.registrar(1, "it is the only one", "remove", fourth)
+    for one in list(world.daemons):
+        world.kill(one)
+    world.redis("HSET", "pawl:{store}", "registrars", "6 " + " ".join(f"gone-{number}" for number in range(6)))
+    world.registrar(1, "there are 6 already", "add", first)
+    world.restart_redis()
+    world.registrar(1, "the store is gated", "add", first)
+    world.redis("FLUSHALL")
+    world.registrar(78, "this Redis has no store", "add", first)
+    run_daemon("pawl-lease", "--redis", world.redis.url, "--init-store", "--allow-unsafe-redis", "--state-dir", world.folder + "/new")
+    world.registrar(1, "no majority of registrars counts in this store", "add", first)
+    world.redis("HSET", "pawl:{store}", "id", "5:another")
+    world.registrar(78, "no store that this release knows", "add", first)
+    world.redis.kill()
+    world.registrar(69, "cannot", "add", first)
 
 
 main()

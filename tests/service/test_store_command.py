@@ -4,6 +4,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -313,6 +314,20 @@ def a_flushed_store_is_made_anew_and_admitted_by_those_who_know_the_floors():
     grant = world.wait_grant("job")
     check(grant["token"] > before["token"] and grant["epoch"] > before["epoch"], f"{before} {grant}")
     check_equal(world.wait_status(0, "the store is in order")["last_admission"], "incomplete")
+
+
+@test
+def who_lived_when_a_store_was_recovered_and_does_not_know_of_it_yet_is_named():
+    world = Services()
+    other = world.daemon("pawl-lease")
+    who = f"pawl-lease pid {other.process.pid} "
+    one = wait_until(lambda: [one["id"] for one in world.seen()["members"] if who in one["who"] and one["state"] == "in"], "it is in")
+    other.send(signal.SIGSTOP)
+    pawl(*at(world.redis, "recover", "--floor", "50000000", "--yes", "--force"))
+    wait_until(lambda: "know of it yet: " + one[0] in told(world.wait_status(1, "nothing is granted")), "it is named")
+    other.send(signal.SIGCONT)
+    world.wait_grant("job")
+    check("know of it" not in told(world.seen()), "it knows")
 
 
 @test
