@@ -299,11 +299,16 @@ def a_registrar_stays_one_when_it_leaves_and_is_not_forgotten():
     all_in(a, b, c, g)
 
 
-def change(deed, name, store=None):
-    LIFE.redis("HSET", RECORD, "run", store or LIFE.real_run())
-    reply = LIFE.run("api/cli/scripts/registrar.lua", [RECORD], deed, name)
-    LIFE.redis("HSET", RECORD, "run", LIFE.run_and_stream())
-    return reply
+def changes(*rows, run=None):
+    """Who beats until all have recorded all (a tuple) or for a while (a list), and deeds with what they are answered."""
+    for row in rows:
+        if not isinstance(row, str):
+            (all_in if isinstance(row, tuple) else beat)(*row)
+            continue
+        LIFE.redis("HSET", RECORD, "run", run or LIFE.real_run())
+        deed, name, *reply = row.split()
+        check_equal(" ".join(map(str, LIFE.run("api/cli/scripts/registrar.lua", [RECORD], deed, name))), " ".join(reply), row)
+        LIFE.redis("HSET", RECORD, "run", LIFE.run_and_stream())
 
 
 @test
@@ -312,15 +317,9 @@ def a_lost_registrar_is_replaced_by_adding_another_and_then_removing_it():
     d = Member(LIFE, "lease-d")
     all_in(a, b, c, d, g)
     LIFE.at(NOW + 10001)  # c is gone
-    check_equal(change("add", "lease-d"), ["unrecorded"])
-    all_in(a, b, d, g)
-    check_equal([change("add", name)[0] for name in ("lease-a", "lease-x", "gate-g")], ["already", "unknown", "unknown"])
-    check_equal(change("add", "lease-d", "another"), ["gated"])
-    check_equal(change("add", "lease-d"), ["changed", 4, 3])
-    check_equal(change("remove", "lease-c"), ["unrecorded"], "nobody has recorded the fourth yet")
-    all_in(a, b, d, g)
-    check_equal((change("remove", "lease-c"), change("remove", "lease-c")), (["changed", 3, 2], ["already"]))
-    all_in(a, b, d, g)
+    changes("add lease-d unrecorded", (a, b, d, g), "add lease-a already", "add lease-x unknown", "add gate-g unknown",
+            "add lease-d changed 4 3", "remove lease-c unrecorded",  # nobody has recorded the fourth yet
+            (a, b, d, g), "remove lease-c changed 3 2", "remove lease-c already", (a, b, d, g))
     check_equal(d.disk.registrars(), ["lease-a", "lease-b", "lease-d"])
     restarted(b, d)
     check_equal(b.admit()[0], "admitted")
@@ -329,14 +328,10 @@ def a_lost_registrar_is_replaced_by_adding_another_and_then_removing_it():
 @test
 def a_registrar_knows_that_it_is_not_alone_before_it_is_none():
     a, b, c, _ = board(LIFE)
-    all_in(a, b, c)
-    check_equal((change("remove", "lease-a"), all_in(b, c), change("remove", "lease-b")), (["changed", 2, 2], None, ["changed", 1, 1]))
-    all_in(c, a)
-    check_equal((c.disk.registrars(), change("add", "lease-a")), (["lease-c"], ["changed", 2, 2]))
-    beat(a)
-    check_equal(change("remove", "lease-c"), ["unrecorded"])
-    beat(c)
-    check_equal((change("remove", "lease-c")[0], len(c.disk.registrars())), ("changed", 2))
+    changes((a, b, c), "remove lease-a changed 2 2", (b, c), "remove lease-b changed 1 1", (c, a))
+    check_equal(c.disk.registrars(), ["lease-c"])
+    changes("add lease-a changed 2 2", [a], "remove lease-c unrecorded", [c], "remove lease-c changed 1 1")
+    check_equal(len(c.disk.registrars()), 2)
 
 
 @test
@@ -346,18 +341,16 @@ def who_would_be_in_a_majority_must_have_recorded_all_that_counts():
     LIFE.redis("HSET", RECORD, "ceiling", 150)
     a.disk.floor = b.disk.floor = 150
     c.recording = False
-    beat(a, b, c)
-    check_equal(change("remove", "lease-a"), ["unrecorded"], "b and c would be the majority")
-    check_equal(change("remove", "lease-c")[0], "changed")
-    all_in(a, b)
-    check_equal(change("remove", "lease-b")[0], "changed")
-    beat(a, b)
-    check_equal((change("remove", "lease-a"), change("add", "lease-b")), (["last"], ["changed", 2, 2]))
-    a = founder(LIFE)
-    all_in(a)
-    check_equal(change("add", "lease-a"), ["none"])
+    changes([a, b, c], "remove lease-a unrecorded", "remove lease-c changed 2 2",  # b and c would be the majority
+            (a, b), "remove lease-b changed 1 1", [a, b], "remove lease-a last", "add lease-b changed 2 2")
+    LIFE.redis("HSET", RECORD, "registrars", "6 1 2 3 4 5 6")
+    changes("add lease-b full")
+    changes("add lease-b gated", run="another")
+    changes((founder(LIFE),), "add lease-a none")
+    LIFE.redis("HSET", RECORD, "id", "5:another")
+    changes("add lease-a another 5:another")
     LIFE.redis("FLUSHALL")
-    check_equal(LIFE.run("api/cli/scripts/registrar.lua", [RECORD], "add", "lease-a"), ["empty"])
+    changes("add lease-a empty")
 
 
 def recovered(floor=5000, how="force"):
