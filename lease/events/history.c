@@ -100,13 +100,9 @@ static void more_write(struct json_out *json, const struct history_item *item)
     static const struct {
         char letter;
         const char *number, *text; /* its name, as one or the other */
-    } members[] = {{'t', "ttl_ms", NULL},
-                   {'w', "waited_ms", NULL},
-                   {'m', NULL, "mode"},
-                   {'r', "renewed_at_ms", NULL},
-                   {'c', "current_token", NULL},
-                   {'g', NULL, "gateway"},
-                   {'i', NULL, NULL},
+    } members[] = {{'t', "ttl_ms", NULL},        {'w', "waited_ms", NULL},     {'m', NULL, "mode"},
+                   {'r', "renewed_at_ms", NULL}, {'d', "lock_delay_ms", NULL}, {'l', "lost_at_ms", NULL},
+                   {'c', "current_token", NULL}, {'g', NULL, "gateway"},       {'i', NULL, NULL},
                    {'p', NULL, "resource"}};
     bool is_exclusive = bytes_are(item->type, "granted"), has_waited = !is_exclusive;
     struct bytes rest = item->more;

@@ -2,6 +2,7 @@
 """What is kept of a lease's history, in which order, how much of it, and what history.lua says of what is not."""
 
 from lua_test import EMPTY, EPOCH, RECORD, STRIPES, Holder, Lease, Resource, Store, check, check_equal, main, stripe_do, stripe_of, test, text
+from several import Session
 
 STORE = Store()
 NOW = 1000000
@@ -94,6 +95,30 @@ def items_say_for_how_long_a_hold_was_waited_for_granted_and_kept():
     lease.release("id-n")
     check_equal(said(), [("granted", "\x1ft1000\x1fmshared"), ("released", f"\x1fr{NOW + 100}"),
                          ("granted", "\x1ft1000\x1fmpermits"), ("released", "")])
+
+
+@test
+def an_end_says_which_lock_delay_began_with_it_and_since_when_if_that_was_before():
+    def delayed(at, delay=2000, session=None, renewed=0, end=lambda lease: None, **terms):
+        """What its end has behind the reason, noted at that time."""
+        STORE.begin(NOW)
+        lease = Lease(STORE, "orders:42")
+        check(not session or session.open(ttl=1000)[0] == "opened", session)
+        lease.acquire(ttl=1000, delay=delay, **(session.terms() if session else {}), **terms)
+        STORE.at(NOW + renewed)
+        check(not renewed or lease.renew(ttl=1500)[0] == "renewed", renewed)
+        STORE.at(NOW + at)
+        end(lease)
+        return history(lease)[0][-1][5]
+    late = f"\x1fd2000\x1fl{NOW + 1000}"
+    for terms in ({}, {"mode": "shared"}, {"mode": "permits", "permits": 3}, {"session": Session(STORE)}):
+        check_equal([delayed(at, **terms) for at in (1000, 1400, 9000)], ["\x1fd2000", late, late], terms)
+        check_equal(delayed(1400, delay=0, **terms), "", terms)
+    check_equal(delayed(2000, renewed=400), f"\x1fr{NOW + 400}\x1fd2000\x1fl{NOW + 1900}", "by the ttl of the renewal")
+    check_equal(delayed(10, end=Lease.release), "")
+    check_equal(delayed(10, end=lambda lease: lease.run("force_release", "grant", "", "stuck")), "stuck")
+    session = Session(STORE)
+    check_equal(delayed(10, session=session, end=lambda lease: session.end()), "")
 
 
 @test

@@ -585,6 +585,7 @@ def a_lock_delay_counts_after_an_incomplete_restart_and_one_that_ran_goes_on():
     granted(lease, "ada", delay=5000)
     new_life("incomplete", members)
     check_equal(acquire(lease, "bob")[::4], ["held", 5000])
+    check_equal(lease.run("history", "grant")[3][-1].split("\t")[1::4], ["store-restarted", "\x1fd5000"])
     new_life("incomplete", members)
     LIFE.at(NOW + 4999)
     check_equal(acquire(lease, "bob")[::4], ["held", 1])

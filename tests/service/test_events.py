@@ -231,6 +231,22 @@ def what_the_gateway_refuses_stands_in_the_history_and_in_the_stream():
 # -- streams of one lease
 
 @test
+def the_end_of_a_lost_hold_says_which_lock_delay_began_and_when():
+    name = WORLD.name()
+    WORLD.release(name, WORLD.acquire(name, lock_delay_ms=600000))
+    stream = Stream(f"?lease={name}")
+    WORLD.acquire(name, ttl_ms=100, lock_delay_ms=600000)
+    granted, ended = stream.items(2)
+    look, items = WORLD.look(name), history(name)
+    check_equal((look["state"], ended["type"], ended["lock_delay_ms"]), ("delayed", "expired", 600000))
+    lost_ms = ended.get("lost_at_ms", ended["at_ms"])
+    check_equal((lost_ms, lost_ms + 600000), (granted["at_ms"] + 100, look["now_ms"] + look["delayed_for_ms"]))
+    check_equal(("lost_at_ms" in ended, items[2:]), (lost_ms < ended["at_ms"], [granted, ended]))
+    check("lock_delay_ms" not in items[1], "released")
+    stream.close()
+
+
+@test
 def a_stream_tells_what_happens_from_now_on():
     name = WORLD.name()
     stream = Stream(f"?lease={name}")

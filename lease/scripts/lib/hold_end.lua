@@ -105,10 +105,11 @@ end
 -- For who reads nothing more of the record: it is not judged anew.
 local function hold_over(lease, how, reason)
     local record = lease.record
+    local delayed_until = delay_end(record, how)
     hold_unhook(lease, record, how)
     history_add(lease.stripe, 'e', lease.name, how, record.token, history_holder(record),
-        history_end(record, reason), record)
-    hold_stop(record, how, NOW + REMEMBER_MS, delay_end(record, how))
+        history_end(record, reason, delayed_until), record)
+    hold_stop(record, how, NOW + REMEMBER_MS, delayed_until)
 end
 
 local function hold_end(lease, how, reason)

@@ -108,10 +108,10 @@ end
 
 -- hold: as read, live or not. A grant that nobody claimed never was a hold: it is not remembered.
 function multi.end_one(lease, hold, how, reason)
-    local record = lease.record
+    local record, delayed_until = lease.record, delay_end(hold, how)
     hold_unhook(lease, hold, how)
     history_add(lease.stripe, 'e', lease.name, how, hold.token, history_holder(hold),
-        history_end(hold, reason))
+        history_end(hold, reason, delayed_until))
     if hold.identity ~= '' and hold.held then
         use_count(lease.stripe, 'h', hold.identity, '-1')
     end
@@ -122,7 +122,7 @@ function multi.end_one(lease, hold, how, reason)
         record.lease_id, record.last_ended, record.last_hold = hold.lease_id, how, hold.hold
         record.identity = hold.identity
     end
-    record.delayed_until = math.max(delay_end(hold, how), record.delayed_until)
+    record.delayed_until = math.max(delayed_until, record.delayed_until)
     multi.close(lease)
 end
 

@@ -7,8 +7,9 @@
 --   HOLDER: behind a character 31 (no holder has one) the identity that began the hold, if one did.
 --   REASON: behind a character 31 each (no reason has one) what else there is to say, a letter and its value:
 --     granted  t ttl_ms   w for how long it waited   m mode, if it is not exclusive
---     an end   r when it was last renewed   refused  (gateway/scripts/refusal_note.lua)  c token of the last
---     grant   g id of the gateway   i instance of the problem, without "urn:uuid:"   p what was asked for
+--     an end   r when it was last renewed   d lock_delay_ms, if that began   l when, if before AT
+--     refused  (gateway/scripts/refusal_note.lua)  c token of the last grant   g id of the gateway
+--              i instance of the problem, without "urn:uuid:"   p what was asked for
 --   A list that has dropped any begins with the newest that it dropped, a "-" in front: who knows an id can
 --   tell whether something is missing behind it.
 --   That the line of a lease has changed is published, too: "SS line". Nothing of it is kept.
@@ -107,12 +108,17 @@ local function history_keep_ttl(hold)
 end
 
 -- The reason of an end, with when the hold was renewed (or claimed) last. Through a session nobody renews it.
-local function history_end(hold, reason)
-    local at = hold.deadline - (hold.ttl or 0)
-    if not hold.ttl or hold.session or hold.unclaimed or at <= hold.granted then
-        return reason
+-- delayed_until: the end of the lock delay that began with the loss, or 0.
+local function history_end(hold, reason, delayed_until)
+    local at, lost_at = hold.deadline - (hold.ttl or 0), delayed_until - hold.delay_ms
+    if hold.ttl and not (hold.session or hold.unclaimed) and at > hold.granted then
+        reason = reason .. '\31r' .. whole(at)
     end
-    return reason .. '\31r' .. whole(at)
+    if delayed_until > 0 then
+        local late = lost_at < NOW and '\31l' .. whole(lost_at) or ''
+        return reason .. '\31d' .. whole(hold.delay_ms) .. late
+    end
+    return reason
 end
 
 -- stripe: the key of the lease's stripe. list: 'e' or 'f'. hold: with the item of its grant in front, or nil.
