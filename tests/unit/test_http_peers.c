@@ -86,7 +86,7 @@ TEST(an_ipv6_network_of_64_bits_counts_as_one)
     http_peers_free(peers);
 }
 
-/* What counts failures compares this half, beside the place that the other one gives (shared/service/limits.c). */
+/* shared/service/limits.c compares this half, beside the place that the other one gives. */
 TEST(the_low_half_of_the_hash_is_another_for_each_address)
 {
     const char *why = NULL;
