@@ -13,13 +13,15 @@
 #include "shared/member/walk.h"
 #include "shared/service/page.h"
 
-enum { SESSION_LIST_ARGS = 3 };
+/* What a search goes on with: a cursor, and ids with a blank in front of each (session_list.lua). */
+enum { SESSION_LIST_ARGS = 4, SESSION_SEARCH_SIZE = 24 + 48 * 23 };
 
 struct session_list {
     struct walk walk; /* from: page.after */
     struct http_request *req;
     struct page page;
-    bool has_begun; /* the answer: what is in it is known */
+    bool has_begun;                   /* the answer: what is in it is known */
+    char search[SESSION_SEARCH_SIZE]; /* "": none goes on */
     char due[KEYS_STRIPE_SIZE], left[LEASE_NUMBER_SIZE], remember[LEASE_NUMBER_SIZE];
     struct bytes argv[LEASE_KEYS + SESSION_LIST_ARGS + MEMBER_ARGS];
 };
@@ -30,6 +32,7 @@ static void session_list_ask(struct walk *walk)
 
     l->argv[1] = keys_due(l->due, walk->stripe);
     l->argv[4] = bytes_of_number(l->left, l->page.limit - l->page.found);
+    l->argv[5] = bytes_of(l->search);
 }
 
 static bool may_see(const struct session_list *l, struct bytes identity)
@@ -58,12 +61,14 @@ static void session_put(struct session_list *l, const struct store_reply *item)
     json_object_end(json);
 }
 
-/* {"listed", seq, what to go on behind, {item, ...}, store time} */
+/* {"listed", seq, what to go on behind, {item, ...}, store time, of the search or ""} */
 static bool session_list_page(struct walk *walk, const struct store_reply *reply)
 {
     struct session_list *l = container_of(walk, struct session_list, walk);
     const struct store_reply *items = store_reply_list(reply, 3);
+    struct bytes search = store_reply_text(reply, 5);
 
+    snprintf(l->search, sizeof(l->search), "%.*s", (int)search.len, search.at);
     if (!l->has_begun) {
         json_int(http_json(l->req), "now_ms", store_reply_integer(reply, 4));
         json_list(http_json(l->req), "items");

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """Sessions: what every script on one replies, and what their end is to the leases held through them."""
 
+import itertools
+
 from lua_test import EPOCH, REMEMBER_MS, Holder, Lease, Resource, Store, check, check_equal, main, stripe_of, test
 from several import ALARM, DESK, SECRET, SESSION_ID, All, Ear, Session, desk_lives, hold_of, line_of, ring
 from several import wait as wait_as
@@ -144,8 +146,8 @@ def an_operator_ends_a_session_without_its_secret_and_hears_how_many_leases_it_h
 
 @test
 def sessions_that_live_are_listed_in_the_order_of_their_ids_with_how_much_they_hold():
-    def listed(after="", limit=100):
-        return STORE.call("lease/scripts/session_list.lua", session.keys[:2], after, REMEMBER_MS, limit)[2:]
+    def listed(after="", limit=100, search=""):
+        return STORE.call("lease/scripts/session_list.lua", session.keys[:2], after, REMEMBER_MS, limit, search)[2:5]
     session = begin()
     check_equal(session.stripe, Session(STORE, OF_STRIPE[0]).stripe)
     others = [Session(STORE, name) for name in OF_STRIPE]
@@ -167,11 +169,34 @@ def sessions_that_live_are_listed_in_the_order_of_their_ids_with_how_much_they_h
     check_equal(reply, ["", wanted, NOW + 200])
     check_equal(others[1].field("s"), "expired", "found over, and said so")
     check_equal(STORE.unchanged_by(lambda: ["x", int(STORE.redis("HGET", session.stripe, "seq")), listed()])[2], reply)
+    check_equal(listed(search=f"0 {session.id}"), reply, "ZSCAN may meet one twice")
     check_equal(listed(limit=1)[:2], [wanted[0][0], wanted[:1]])
     check_equal(listed(after=wanted[0][0])[:2], ["", wanted[1:]])
     many = {f":s:{number:022}": NOW for number in range(300)}
     STORE.redis("ZADD", session.stripe + ":due", *(word for name, score in many.items() for word in (score, name)))
     check_equal(listed()[:2], [f"{95:022}", []], "no more in one step")
+
+
+@test
+def a_long_index_is_searched_in_steps_and_each_session_that_stays_is_listed_once():
+    def more(*args):
+        number = next(numbers)
+        STORE.redis("ZADD", session.stripe + ":due", *(word for i in range(1000) for word in (NOW + TTL, f"job:{number}:{i}")))
+        others[0].renew()
+        return STORE.call("lease/scripts/session_list.lua", session.keys[:2], args[0], REMEMBER_MS, 2, args[1])[2:]
+    session, numbers = begin(), itertools.count()
+    others = [Session(STORE, name) for name in OF_STRIPE]
+    for one in others:
+        one.open(ttl=TTL)
+    many = [word for number in range(4000) for word in (NOW, f":s:z{number:021}")]
+    STORE.redis("ZADD", session.stripe + ":due", *many)
+    after, search, listed, steps = "", "", [], 0
+    while (after or not steps) and after[:1] != "z":
+        after, items, _, search = more(after, search)
+        check(len(search) <= 24 + 48 * 23 - 1 and not (search and items), search)
+        listed, steps = listed + [item[0] for item in items], steps + 1
+    check_equal(listed, sorted(one.id for one in (session, *others)))
+    check(steps > 12, f"{steps} steps for three times 5,000")
 
 
 @test
