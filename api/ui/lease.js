@@ -241,7 +241,7 @@ export default function lease(place, app) {
     list(words.body, shown, one => one.id, one => h('tr', null,
       h('td', { class: 'mono' }, clock(one.at_ms, true)),
       h('td', null, h('span', { class: 'k' }, glyph(one.type)), h('span', { class: one.type === 'refused' ? 'refused' : null }, WHAT[one.type] || plain(one.type))),
-      h('td', { class: 'n mono' }, count(one.token)), h('td', null, name(one.holder || holderOf(told, one.token), 32)), h('td', null, why(one, told)),
+      h('td', { class: 'n mono' }, count(one.token)), h('td', null, name(one.holder || holderOf(told, one.token), 32)), h('td', null, why(one, told), one.lock_delay_ms ? '; lock delay ' + span(one.lock_delay_ms) : ''),
       h('td', { class: 'mono dim small' }, one.instance || '')));
     if (!sorted.length) list(words.body, [0], () => 'none', () => h('tr', null, h('td', { colspan: 6, class: 'dim' }, 'Nothing has happened to it that is still remembered.')));
     foot.hidden = shown.length === sorted.length;

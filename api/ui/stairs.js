@@ -32,7 +32,8 @@ export function story(items, look, now) {
       const one = hold(item.token, { holder: item.holder });
       Object.assign(one, { end: item.at_ms, how: item.type, reason: item.reason, renewed: item.renewed_at_ms ?? one.renewed });
       // That it has expired is noted when somebody asks for the lease, perhaps long after.
-      if (item.type === 'expired' && one.ttl) one.end = Math.min(one.end, (one.renewed ?? one.start ?? Infinity) + one.ttl);
+      if (item.lock_delay_ms) Object.assign(one, { end: item.lost_at_ms ?? item.at_ms, delay: item.lock_delay_ms });
+      else if (item.type === 'expired' && one.ttl) one.end = Math.min(one.end, (one.renewed ?? one.start ?? Infinity) + one.ttl);
       one.holder ||= item.holder;
     }
   }
@@ -58,9 +59,21 @@ export function story(items, look, now) {
   const isShared = look?.mode === 'shared' || look?.permits > 1 || all.some(one => one.mode === 'shared' || one.mode === 'permits');
   const line = (look?.line || []).map(one => ({ holder: one.holder, mode: one.mode, from: look.seen - one.waits_ms, until: look.seen + one.gives_up_in_ms }));
   const last = all.reduce((latest, one) => Math.max(latest, one.end || 0), 0);
-  const delay = look?.delayed_for_ms > 0 ? { from: last || look.seen, to: look.seen + look.delayed_for_ms } : null;
+  const delays = all.filter(one => one.delay).map(one => ({ from: one.end, to: one.end + one.delay }));
+  if (look?.delayed_for_ms > 0) delays.push({ from: last || look.seen, to: look.seen + look.delayed_for_ms }); // known of without a history, too
   const first = Math.min(...all.map(one => one.start - (one.waited || 0)), ...refusals.map(one => one.at_ms), ...line.map(one => one.from), now);
-  return { holds: all, steps: isShared ? [] : steps, isShared, refusals, epochs, writes, line, delay, first };
+  return { holds: all, steps: isShared ? [] : steps, isShared, refusals, epochs, writes, line, delays: joined(delays), first };
+}
+
+// Spans that meet are one.
+function joined(spans) {
+  const all = [];
+  for (const one of spans.sort((a, b) => a.from - b.from)) {
+    const last = all[all.length - 1];
+    if (last && one.from <= last.to) last.to = Math.max(last.to, one.to);
+    else all.push(one);
+  }
+  return all;
 }
 
 export const holderOf = (told, token) => told.holds.find(one => one.token === token)?.holder || '';
@@ -117,6 +130,7 @@ function scaleOf(told, from, to, now, left, right) {
   for (const one of told.holds) busy.push([one.start - (one.waited || 0), one.end ?? (one.gone ? one.start : to)]);
   for (const one of told.refusals) busy.push([one.at_ms, one.at_ms]);
   for (const one of told.line) busy.push([one.from, to]);
+  for (const one of told.delays) busy.push([one.from, one.to]);
   busy.sort((a, b) => a[0] - b[0]);
   let at = from;
   for (const [begin, end] of busy) {
@@ -262,9 +276,12 @@ export class Chart {
         o.glides.push(s('line', { class: 'late', x1: o.x(hold.end) + 9, x2: o.x(one.at_ms) - 6, y1: o.y(holder), y2: o.y(holder) }));
       o.glides.push(cross(o.x(one.at_ms), o.y(holder), 4));
     }
-    if (told.delay && told.delay.to > o.from)
-      o.ahead.push(s('rect', { x: o.x(told.delay.from), y: TOP, width: Math.max(2, o.x(told.delay.to) - o.x(told.delay.from)), height: names.length * o.lane, fill: 'url(#delay)', opacity: 0.5 }),
-        s('text', { class: 's soft', x: o.x(told.delay.from) + 4, y: TOP - 6 }, 'lock delay'));
+    for (const { from, to } of told.delays) {
+      if (to < o.from || from > o.to) continue;
+      const x = o.x(from), seen = Math.max(x, o.left);
+      o.ahead.push(s('rect', { x, y: TOP, width: Math.max(2, o.x(to) - x), height: Math.max(1, names.length) * o.lane, fill: 'url(#delay)', opacity: 0.5 }));
+      if (to > (o.now ?? to) || o.x(to) - seen > wide('lock delay')) o.ahead.push(s('text', { class: 's soft', x: seen + 4, y: TOP - 6 }, 'lock delay'));
+    }
   }
 
   bar(one, o) {

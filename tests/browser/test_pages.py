@@ -349,6 +349,29 @@ def everything_can_be_done_from_the_keyboard():
 
 
 @test
+def a_lock_delay_is_drawn_while_it_runs_and_when_it_is_over_from_the_loss_to_the_next_grant():
+    name, hatched = WORLD.name("delay"), ".chart rect[fill='url(#delay)']"
+    WORLD.acquire(name, holder="A", ttl_ms=500, lock_delay_ms=3000)
+    waiter = in_line(name, "B", ttl_ms=600000)
+    BROWSER.fresh()
+    BROWSER.open(f"{LEASE}/ui/lease?name={name}")
+    BROWSER.sees("Nobody may have it yet.")
+    BROWSER.sees("lock delay", ".chart")
+    check_equal(waiter.answer("POST", f"/v1/leases/{name}").status, 201)
+    BROWSER.sees("held by B", ".chip")
+    BROWSER.sees("lock delay 3.0 s", ".words")
+    for _ in range(2):  # also for who comes after it
+        x, end, bars = BROWSER("const of = one => one.evaluate(one => [one.getBBox().x, one.getBBox().x + one.getBBox().width]); "
+                               "return [...await of(page.locator(arg)), [(await of(page.locator('.chart path[fill*=overpast]')))[1], (await of(page.locator('.chart rect.hold')))[0]]]", hatched)
+        check(abs(x - bars[0]) < 2 and 0 <= bars[1] - end < (end - x) / 4, f"from {x} to {end}, between bars at {bars}")
+        BROWSER.sees("lock delay", ".chart")
+        pictures("delay")
+        BROWSER.fresh()
+        BROWSER.open(f"{LEASE}/ui/lease?name={name}", hatched)
+    BROWSER.kept_the_rules(*OWN)
+
+
+@test
 def a_link_to_a_window_is_paused_there():
     BROWSER.fresh()
     items = WORLD.lease("GET", "/v1/leases/payments:eu/history").json["items"]

@@ -191,6 +191,24 @@ def a_hold_ends_when_its_ttl_did_and_is_overdue_only_as_far_as_it_was_looked_at(
                             {"items": items, "look": look}), [ended, due], f"{items}, {seen}")
 
 
+# What story() gives: lock delays, by the items and the look.
+@test
+def a_lock_delay_of_the_past_is_where_it_was_and_one_that_runs_is_drawn_once():
+    grant = {"id": "e.1.1.1", "type": "granted", "token": 1, "holder": "A", "at_ms": 1000, "ttl_ms": 3000}
+    over = {"id": "e.1.2.1", "type": "expired", "token": 1, "at_ms": 4000}
+    late, of_session = {**over, "at_ms": 9000, "lost_at_ms": 5000, "renewed_at_ms": 3000}, {**over, "type": "session", "at_ms": 8000, "lost_at_ms": 2500}
+    other = [{**grant, "id": "e.1.3.1", "token": 2}, {**over, "id": "e.1.4.1", "token": 2, "at_ms": 4500, "lock_delay_ms": 100}]
+    looked = {"seen": 4200, "delayed_for_ms": 1800}
+    BROWSER.fresh()
+    BROWSER.open(f"{LEASE}/ui/lease?name={NAME}")
+    for items, look, delays in (([grant, {**over, "lock_delay_ms": 2000}], None, [[4000, 6000]]), ([grant, {**late, "lock_delay_ms": 2000}], None, [[5000, 7000]]),
+                                ([grant, {**of_session, "lock_delay_ms": 2000}], None, [[2500, 4500]]), ([grant, over], None, []), ([grant, over], looked, [[4000, 6000]]), ([], looked, [[4200, 6000]]),
+                                ([grant, {**over, "lock_delay_ms": 2000}], looked, [[4000, 6000]]), ([grant, {**over, "lock_delay_ms": 2000}, *other], None, [[4000, 6000]]),
+                                ([grant, {**over, "lock_delay_ms": 200}, *other], None, [[4000, 4200], [4500, 4600]])):
+        check_equal(BROWSER("return await page.evaluate(async ({items, look}) => { const {story} = await import('./stairs.js'); return story(items, look, 9500).delays.map(one => [one.from, one.to]); }, arg)",
+                            {"items": items, "look": look}), delays, f"{items}, {look}")
+
+
 @test
 def why_says_pass_only_as_far_as_it_knows():
     grant = WORLD.acquire(WORLD.name("orders"), holder="A", ttl_ms=600000)
