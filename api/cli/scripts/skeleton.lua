@@ -18,6 +18,6 @@ end
 local epoch = math.max(store.epoch, tonumber(ARGV[2]))
 stripes_set('life', life_text(ARGV[1], whole(-epoch), whole(epoch), 0, 0), 'seq', 0, 'counter', 0)
 redis.call('HSET', KEYS[1], 'id', ARGV[1], 'epoch', whole(epoch), 'run', '', 'roll', 0, 'time', 0,
-    'alive', whole(epoch), 'clock', 0, 'ceiling', 0, 'gate', ARGV[3], 'gaterun', redis_run() or '', 'why', 'empty',
-    'how', 'recovered', 'open', '0')
+    'alive', whole(epoch), 'clock', 0, 'ceiling', 0, 'gate', ARGV[3], 'gaterun', redis_run() or '',
+    'why', 'empty', 'how', 'recovered', 'open', '0')
 return { 'made' }
