@@ -88,10 +88,12 @@ static void kept_drop(struct kept_places *places, struct kept_place *place)
 /* None is kept for longer than PLACE_MS_MAX of line.lua: what is over stays no longer than that. */
 static void kept_forget(struct kept_places *places, uint64_t until_ms)
 {
-    struct kept_place *first;
+    struct kept_place *first = TAILQ_FIRST(&places->list), *next;
 
-    while ((first = TAILQ_FIRST(&places->list)) != NULL && first->until_ms <= until_ms)
+    for (; first != NULL && first->until_ms <= until_ms; first = next) {
+        next = TAILQ_NEXT(first, entry);
         kept_drop(places, first);
+    }
 }
 
 void kept_add(struct worker *worker, const struct wait_request *request, uint64_t ms)
