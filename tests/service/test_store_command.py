@@ -327,7 +327,7 @@ def who_lived_when_a_store_was_recovered_and_does_not_know_of_it_yet_is_named():
     wait_until(lambda: "know of it yet: " + one[0] in told(world.wait_status(1, "nothing is granted")), "it is named")
     other.send(signal.SIGCONT)
     world.wait_grant("job")
-    check("know of it" not in told(world.seen()), "it knows")
+    check("know of it" not in told(world.wait_status(0, "all are in")), "it knows")
 
 
 @test
