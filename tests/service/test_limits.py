@@ -106,6 +106,7 @@ def taken(ask):
 # -- requests_per_s
 
 SLOW = ("requests", 10)
+JSON = {"Content-Type": "application/json"}
 
 
 def slow_is_limited():
@@ -151,7 +152,7 @@ def what_keeps_and_gives_back_is_never_held_up():
 @test
 def it_comes_after_401_and_before_everything_else():
     for status, *asked in ((404, "GET", "/v1/nothing", bearer("slow")), (405, "PATCH", lease_path("x"), bearer("slow")),
-                           (400, "GET", lease_path("%00"), bearer("slow")), (400, "POST", lease_path("a"), bearer("slow"), b"{")):
+                           (400, "GET", lease_path("%00"), bearer("slow")), (400, "POST", lease_path("a"), {**bearer("slow"), **JSON}, b"{")):
         answers, _ = until_limited(lambda: FRESH(*asked), SLOW, 4)  # pylint: disable=cell-var-from-loop
         check({answer.status for answer in answers} <= {status}, f"{answers}")
     check_equal(FRESH("GET", lease_path("job:x"), bearer(new_token())).status, 401)
