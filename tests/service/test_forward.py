@@ -434,6 +434,7 @@ def a_refusal_that_cannot_be_noted_is_told_all_the_same_and_in_time():
     relay = Relay(WORLD.redis)
     with another_gateway(relay) as gateway:
         for method, stem, fails in (("GET", "fenced", "script"), ("PUT", "order", "script"), ("PUT", "order", "silence"), ("PUT", "order", "line")):
+            wait_until(gateway.is_ready, "its link stands, also after a silence")
             one, key = holder(stem)
             two, list_key = one.successor(), f"{stripe_key(one.name)}:f:{one.name}"
             notes = relay.hold(TO_REDIS, function_of("refusal_note"))
