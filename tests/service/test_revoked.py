@@ -152,8 +152,10 @@ class Begun:
         check_equal(status, 201, self.own)
         self.write = caller.begin(GATEWAY, "PUT", self.path, f"Fencing-Token: {self.own['fencing_token']}", body=b"second")
         json_type = "Content-Type: application/json"
-        self.waits = [caller.begin(LEASE, "POST", target, json_type, body=json.dumps({"wait_ms": 60000, **more}).encode())
-                      for target, more in ((f"/v1/leases/{self.lease}", {}), ("/v1/leases", {"names": [self.lease]}))]
+        self.waits = []
+        for target, more in ((f"/v1/leases/{self.lease}", {}), ("/v1/leases", {"names": [self.lease]})):
+            self.waits.append(caller.begin(LEASE, "POST", target, json_type, body=json.dumps({"wait_ms": 60000, **more}).encode()))
+            wait_until(lambda: OPS(LEASE, "GET", f"/v1/leases/{self.lease}")[1]["waiting"] == len(self.waits), "it waits")
         _, other = caller(LEASE, "POST", f"/v1/leases/{WORLD.name('orders')}")
         self.other, token = other["lease"], f"Fencing-Token: {other['fencing_token']}"
         self.told = [http.client.HTTPResponse(caller.begin(GATEWAY, method, f"/orders/{self.other.partition(':')[2]}", *lines, body=body))
@@ -171,7 +173,6 @@ class Begun:
             head.begin()
             check_equal(head.status, 200)
         wait_until(lambda: states(self.lease) == ["sending", "queued"], "it is queued")
-        wait_until(lambda: OPS(LEASE, "GET", f"/v1/leases/{self.lease}")[1]["waiting"] == 2, "it waits")
 
     def act(self, upstream, request):
         is_long = request.method == "GET" or request.body == b"long"
