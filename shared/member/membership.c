@@ -322,8 +322,10 @@ static void member_depart(struct member *member)
         return;
     }
     member_forbid(member, PROBLEM_DRAINING, "draining", "The service is stopping.");
-    if (store_counts(member->options.line->store).in_flight > 0)
-        return; /* the next tick asks again: what is acknowledged after leaving would not be asked for */
+    /* The next tick asks again: what is acknowledged after leaving would not be asked for, and a newcomer
+     * that has yet to note whose member it is cannot say so. */
+    if (store_counts(member->options.line->store).in_flight > 0 || member->options.state_file->is_busy)
+        return;
     snprintf(member->number[0], MEMBER_TEXT_SIZE, "%lld", (long long)member->listed_epoch);
     member->argv[0] = BYTES("pawl:{store}");
     member->argv[1] = member_identity(member);
