@@ -88,7 +88,7 @@ def write_to(stem, body=b"x", headers=(), lease=None):
 
 
 def shown_to(request):
-    return request.connection.socket.getpeercert()["serialNumber"]
+    return request.connection.certificate["serialNumber"]
 
 
 @test

@@ -30,7 +30,7 @@ class Request(Message):
 
 class Connection:
     def __init__(self, upstream, sock):
-        self.upstream, self.socket, self.buffer = upstream, sock, b""
+        self.upstream, self.socket, self.buffer, self.certificate = upstream, sock, b"", None
 
     def more(self):
         data = self.socket.recv(65536)
@@ -112,6 +112,7 @@ class Upstream(Listening):
         try:
             if self.tls:
                 connection.socket = self.tls.wrap_socket(connection.socket, server_side=True)
+                connection.certificate = connection.socket.getpeercert()  # also of one that has ended meanwhile
             while True:
                 request = connection.request()
                 with self.lock:
