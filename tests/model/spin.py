@@ -78,7 +78,12 @@ def holds_always(model, *flags):
     assert search.is_complete, f"not every state was searched:\n{search.told}"
 
 
-def is_violated(model, *flags):
-    search = Search(model, flags, shortest=True)
+def is_violated_anyhow(model, *flags):
+    """Depth first: where the shortest way is too far."""
+    is_violated(model, *flags, shortest=False)
+
+
+def is_violated(model, *flags, shortest=True):
+    search = Search(model, flags, shortest)
     assert search.violated, f"no violation in {search.states} states"
     assert "assertion violated" in search.told, search.told
