@@ -30,7 +30,7 @@ import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-LIST = "deploy/build/library.txt"
+LIST, QUORUM = "deploy/build/library.txt", "deploy/build/library_quorum.txt"
 ON = re.compile(r"^--\s*on:\s*(\S+)\s*$")
 BATCH = re.compile(r"^--\s*batch:\s*(yes)\s*$")
 FLAGS = re.compile(r"^--\s*flags:\s*([a-z,-]*)\s*$")
@@ -48,13 +48,14 @@ PACKED = """local function on_packed(run)
     end
 end
 """
-ENTRIES = """local function on_stripe(run)
+ON_STRIPE = """local function on_stripe(run)
     return function(keys, argv)
         call_begins(keys, argv)
         return stripe_begins() or stripe_runs(run)
     end
 end
-local function on_store(run)
+"""
+ON_STORE = """local function on_store(run)
     return function(keys, argv)
         call_begins(keys, argv)
         return run()
@@ -100,9 +101,9 @@ def stripped(text):
     return kept
 
 
-def listed(root):
+def listed(root, which=LIST):
     """The lines of the list, patterns replaced by what they stand for."""
-    lines = [line.strip() for line in read(os.path.join(root, LIST)).splitlines()]
+    lines = [line.strip() for line in read(os.path.join(root, which)).splitlines()]
     lines = [line for line in lines if line and not line.startswith("#")]
     for line in lines:
         if "*" not in line:
@@ -113,15 +114,16 @@ def listed(root):
 
 
 class Library:
-    def __init__(self, replace, root=ROOT):
+    def __init__(self, replace, root=ROOT, which=LIST):
         self.root, self.replace, self.operations = root, dict(replace), []
         self.lines = [(None, 0, line) for line in (HEAD + "local operations = {}").splitlines()]
-        for path in listed(root):
+        for path in listed(root, which):
             self.take(path)
         if self.replace:
             raise Wrong(f"the library does not have {', '.join(sorted(self.replace))}")
         is_batched = any(one.batch for one in self.operations)
-        self.add(ENTRIES + (PACKED if is_batched else ""))
+        self.add((ON_STRIPE if any(one.on == "stripe" for one in self.operations) else "") + ON_STORE
+                 + (PACKED if is_batched else ""))
         for one in self.operations:
             self.register(one)
         if is_batched:

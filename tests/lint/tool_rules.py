@@ -38,10 +38,15 @@ def layout(tree):
                 yield from told(done, "clang-format failed")
 
 
+def lists(tree):
+    quorum = [scripts.QUORUM] if os.path.exists(os.path.join(tree.root, scripts.QUORUM)) else []
+    return [scripts.LIST, *quorum]
+
+
 def library(tree):
     """every script is in the library, and no local of a file but call.lua's is set by a call: it would outlive it"""
     try:
-        there = set(scripts.listed(tree.root))
+        there = {path for which in lists(tree) for path in scripts.listed(tree.root, which)}
     except scripts.Wrong as wrong:
         yield f"{scripts.LIST}:1: {wrong}"
         return
@@ -49,7 +54,7 @@ def library(tree):
         if path not in there:
             yield f"{path}:1: it is not in {scripts.LIST}"
         is_operation = os.path.basename(os.path.dirname(path)) == "scripts"
-        if is_operation or path == "shared/member/scripts/lib/call.lua":
+        if is_operation or path.endswith("/scripts/lib/call.lua"):
             continue
         text = tree.read(path)
         kept = {name for names in re.findall(r"^local (?!function)([\w, ]+)", text, re.MULTILINE) for name in names.strip().split(", ")}
@@ -85,10 +90,15 @@ def records(tree):
 def luacheck(tree):
     """luacheck finds nothing in the library of scripts"""
     list(tree.files("*/scripts/*.lua"))
+    for which in lists(tree):
+        yield from luacheck_one(tree, which)
+
+
+def luacheck_one(tree, which):
     try:
-        library = scripts.Library({}, tree.root)
+        library = scripts.Library({}, tree.root, which)
     except scripts.Wrong as wrong:
-        yield f"{scripts.LIST}:1: {wrong}"
+        yield f"{which}:1: {wrong}"
         return
     with tempfile.TemporaryDirectory() as place:
         whole = os.path.join(place, "library.lua")
@@ -96,7 +106,7 @@ def luacheck(tree):
             file.write(library.text)
         done = tool(["luacheck", "--config", ".luacheckrc", "--codes", "--formatter", "plain", whole], tree)
     if done.returncode > 2:  # 0 clean, 1 warnings, 2 errors (luacheck's manual, exit codes)
-        yield f"{scripts.LIST}:1: {told(done, 'luacheck failed')[0]}"
+        yield f"{which}:1: {told(done, 'luacheck failed')[0]}"
     for number, code, what in re.findall(re.escape(whole) + r":(\d+):\d+: \((\w+)\) (.*)", done.stdout):
         before = [one for one in library.lines[:int(number)] if one[0] is not None]  # the end of a file may be missing
         yield f"{before[-1][0]}:{before[-1][1]}: {what} ({code})"

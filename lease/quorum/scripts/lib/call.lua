@@ -1,0 +1,12 @@
+-- call.lua - what a call on a node of a quorum knows, set anew when it begins.
+local KEYS, ARGV
+
+local function call_begins(keys, argv)
+    KEYS, ARGV = keys, argv
+end
+
+-- A test puts another one behind it.
+local function clock_ms()
+    local now = redis.call('TIME')
+    return now[1] * 1000 + math.floor(now[2] / 1000)
+end

@@ -1,0 +1,48 @@
+-- node.lua - a node of a quorum, KEYS[1], and the record of a lease there, KEYS[2]. Each call brings in ARGV 1 to 3:
+-- the node's id, the run_id of this Redis, and the highest number that the caller has seen of this node.
+--   node   id; run: of the Redis that was last admitted, none in quarantine; highest: number that was ever voted for;
+--          epoch: raised by each barrier; healed: the quarantine that it was healed of; max_ttl;
+--          quarantine, of_run, since: the quarantine that it is in
+--   lease  attempt, lease_id, number, token ('': locked only), until, about; epoch, healed: the node's of then
+local function whole(number)
+    return string.format('%d', number)
+end
+
+-- The one of two numbers that is higher, as the text that it came as.
+local function higher(one, other)
+    return tonumber(one) < tonumber(other) and other or one
+end
+
+local function node_read()
+    local of = redis.call('HMGET', KEYS[1], 'id', 'run', 'highest', 'epoch', 'healed', 'max_ttl')
+    return { id = of[1], run = of[2], highest = of[3], epoch = of[4], healed = of[5], max_ttl = of[6] }
+end
+
+-- Second: the answer of a node that must not be asked. Who has lost numbers is in quarantine for everybody.
+local function node_begins()
+    local node = node_read()
+    if node.id and node.id ~= ARGV[1] then
+        return node, { 'not-ours' }
+    elseif not node.id or node.run ~= ARGV[2] then
+        return node, { 'quarantine' }
+    elseif tonumber(node.highest) < tonumber(ARGV[3]) then
+        redis.call('HDEL', KEYS[1], 'run', 'quarantine')
+        return node, { 'quarantine' }
+    end
+    return node
+end
+
+-- A record of before a quarantine counts for nothing, and of a lease without one any number may have been voted for.
+local function lease_read(node)
+    local of = redis.call('HMGET', KEYS[2], 'attempt', 'lease_id', 'number', 'token', 'until', 'about',
+        'epoch', 'healed')
+    local left = of[5] and of[8] == node.healed and of[5] - clock_ms() or 0
+    return { is_live = left > 0, attempt = of[1], lease_id = of[2], token = of[4], left = whole(left),
+        about = of[6], epoch = of[7], number = of[8] == node.healed and of[3] or node.highest }
+end
+
+-- The record outlives what it is about: a number of its own keeps the lease's next tokens close to its last.
+local function lease_until(ms)
+    redis.call('HSET', KEYS[2], 'until', whole(clock_ms() + ms))
+    redis.call('PEXPIRE', KEYS[2], whole(ms + 60000))
+end

@@ -1,0 +1,16 @@
+-- lock.lua - first round of an attempt: locks the lease, and reads its number.
+-- KEYS: node, lease. ARGV: 3 of node.lua, attempt, lease_id, for how long (ms).
+-- {locked, number}, {held, lease_id, attempt, token, left_ms, about}, {quarantine} or {not-ours}
+-- on: store
+local node, refusal = node_begins()
+if refusal then
+    return refusal
+end
+local lease = lease_read(node)
+if lease.is_live then
+    return { 'held', lease.lease_id, lease.attempt, lease.token, lease.left, lease.about }
+end
+redis.call('HSET', KEYS[2], 'attempt', ARGV[4], 'lease_id', ARGV[5], 'number', lease.number, 'token', '',
+    'about', '', 'epoch', node.epoch, 'healed', node.healed)
+lease_until(tonumber(ARGV[6]))
+return { 'locked', lease.number }
