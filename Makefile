@@ -71,6 +71,7 @@ UNIT := $(wildcard tests/unit/test_*.c tests/component/test_*.c)
 FUZZ := $(wildcard tests/fuzz/fuzz_*.c)
 BENCH := $(wildcard tests/bench/*.c)
 SCRIPTS := $(wildcard $(addsuffix .lua,shared/member/scripts/* shared/member/scripts/lib/* lease/scripts/* lease/scripts/lib/* \
+	lease/quorum/scripts/* lease/quorum/scripts/lib/* \
 	gateway/scripts/* gateway/scripts/lib/* api/cli/scripts/*))
 
 object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
@@ -151,7 +152,7 @@ build/flags.mk: Makefile deploy/install-deps
 
 # -- made from other things
 
-SCRIPTS_MADE_OF := $(SCRIPTS) deploy/build/library.txt deploy/build/scripts.py $(GEN)/scripts.txt
+SCRIPTS_MADE_OF := $(SCRIPTS) deploy/build/library.txt deploy/build/library_quorum.txt deploy/build/scripts.py $(GEN)/scripts.txt
 $(GEN)/scripts.h $(GEN)/scripts.c &: $(SCRIPTS_MADE_OF)
 	$(call say,GEN,$@)
 	$(Q)deploy/build/scripts.py embed $(GEN)/scripts

@@ -199,20 +199,26 @@ def write(path, text):
     os.replace(path + ".new", path)
 
 
-def embed(out, replace):
-    library = Library(replace)
-    made_from = f"/* Made from {LIST} by deploy/build/scripts.py; do not edit. */\n"
-    header = [made_from, "#ifndef PAWL_GEN_SCRIPTS_H\n#define PAWL_GEN_SCRIPTS_H\n\n", '#include "shared/store/store.h"\n\n',
-              "extern const struct store_library pawl_library;\n"]
-    # Longer than the 4,095 characters that C11 5.2.4.1 promises; gcc and clang take any length.
-    source = [made_from, '#include "build/gen/scripts.h"\n\n', '#pragma GCC diagnostic ignored "-Woverlength-strings"\n\n',
-              f"static const char text[] =\n{c_literal(library.text)};\n\n"
-              f'const struct store_library pawl_library = {{"{library.name}", text, sizeof(text) - 1, "{library.hash}_batch"}};\n\n']
+def embed_one(library, name, prefix, header, source):
+    """A library, and each of its scripts, as C."""
+    batch = f'"{library.hash}_batch"' if any(one.batch for one in library.operations) else "NULL"
+    header.append(f"extern const struct store_library {name}_library;\n")
+    source.append(f"static const char {name}_text[] =\n{c_literal(library.text)};\n\nconst struct store_library {name}_library = {{"
+                  f'"{library.name}", {name}_text, sizeof({name}_text) - 1, {batch}}};\n\n')
     for one in library.operations:
         head = "" if one.flags is None else f"#!lua flags={one.flags}\\n" if one.flags else "#!lua\\n"
-        header.append(f"extern const struct store_script script_{one.name};\n")
-        source.append(f'const struct store_script script_{one.name} = {{"{one.name}", "{library.hash}_{one.name}", "{head}", '
-                      f"&pawl_library, {str(one.batch).lower()}}};\n")
+        header.append(f"extern const struct store_script {prefix}_{one.name};\n")
+        source.append(f'const struct store_script {prefix}_{one.name} = {{"{one.name}", "{library.hash}_{one.name}", "{head}", '
+                      f"&{name}_library, {str(one.batch).lower()}}};\n")
+
+
+def embed(out, replace):
+    made_from = f"/* Made from {LIST} and {QUORUM} by deploy/build/scripts.py; do not edit. */\n"
+    header = [made_from, "#ifndef PAWL_GEN_SCRIPTS_H\n#define PAWL_GEN_SCRIPTS_H\n\n", '#include "shared/store/store.h"\n\n']
+    # Longer than the 4,095 characters that C11 5.2.4.1 promises; gcc and clang take any length.
+    source = [made_from, '#include "build/gen/scripts.h"\n\n', '#pragma GCC diagnostic ignored "-Woverlength-strings"\n\n']
+    embed_one(Library(replace), "pawl", "script", header, source)
+    embed_one(Library({}, which=QUORUM), "node", "node", header, source)
     write(out + ".h", "".join(header) + "\n#endif\n")
     write(out + ".c", "".join(source))
 

@@ -32,7 +32,19 @@ def lock(attempt, lease_id="id", name="a", **more):
 
 
 def commit(attempt, token, ttl=3000, name="a", **more):
-    return ask("commit", attempt, token, ttl, "about", name=name, **more)
+    return ask("commit", attempt, token, ttl, "about", "who", name=name, **more)
+
+
+def renew(lease_id, ttl="", attempt="", who="who", name="a", **more):
+    return ask("renew", lease_id, ttl, attempt, who, name=name, **more)
+
+
+def release(lease_id, attempt="", who="who", **more):
+    return ask("release", lease_id, attempt, who, name="a", **more)
+
+
+def hold(attempt, token, ttl=3000, name="a", **more):
+    return ask("raise", token, attempt, "id-" + attempt, ttl, "about", "who", name=name, **more)
 
 
 def begin(now=1000000):
@@ -50,14 +62,16 @@ def a_lease_is_locked_voted_for_renewed_and_released_and_its_number_stays():
     begin()
     for what, wanted in (
             (lambda: ask("create", MAX_TTL), ["there"]), (lambda: lock("1"), ["locked", "0"]),
-            (lambda: lock("2", "id-2"), ["held", "id", "1", "", "1000", ""]), (lambda: commit("2", "1"), ["lost"]),
-            (lambda: ask("renew", "id", 3000, name="a"), ["lost"]), (lambda: commit("1", "1", ttl=5001), ["too-long", "5000"]),
+            (lambda: lock("2", "id-2"), ["held", "id", "1", "", "1000", "", "", ""]), (lambda: commit("2", "1"), ["lost"]),
+            (lambda: renew("id"), ["lost"]), (lambda: commit("1", "1", ttl=5001), ["too-long", "5000"]),
             (lambda: commit("1", "999999999999998"), ["voted"]), (lambda: commit("1", "999999999999998"), ["lost"]),
-            (lambda: lock("2"), ["held", "id", "1", "999999999999998", "3000", "about"]),
-            (lambda: ask("renew", "id-2", 3000, name="a"), ["lost"]), (lambda: ask("renew", "id", 5001, name="a"), ["too-long", "5000"]),
-            (lambda: ask("renew", "id", 4000, name="a"), ["renewed", "1", "999999999999998"]),
-            (lambda: ask("release", "id", "2", name="a"), ["lost"]), (lambda: ask("release", "id-2", "", name="a"), ["lost"]),
-            (lambda: ask("release", "id", "1", name="a"), ["released"]), (lambda: ask("release", "id", "", name="a"), ["lost"]),
+            (lambda: lock("2"), ["held", "id", "1", "999999999999998", "3000", "3000", "about", "who"]),
+            (lambda: renew("id-2"), ["lost"]), (lambda: renew("id", 5001), ["too-long", "5000"]), (lambda: renew("id", attempt="2"), ["lost"]),
+            (lambda: renew("id", who="other"), ["not-yours"]), (lambda: release("id", who=""), ["not-yours"]),
+            (lambda: renew("id", 4000), ["renewed", "1", "999999999999998", "4000", "about"]),
+            (lambda: renew("id", attempt="1"), ["renewed", "1", "999999999999998", "4000", "about"]),
+            (lambda: release("id", "2"), ["lost"]), (lambda: release("id-2"), ["lost"]),
+            (lambda: release("id", "1"), ["released"]), (lambda: release("id"), ["released"]), (lambda: renew("id"), ["lost"]),
             (lambda: lock("3"), ["locked", "999999999999998"])):
         check_equal(what(), wanted)
 
@@ -72,7 +86,7 @@ def a_lock_and_a_hold_end_by_the_clock_and_another_attempt_of_the_lease_id_is_an
     check_equal(commit("1", "1"), ["lost"])
     check_equal(commit("2", "1"), ["voted"])
     at(1004000)
-    check_equal(ask("renew", "id", 1, name="a"), ["lost"])
+    check_equal([renew("id"), release("id")], [["lost"]] * 2)
     check_equal(lock("3"), ["locked", "1"])
 
 
@@ -93,7 +107,36 @@ def a_barrier_ends_what_is_locked_and_spares_what_is_held():
     lock("1"), lock("1", name="b"), commit("1", "4", name="b")
     check_equal(ask("barrier"), ["barred", "4", "5000"])
     check_equal(commit("1", "1"), ["lost"])
-    check_equal(ask("renew", "id", 3000, name="b")[0], "renewed")
+    check_equal(renew("id", name="b")[0], "renewed")
+
+
+@test
+def a_look_says_who_holds_and_changes_nothing():
+    begin()
+    check_equal(ask("look", name="a"), ["free", "0"])
+    lock("1")
+    check_equal(ask("look", name="a"), ["held", "0", "1", "", "1000", "", "", "0"])
+    commit("1", "4")
+    at(1002000)
+    check_equal(ask("look", name="a"), ["held", "4", "1", "4", "1000", "3000", "about", "2000"])
+    at(1003000)
+    check_equal(ask("look", name="a"), ["free", "4"])
+
+
+@test
+def a_number_of_elsewhere_is_above_what_was_locked_and_a_hold_of_elsewhere_takes_no_others_place():
+    begin()
+    for name, token in (("a", "5"), ("b", "3"), ("b", "7"), ("b", "6")):
+        check_equal(ask("raise", token, name=name), ["raised"])
+    check_equal([lock("1"), lock("1", name="b"), lock("1", name="c")], [["locked", "5"], ["locked", "7"], ["locked", "7"]])
+    ask("raise", "8", name="a")
+    check_equal([commit("1", "8"), hold("2", "9"), ask("look", name="a")[2:4]], [["lost"], ["raised"], ["1", ""]])
+    check_equal([hold("1", "9"), ask("look", name="a")[1:4]], [["raised"], ["9", "1", "9"]])  # its own late lock
+    at(1003000)
+    check_equal([hold("2", "8"), ask("look", name="a")], [["raised"], ["free", "9"]])
+    check_equal([hold("2", "10", ttl=5001), ask("look", name="a")], [["raised"], ["free", "10"]])
+    check_equal([hold("2", "10"), ask("look", name="a")[1:5]], [["raised"], ["10", "2", "10", "3000"]])
+    check_equal(renew("id-2")[0], "renewed")
 
 
 @test
@@ -104,7 +147,8 @@ def a_node_that_has_restarted_was_wiped_or_is_behind_answers_nothing_until_it_is
         lost()
         for again in (seen, 0):  # whoever asks next, and has seen less
             check_equal([lock("2", name="b", run=run, seen=again), commit("1", "8", run=run), ask("barrier", run=run),
-                         ask("renew", "id", 1, name="a", run=run), ask("release", "id", "", name="a", run=run)], [["quarantine"]] * 5)
+                         renew("id", run=run), release("id", run=run), ask("look", name="a", run=run), hold("3", "9", run=run)],
+                        [["quarantine"]] * 7)
         check_equal(ask("heal", "q1", "9", MAX_TTL, run=run), ["other"])
         check_equal(ask("quarantine", "q1", run=run), ["quarantine", "q1", "0"])
         at(1004999)

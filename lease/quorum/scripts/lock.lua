@@ -1,6 +1,6 @@
 -- lock.lua - first round of an attempt: locks the lease, and reads its number.
 -- KEYS: node, lease. ARGV: 3 of node.lua, attempt, lease_id, for how long (ms).
--- {locked, number}, {held, lease_id, attempt, token, left_ms, about}, {quarantine} or {not-ours}
+-- {locked, number}, {held, lease_id, attempt, token, left (ms), ttl (ms), about, who}, {quarantine} or {not-ours}
 -- on: store
 local node, refusal = node_begins()
 if refusal then
@@ -8,9 +8,10 @@ if refusal then
 end
 local lease = lease_read(node)
 if lease.is_live then
-    return { 'held', lease.lease_id, lease.attempt, lease.token, lease.left, lease.about }
+    return { 'held', lease.lease_id, lease.attempt, lease.token, lease.left, lease.ttl, lease.about,
+        lease.who }
 end
 redis.call('HSET', KEYS[2], 'attempt', ARGV[4], 'lease_id', ARGV[5], 'number', lease.number, 'token', '',
-    'about', '', 'epoch', node.epoch, 'healed', node.healed)
+    'ttl', '', 'about', '', 'who', '', 'epoch', node.epoch, 'healed', node.healed)
 lease_until(tonumber(ARGV[6]))
 return { 'locked', lease.number }

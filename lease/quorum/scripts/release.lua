@@ -1,13 +1,20 @@
 -- release.lua - ends a hold, or an attempt's lock; its number stays. KEYS: node, lease. ARGV: 3 of node.lua, lease_id,
--- attempt ("": any). {released}, {lost}, {quarantine} or {not-ours}
+-- attempt ("": any), who. {released}, {lost}, {not-yours}, {quarantine} or {not-ours}
 -- on: store
 local node, refusal = node_begins()
 if refusal then
     return refusal
 end
 local lease = lease_read(node)
+if lease.is_released and lease.lease_id == ARGV[4] then
+    return { 'released' } -- again
+end
 if not lease.is_live or lease.lease_id ~= ARGV[4] or ARGV[5] ~= '' and lease.attempt ~= ARGV[5] then
     return { 'lost' }
 end
-lease_until(0)
+if lease.token ~= '' and lease.who ~= ARGV[6] then
+    return { 'not-yours' }
+end
+redis.call('HSET', KEYS[2], 'until', '0')
+redis.call('PEXPIRE', KEYS[2], '60000')
 return { 'released' }

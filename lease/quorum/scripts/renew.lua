@@ -1,15 +1,22 @@
--- renew.lua - renews a hold that has not ended. KEYS: node, lease. ARGV: 3 of node.lua, lease_id, ttl (ms).
--- {renewed, attempt, token}, {lost}, {too-long, longest ttl}, {quarantine} or {not-ours}
+-- renew.lua - renews a hold that has not ended. KEYS: node, lease. ARGV: 3 of node.lua, lease_id, ttl (ms; "": as it
+-- was), attempt ("": any), who. {renewed, attempt, token, ttl, about}, {lost}, {not-yours}, {too-long, longest ttl},
+-- {quarantine} or {not-ours}
 -- on: store
 local node, refusal = node_begins()
 if refusal then
     return refusal
 end
 local lease = lease_read(node)
-if not lease.is_live or lease.lease_id ~= ARGV[4] or lease.token == '' then
+if not lease.is_live or lease.lease_id ~= ARGV[4] or lease.token == ''
+    or ARGV[6] ~= '' and lease.attempt ~= ARGV[6] then
     return { 'lost' }
-elseif tonumber(ARGV[5]) > tonumber(node.max_ttl) then
+elseif lease.who ~= ARGV[7] then
+    return { 'not-yours' }
+end
+local ttl = ARGV[5] ~= '' and ARGV[5] or lease.ttl
+if tonumber(ttl) > tonumber(node.max_ttl) then
     return { 'too-long', node.max_ttl }
 end
-lease_until(tonumber(ARGV[5]))
-return { 'renewed', lease.attempt, lease.token }
+redis.call('HSET', KEYS[2], 'ttl', ttl)
+lease_until(tonumber(ttl))
+return { 'renewed', lease.attempt, lease.token, ttl, lease.about }
