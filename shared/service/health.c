@@ -191,6 +191,10 @@ static enum step ready_tell(struct http_request *req, struct worker *worker)
     json_object_end(json);
     if (stand.is_full || lacking != NULL || unloaded != NULL)
         json_text(json, "detail", bytes_of(stand.is_full || lacking != NULL ? own : unloaded));
+    if (plan->quorum_of_stores) {
+        plan->tell(worker, json);
+        return http_json_end(req, 200);
+    }
     json_object(json, "store_memory");
     json_int(json, "used_bytes", (int64_t)stand.used);
     if (stand.allowed > 0)
@@ -214,6 +218,8 @@ const char *service_not_ready(struct worker *worker, enum problem *problem, char
     const char *check = store_not_ready(worker->store, &why);
     const char *own = NULL;
 
+    if (plan->quorum_of_stores)
+        return plan->ready(worker, problem, detail);
     if (check == NULL || store_unsafe(worker->store) != NULL) {
         own = plan->ready != NULL ? plan->ready(worker, problem, detail) : NULL;
         if (own != NULL || check == NULL)

@@ -509,7 +509,8 @@ static bool take_value(const struct reading *reading, const struct option *optio
 
     if (*flag != NULL && option->kind != OPTION_LIST)
         return fail(reading, "--%s is given twice.", option->name);
-    if (is_secret(option) || (option->kind == OPTION_TEXT && has_password(value)))
+    if (is_secret(option) ||
+        ((option->kind == OPTION_TEXT || option->kind == OPTION_LIST) && has_password(value)))
         return fail(reading, /* a command line is seen by everyone who can list processes */
                     "--%s has a password in it, and a command line is seen by others: give it in the "
                     "environment, in the configuration file, or by a flag that names a file.",

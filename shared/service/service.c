@@ -18,8 +18,10 @@ static const struct service_flag common_flags[] = {
                  0, 0),
     SERVICE_FLAG("listen-unix", listen_unix, OPTION_TEXT, "PATH", "a unix socket beside that, mode 0660", 0,
                  0),
-    SERVICE_FLAG("redis", redis, OPTION_TEXT, "URL", "redis[s]://[user@]host:port[/db] or unix:///path", 0,
-                 0),
+    SERVICE_FLAG(
+        "redis", redis, OPTION_LIST, "URL",
+        "redis[s]://[user@]host:port[/db] or unix:///path; pawl-lease also 3, 5 or 7 of them: a quorum", 0,
+        0),
     SERVICE_FLAG("redis-password-file", redis_password_file, OPTION_TEXT, "FILE",
                  "the password of the store; read again for each connection", 0, 0),
     SERVICE_FLAG("redis-ca", redis_ca, OPTION_TEXT, "FILE",
@@ -244,11 +246,43 @@ static int listen_check(const struct service *service, const char *flag, const c
     return SERVICE_CONFIG;
 }
 
+/* NULL, or what is wrong with the stores that --redis names. Several make it another plan. */
+static const char *stores_wrong(struct service *service)
+{
+    const struct service_settings *s = &service->settings;
+    struct bytes list = bytes_of(s->redis);
+    char urls[SERVICE_STORES_MAX][SERVICE_URL_SIZE];
+    unsigned count = 0;
+
+    while (count < SERVICE_STORES_MAX && service_url_take(&list, urls[count])) {
+        bool has_password;
+        const char *bad = store_url_check(urls[count], &has_password);
+
+        for (unsigned i = 0; i < count && bad == NULL; i++)
+            if (strcmp(urls[i], urls[count]) == 0)
+                bad = "--redis names the same store twice: the nodes of a quorum know nothing of each other";
+        if (bad != NULL)
+            return bad;
+        count++;
+    }
+    explicit_bzero(urls, sizeof(urls));
+    if (count > 1 && service->plan->quorum == NULL)
+        return "--redis names several stores, and this daemon takes one";
+    if (list.len > 0 || count % 2 == 0)
+        return "--redis takes one store, or the 3, 5 or 7 nodes of a quorum";
+    if (s->max_ttl_ms > 0 && (count == 1 || !s->init_store))
+        return "--max-ttl goes with --init-store and the 3, 5 or 7 nodes of a quorum, which keep it";
+    if (count > 1 && s->registrars > 0)
+        return "--registrars is not for a quorum, whose nodes hear each other's numbers themselves";
+    if (count > 1)
+        service->plan = service->plan->quorum;
+    return NULL;
+}
+
 static int settings_check(struct service *service)
 {
     const struct service_settings *s = &service->settings;
-    bool has_password = false;
-    const char *bad = store_url_check(s->redis, &has_password);
+    const char *bad = stores_wrong(service);
 
     if (bad != NULL)
         return fail(service, SERVICE_CONFIG, bad);
@@ -439,6 +473,8 @@ static bool service_is_settled(const struct service *service)
 {
     const struct store *first = service->workers[0].store;
 
+    if (service->plan->quorum_of_stores)
+        return service->plan->settled(service);
     if (store_misled(first) != NULL)
         return true;
     for (unsigned i = 0; i < service->settings.threads; i++)
@@ -466,6 +502,8 @@ static int service_look_at_store(struct service *service)
     while (!service_is_settled(service) && loop_now_ms() < deadline_ms)
         for (unsigned i = 0; i < threads; i++)
             loop_turn(service->workers[i].loop, START_LOOK_MS / threads);
+    if (service->plan->quorum_of_stores)
+        return -1;
     first = service->workers[0].store;
     if (store_unsafe(first) != NULL) {
         fprintf(stderr, "%s: this Redis can lose locks: %s (--allow-unsafe-redis accepts that)\n",
@@ -643,6 +681,7 @@ int service_main(const struct service_plan *plan, int argc, char **argv)
     service->began_s = time(NULL);
     process_prepare();
     status = settings_read(service, argc, argv);
+    plan = service->plan; /* of a quorum, if the settings say so */
     service->log = (struct log){
         .program = plan->name,
         .level = (enum log_level)service->settings.log_level,

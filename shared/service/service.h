@@ -27,7 +27,7 @@ struct service_settings {
     const char *allow_hosts, *allow_origins, *trusted_proxies, *ui_peer, *ui_listen;
     const char *tls_cert, *tls_key, *tls_client_ca, *tls_crl, *redis_ca, *redis_cert, *redis_key;
     unsigned threads, connections_max, connections_per_address, token_block, registrars;
-    uint64_t store_timeout_ms, remember_ms, header_timeout_ms, body_timeout_ms;
+    uint64_t store_timeout_ms, max_ttl_ms, remember_ms, header_timeout_ms, body_timeout_ms;
     size_t head_max, body_memory_max, body_disk_max, body_max, store_memory_max, remember_max;
     int log_format, log_level;
     bool allow_anonymous, allow_plaintext, allow_unsafe_redis, check_config, init_store, suspend_always, ui;
@@ -62,7 +62,7 @@ struct service_stand {
     unsigned registrars, registrars_heard;
 };
 
-enum { READY_DETAIL_SIZE = 512, SERVICE_THREADS_MAX = 64, SERVICE_HEAD_MAX = 32768 };
+enum { READY_DETAIL_SIZE = 512, SERVICE_THREADS_MAX = 64, SERVICE_HEAD_MAX = 32768, SERVICE_STORES_MAX = 7 };
 
 /* How often the service manager wants to hear that all goes on; interval_us 0: it does not ask. */
 struct notify_watchdog {
@@ -122,6 +122,13 @@ struct service_plan {
     const struct metric *metrics; /* beside the common ones */
     unsigned metric_count;
     const void *own; /* of the functions above */
+    /* The plan in the place of this one when --redis names several stores, of each of which a worker has a
+     * link; NULL: it takes one. */
+    const struct service_plan *quorum;
+    /* Of such a plan: a store that has restarted is asked nothing, so its settings may be any; and further
+     * members of /readyz. */
+    bool quorum_of_stores;
+    void (*tell)(struct worker *worker, struct json_out *json);
     /* Does the daemon's own one-off job (--init-store) in place of serving: the exit status. May be NULL. */
     int (*run_once)(struct service *service);
 };
@@ -132,7 +139,9 @@ struct worker {
     struct service *service;
     unsigned index;
     struct loop *loop;
-    struct store *store;
+    struct store *store; /* the first of the stores */
+    struct store *stores[SERVICE_STORES_MAX];
+    unsigned store_count;
     struct http_server *http;
     struct metrics_block *metrics;
     const struct token_keys *keys; /* the ones in force; changes between turns only */
@@ -265,6 +274,12 @@ void worker_close(struct worker *worker);
 void service_reload(struct service *service);
 struct store_options service_store_options(const struct service *service);
 struct store *service_store_open(const struct service *service, struct loop *loop);
+/* All that --redis names; how many. owner may be NULL. */
+unsigned service_stores_open(const struct service *service, struct loop *loop,
+                             const struct store_owner *owner, struct store *stores[SERVICE_STORES_MAX]);
+/* Takes the first URL off a list of --redis. false: it is too long, or the list is over. */
+enum { SERVICE_URL_SIZE = 1024 };
+bool service_url_take(struct bytes *list, char url[SERVICE_URL_SIZE]);
 /* tls.c: -1 to go on, or an exit status, with the reason on stderr. */
 int service_tls_open(struct service *service);
 /* Whole or not at all; says which, in the log. */

@@ -43,9 +43,48 @@ struct store_options service_store_options(const struct service *service)
                   service->settings.redis_password_file},
         .password = service->password,
         .timeout_ms = (unsigned)service->settings.store_timeout_ms,
-        .allow_unsafe = service->settings.allow_unsafe_redis,
+        .allow_unsafe = service->settings.allow_unsafe_redis || service->plan->quorum_of_stores,
         .library = service->plan->library,
     };
+}
+
+/* A URL may have a comma in it: a member of the list begins with a scheme. */
+bool service_url_take(struct bytes *list, char url[SERVICE_URL_SIZE])
+{
+    static const char *const schemes[] = {"redis://", "rediss://", "unix://"};
+    size_t len = list->len, next = len;
+
+    for (size_t at = 0; at + 1 < list->len && len == list->len; at++)
+        for (unsigned i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+            struct bytes rest = {list->at + at + 1, list->len - at - 1};
+
+            if (list->at[at] == ',' && bytes_take(&rest, bytes_of(schemes[i]))) {
+                len = at;
+                next = at + 1;
+            }
+        }
+    if (len == 0 || len >= SERVICE_URL_SIZE)
+        return false;
+    memcpy(url, list->at, len);
+    url[len] = '\0';
+    *list = (struct bytes){list->at + next, list->len - next};
+    return true;
+}
+
+unsigned service_stores_open(const struct service *service, struct loop *loop,
+                             const struct store_owner *owner, struct store *stores[SERVICE_STORES_MAX])
+{
+    struct store_options options = service_store_options(service);
+    struct bytes list = bytes_of(service->settings.redis);
+    char url[SERVICE_URL_SIZE];
+    unsigned count = 0;
+
+    options.owner = owner;
+    options.url = url;
+    while (count < SERVICE_STORES_MAX && service_url_take(&list, url))
+        stores[count++] = store_open(loop, &options);
+    explicit_bzero(url, sizeof(url));
+    return count;
 }
 
 struct store *service_store_open(const struct service *service, struct loop *loop)
@@ -57,8 +96,6 @@ struct store *service_store_open(const struct service *service, struct loop *loo
 
 void worker_open(struct worker *worker, struct service *service, unsigned index)
 {
-    struct store_options options = service_store_options(service);
-
     worker->owner = (struct http_owner){worker_ended, worker_closed, worker_handshake_failed};
     worker->service = service;
     worker->index = index;
@@ -69,8 +106,8 @@ void worker_open(struct worker *worker, struct service *service, unsigned index)
     worker->access = atomic_load(&service->access);
     worker->memo = worker->access != NULL ? access_memo_new() : NULL;
     worker->store_owner.answered = worker_store_answered;
-    options.owner = &worker->store_owner;
-    worker->store = store_open(worker->loop, &options);
+    worker->store_count = service_stores_open(service, worker->loop, &worker->store_owner, worker->stores);
+    worker->store = worker->stores[0];
     if (service->plan->worker_open != NULL)
         service->plan->worker_open(worker);
 }
@@ -123,7 +160,8 @@ void worker_close(struct worker *worker)
 
     if (plan->worker_close != NULL)
         plan->worker_close(worker);
-    store_close(worker->store);
+    for (unsigned i = 0; i < worker->store_count; i++)
+        store_close(worker->stores[i]);
     if (plan->worker_free != NULL)
         plan->worker_free(worker); /* a call that the store has just ended may have been in it */
     if (worker->http != NULL)
@@ -148,7 +186,17 @@ static void worker_take_keys(struct worker *worker)
 
 static void worker_tell_store(struct worker *worker)
 {
-    struct store_counts now = store_counts(worker->store);
+    struct store_counts now = {0};
+
+    for (unsigned i = 0; i < worker->store_count; i++) {
+        struct store_counts one = store_counts(worker->stores[i]);
+
+        now.done += one.done;
+        now.not_sent += one.not_sent;
+        now.unknown += one.unknown;
+        now.reconnects += one.reconnects;
+        now.in_flight += one.in_flight;
+    }
 
     metric_add(worker->metrics, METRIC_STORE_DONE, now.done - worker->counted.done);
     metric_add(worker->metrics, METRIC_STORE_NOT_SENT, now.not_sent - worker->counted.not_sent);
