@@ -39,15 +39,16 @@ local function lease_read(node)
         'epoch', 'healed', 'ttl', 'who', 'since')
     local left = of[5] and of[8] == node.healed and of[5] - clock_ms() or 0
     return { is_live = left > 0, attempt = of[1], lease_id = of[2], token = of[4], left = whole(left),
-        about = of[6], epoch = of[7], is_released = of[5] == '0', ttl = of[9], who = of[10], since = of[11],
-        number = of[8] == node.healed and of[3] or node.highest }
+        about = of[6], epoch = of[7], is_released = of[5] == '0', ttl = of[9], who = of[10],
+        since = of[11], number = of[8] == node.healed and of[3] or node.highest }
 end
 
 -- A vote: KEYS[2] is held, by this attempt.
 local function lease_hold(node, attempt, lease_id, token, ttl, about, who)
     redis.call('HSET', KEYS[1], 'highest', higher(node.highest, token))
     redis.call('HSET', KEYS[2], 'attempt', attempt, 'lease_id', lease_id, 'number', token, 'token', token,
-        'ttl', ttl, 'about', about, 'who', who, 'since', whole(clock_ms()), 'epoch', node.epoch, 'healed', node.healed)
+        'ttl', ttl, 'about', about, 'who', who, 'since', whole(clock_ms()),
+        'epoch', node.epoch, 'healed', node.healed)
 end
 
 -- The record outlives what it is about: a number of its own keeps the lease's next tokens close to its last.

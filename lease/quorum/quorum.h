@@ -1,0 +1,160 @@
+/* quorum.h - leases on 2f+1 Redis, nodes, that know nothing of each other (docs/decisions/0046, 0051).
+ *
+ * A quorum belongs to one loop. It knows of each node what it is (nodes.c), asks several of them at once
+ * (round.c), and makes operations on a lease of that (operations.c); requests.c is their HTTP, init_store.c
+ * makes a store.
+ *
+ *   acquire  lock at all, commit to those that answered, with the highest number and one: a majority votes
+ *   renew, release   one round to all; a majority has done it
+ *   look     one round to all, and the highest number goes back to a majority before anybody hears of it
+ *
+ * A node that has restarted, was wiped or is behind is in quarantine: it is asked nothing until a majority
+ * of well ones has told it the highest number, and the longest ttl is over. */
+#ifndef PAWL_LEASE_QUORUM_H
+#define PAWL_LEASE_QUORUM_H
+
+#include "shared/service/service.h"
+#include "shared/store/store.h"
+#include "shared/text/json_write.h"
+#include "shared/text/problem.h"
+#include "shared/token/name.h"
+#include "shared/token/random.h"
+#include "shared/token/token.h"
+
+enum {
+    QUORUM_NODES_MAX = SERVICE_STORES_MAX,
+    QUORUM_ARGS_MAX = 6, /* of a script, behind those of node.lua */
+    QUORUM_OWN_ARGS = 5, /* two keys, and those of node.lua */
+    QUORUM_EPOCH = 1,    /* of all tokens: numbers never begin again */
+    QUORUM_KEY_SIZE = 16 + NAME_MAX_BYTES,
+    QUORUM_ID_SIZE = TOKEN_STORE_CHARS + 12
+};
+#define QUORUM_NODE_KEY "pawl:{node}"
+
+/* -- nodes */
+enum quorum_node_state {
+    NODE_GONE, /* no link */
+    NODE_NEW,  /* what it is, is being asked */
+    NODE_WELL,
+    NODE_ILL,   /* in quarantine */
+    NODE_OTHER, /* it is none of this store, or another one of it */
+};
+
+struct quorum;
+
+struct quorum_options {
+    struct loop *loop;
+    struct store *const *stores; /* of the library node_library, open until quorum_stop(); as many as nodes */
+    unsigned count;              /* odd, at most QUORUM_NODES_MAX */
+    unsigned timeout_ms;         /* of an operation */
+    bool heals;                  /* it ends quarantines, too: one of a process does */
+    const struct log *log;       /* NULL: nothing is said */
+};
+
+struct quorum *quorum_new(const struct quorum_options *options);
+/* No callback comes any more. Then the stores are closed, then it is freed. */
+void quorum_stop(struct quorum *quorum);
+void quorum_free(struct quorum *quorum);
+
+/* The id that all nodes share; "": a majority has not said it yet. */
+const char *quorum_store(const struct quorum *quorum);
+int64_t quorum_max_ttl(const struct quorum *quorum); /* 0: not known yet */
+unsigned quorum_majority(const struct quorum *quorum);
+unsigned quorum_count(const struct quorum *quorum);
+enum quorum_node_state quorum_node_state(const struct quorum *quorum, unsigned node);
+/* How long a node will be in quarantine at the least. */
+int64_t quorum_node_ill_for_ms(const struct quorum *quorum, unsigned node);
+/* PROBLEM_NONE while a majority is well; else STORE_UNAVAILABLE or STORE_NOT_OURS, with a sentence. */
+enum problem quorum_problem(const struct quorum *quorum, char detail[READY_DETAIL_SIZE]);
+
+/* -- rounds: a script at several nodes at once. */
+struct quorum_round;
+
+/* Who asks embeds it, and keeps it until `ended` is called, once. */
+struct quorum_asker {
+    /* A node has answered, in time: whether it counts. */
+    bool (*heard)(struct quorum_asker *asker, unsigned node, const struct store_reply *reply);
+    /* Enough count, or can no longer; the round is not to be looked at after that. */
+    void (*ended)(struct quorum_asker *asker, const struct quorum_round *round);
+};
+
+struct quorum_question {
+    const struct store_script *script;
+    struct bytes lease; /* empty: of the node itself */
+    unsigned asked;     /* which nodes, a bit each; none that is not well is */
+    unsigned needed;    /* so many are to count */
+    unsigned timeout_ms, arg_count;
+    struct bytes args[QUORUM_ARGS_MAX]; /* copied */
+};
+
+/* asker NULL: nobody waits for what comes of it. Whether anybody was asked; if not, nothing is called. */
+bool quorum_ask(struct quorum *quorum, const struct quorum_question *question, struct quorum_asker *asker);
+/* A bit for each node that counts; that has answered, and does not; of whom nobody knows. */
+unsigned round_counted(const struct quorum_round *round);
+unsigned round_refused(const struct quorum_round *round);
+unsigned round_unknown(const struct quorum_round *round);
+uint64_t round_sent_us(const struct quorum_round *round);
+
+/* -- operations */
+
+/* As operations.c draws them. */
+enum acquire_state { ACQUIRE_LOCKING, ACQUIRE_COMMITTING, ACQUIRE_PAUSING, ACQUIRE_STATES };
+
+/* What a node has said of a hold, or of a lock (token 0). */
+struct quorum_heard {
+    char attempt[TOKEN_HOLD_MAX + 1];
+    int64_t token, number, left_ms;
+    bool is_own; /* of this lease_id */
+};
+
+/* One operation; zeroed, and the first part filled, by the caller, who keeps it until done is called. */
+struct quorum_call {
+    struct quorum *quorum;
+    struct bytes name;                /* of the lease; the bytes of these four are the caller's */
+    struct bytes lease_id;            /* a digest */
+    struct bytes who;                 /* the identity of who asks, or empty */
+    struct bytes about;               /* of an acquire: what is kept beside the hold */
+    int64_t ttl_ms;                   /* of a renewal 0: as it was */
+    char attempt[TOKEN_HOLD_MIN + 1]; /* of a renewal or release: only of that hold, or "" */
+    /* Later, once. NONE: it is so, as below. LEASE_HELD, LEASE_LOST, NOT_YOURS, OUT_OF_RANGE (the ttl),
+     * TOKEN_EXHAUSTED, OUTCOME_UNKNOWN; STORE_UNAVAILABLE, STORE_NOT_OURS: it certainly did not happen. */
+    void (*done)(struct quorum_call *call, enum problem problem);
+
+    /* The hold that is, or that is in the way. */
+    char hold[TOKEN_HOLD_MAX + 1]; /* "": none, or it is not known which */
+    int64_t token, hold_ttl_ms, expires_in_ms;
+    int64_t number, held_for_ms; /* of a look: of the lease, hold or not */
+    struct json_out found;       /* what is kept beside it; of a grant nothing */
+    bool is_replay;              /* this lease_id had it before */
+
+    /* Its own. */
+    struct quorum_asker asker;
+    struct loop_timer pause;
+    enum acquire_state state;
+    uint64_t until_ms;
+    struct quorum_heard heard[QUORUM_NODES_MAX];
+    unsigned held, lost, not_yours, too_long;
+    unsigned char walked[ACQUIRE_STATES]; /* for the test of the drawing: bit t of element f */
+};
+
+/* Each: PROBLEM_NONE, and done is called later; else it certainly did not happen, and done is not called.
+ * quorum_call_free() in the end, in any case. */
+enum problem quorum_acquire(struct quorum_call *call);
+enum problem quorum_renew(struct quorum_call *call);
+enum problem quorum_release(struct quorum_call *call);
+enum problem quorum_look(struct quorum_call *call);
+void quorum_call_free(struct quorum_call *call);
+
+/* -- the service: requests.c; of a struct service_plan */
+extern const struct http_route quorum_routes[];
+void quorum_worker_open(struct worker *worker);
+void quorum_worker_close(struct worker *worker);
+void quorum_worker_free(struct worker *worker);
+bool quorum_settled(const struct service *service);
+const char *quorum_ready(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE]);
+void quorum_tell(struct worker *worker, struct json_out *json);
+/* init_store.c: pawl-lease --init-store: makes a store of empty nodes. The exit status: 0 created; 69 a
+ * node cannot be reached, or nobody knows; 78 one is not empty. */
+int quorum_init_store(struct service *service);
+
+#endif
