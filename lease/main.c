@@ -1,5 +1,6 @@
 /* main.c - pawl-lease: lends leases with fencing tokens. */
 #include "lease/operation.h"
+#include "lease/quorum/quorum.h"
 #include "lease/worker.h"
 #include "scripts.h"
 #include "shared/member/member.h"
@@ -59,9 +60,31 @@ static const struct service_flag lease_flags[] = {
       .max = 5,
       .command_line_only = true},
      offsetof(struct service_settings, registrars)},
+    SERVICE_FLAG("max-ttl", max_ttl_ms, OPTION_DURATION, "DUR",
+                 "with --init-store and a quorum: no ttl is longer (5m); as long is a node in quarantine",
+                 100, 86400000),
     SERVICE_FLAG("remember-max", remember_max, OPTION_BYTES, "BYTES",
                  "above it the oldest of what is over is forgotten before --remember", 1 << 20, 1LL << 50),
     {{0}, 0},
+};
+
+static const struct service_plan quorum_plan = {
+    .name = "pawl-lease",
+    .listen = "127.0.0.1:8700",
+    .head_max = HTTP_HEAD_MAX,
+    .flags = lease_flags,
+    .routes = quorum_routes,
+    .library = &node_library,
+    .metrics = lease_metrics,
+    .metric_count = LEASE_COUNTS,
+    .worker_open = quorum_worker_open,
+    .worker_close = quorum_worker_close,
+    .worker_free = quorum_worker_free,
+    .settled = quorum_settled,
+    .ready = quorum_ready,
+    .tell = quorum_tell,
+    .quorum_of_stores = true,
+    .run_once = quorum_init_store,
 };
 
 int main(int argc, char **argv)
@@ -90,6 +113,7 @@ int main(int argc, char **argv)
                     "  pawl-lease --redis unix:///run/redis/redis.sock --init-store\n"
                     "  pawl-lease --redis unix:///run/redis/redis.sock --keys keys\n"
                     "  curl -X POST http://127.0.0.1:8700/v1/leases/orders:42\n",
+        .quorum = &quorum_plan,
         .listen = "127.0.0.1:8700",
         .head_max = HTTP_HEAD_MAX,
         .flags = lease_flags,

@@ -119,23 +119,31 @@ const char *lease_id_read(const struct http_request *req, struct bytes *lease_id
     return NULL;
 }
 
-enum problem lease_hold_read(const struct lease_call *call, struct bytes *hold)
+enum problem lease_claim_read(const struct http_request *req, struct token_claim *claim)
 {
     unsigned count = 0;
-    struct bytes header = http_header(call->req, "Fencing-Token", &count);
-    struct token_claim claim;
-    enum problem problem;
+    struct bytes header = http_header(req, "Fencing-Token", &count);
 
-    *hold = (struct bytes){"", 0};
     if (count == 0)
         return PROBLEM_NONE;
     if (count > 1)
         return PROBLEM_MALFORMED_TOKEN;
-    switch (token_verify(worker_of(call->req)->keys, header, &claim)) {
+    switch (token_verify(worker_of(req)->keys, header, claim)) {
     case TOKEN_MALFORMED: return PROBLEM_MALFORMED_TOKEN;
     case TOKEN_BAD_SIGNATURE: return PROBLEM_BAD_SIGNATURE;
     case TOKEN_GOOD: break;
     }
+    return PROBLEM_NONE;
+}
+
+enum problem lease_hold_read(const struct lease_call *call, struct bytes *hold)
+{
+    struct token_claim claim = {.hold = {"", 0}};
+    enum problem problem = lease_claim_read(call->req, &claim);
+
+    *hold = (struct bytes){"", 0};
+    if (problem != PROBLEM_NONE || claim.hold.len == 0)
+        return problem;
     problem = member_store_problem(member_line_of(call->req), claim.store);
     if (problem != PROBLEM_NONE)
         return problem;
@@ -211,7 +219,9 @@ struct bytes grant_write(struct http_request *req, const struct grant *grant, ch
     struct json_out *json = http_json(req);
     struct token_claim claim = {.token = grant->token,
                                 .lease = grant->lease,
-                                .store = bytes_of(epoch_store(member_line_of(req)->store_epoch)),
+                                .store = grant->store.len > 0
+                                             ? grant->store
+                                             : bytes_of(epoch_store(member_line_of(req)->store_epoch)),
                                 .mode = grant->mode,
                                 .hold = grant->hold};
     struct bytes fencing_token = {header, token_sign(worker_of(req)->keys, &claim, header)};

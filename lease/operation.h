@@ -59,6 +59,9 @@ enum step lease_answer(struct lease_call *call, const struct store_reply *reply,
 
 /* The Lease-Id header. NULL, or what is wrong: 400. */
 const char *lease_id_read(const struct http_request *req, struct bytes *lease_id);
+/* The Fencing-Token that the request may have: PROBLEM_NONE, and claim is untouched if there is none; else
+ * it is verified, and says nothing of store and lease yet. */
+enum problem lease_claim_read(const struct http_request *req, struct token_claim *claim);
 /* The optional Fencing-Token of a renew or release: then they act on that very hold only. hold is empty
  * when there is none. */
 enum problem lease_hold_read(const struct lease_call *call, struct bytes *hold);
@@ -75,7 +78,7 @@ void lease_identity_write(struct json_out *json, const struct worker *worker, st
 
 /* What a holder gets of its hold. */
 struct grant {
-    struct bytes lease;
+    struct bytes lease, store; /* store: empty: that of this member */
     struct token token;
     enum token_mode mode;
     struct bytes hold, lease_id, holder, identity, meta; /* meta: JSON text, or empty for {} */

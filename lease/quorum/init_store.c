@@ -1,0 +1,109 @@
+/* init_store.c - pawl-lease --init-store on a quorum: makes a store of empty nodes.
+ *
+ *   quorum_init_store   connect to all                             69, or go on
+ *   all_do DBSIZE       each must be empty                         69 | 78, or go on
+ *   all_do create.lua   each gets its number, and the store's id   0 | 69 */
+#include <stdio.h>
+
+#include "lease/quorum/quorum.h"
+#include "scripts.h"
+#include "shared/member/state_file.h"
+
+enum { TURN_MS = 10, MAX_TTL_MS = 300000 };
+
+struct init_node {
+    struct store_call call;
+    struct store *store;
+    struct bytes argv[5];
+    char id[QUORUM_ID_SIZE];
+    bool is_over, is_good;
+};
+
+static enum step node_done(struct store_call *call, enum store_outcome outcome,
+                           const struct store_reply *reply)
+{
+    struct init_node *node = container_of(call, struct init_node, call);
+
+    node->is_over = true;
+    node->is_good = outcome == STORE_DONE &&
+                    (store_reply_integer(reply, 0) == 0 || store_reply_is(reply, "created"));
+    return ANSWERED;
+}
+
+/* How many have done it. Each call has a deadline of its own. */
+static unsigned all_end(struct init_node *nodes, unsigned count, struct loop *loop)
+{
+    unsigned good = 0;
+
+    for (unsigned i = 0; i < count; i++)
+        while (!nodes[i].is_over)
+            loop_turn(loop, TURN_MS);
+    for (unsigned i = 0; i < count; i++) {
+        good += nodes[i].is_good;
+        nodes[i].is_over = false;
+    }
+    return good;
+}
+
+static int fail(const struct service *service, int status, const char *what)
+{
+    fprintf(stderr, "%s: %s\n", service->plan->name, what);
+    return status;
+}
+
+static int all_create(struct service *service, struct init_node *nodes, unsigned count, struct loop *loop)
+{
+    uint64_t max_ttl_ms = service->settings.max_ttl_ms > 0 ? service->settings.max_ttl_ms : MAX_TTL_MS;
+    char id[STORE_ID_CHARS + 1], max_ttl[BYTES_NUMBER_SIZE];
+
+    for (unsigned i = 0; i < count; i++) {
+        nodes[i].argv[0] = BYTES("DBSIZE");
+        nodes[i].call.done = node_done;
+        store_ask(nodes[i].store, &nodes[i].call, 1, nodes[i].argv);
+    }
+    if (all_end(nodes, count, loop) < count)
+        return fail(service, SERVICE_CONFIG, "a node is not empty, or did not say; nothing was created");
+    random_text(id, STORE_ID_CHARS);
+    for (unsigned i = 0; i < count; i++) {
+        snprintf(nodes[i].id, sizeof(nodes[i].id), "%s/%u", id, i + 1);
+        nodes[i].argv[0] = BYTES(QUORUM_NODE_KEY);
+        nodes[i].argv[1] = bytes_of(nodes[i].id);
+        nodes[i].argv[2] = bytes_of(store_run_id(nodes[i].store));
+        nodes[i].argv[3] = BYTES("0");
+        nodes[i].argv[4] = bytes_of_number(max_ttl, (int64_t)max_ttl_ms);
+        store_run(nodes[i].store, &nodes[i].call, &node_create, 1, 5, nodes[i].argv);
+    }
+    if (all_end(nodes, count, loop) < count)
+        return fail(service, SERVICE_UNREACHABLE,
+                    "a node did not answer, or is named twice: the store is not whole. Empty all nodes "
+                    "(FLUSHALL) and run "
+                    "this again");
+    printf("store %s created on %u nodes\n", id, count);
+    return SERVICE_OK;
+}
+
+int quorum_init_store(struct service *service)
+{
+    struct loop *loop = loop_new();
+    struct init_node nodes[QUORUM_NODES_MAX] = {{.store = NULL}};
+    struct store *stores[QUORUM_NODES_MAX];
+    unsigned count = service_stores_open(service, loop, NULL, stores), standing = 0;
+    uint64_t deadline_ms = loop_now_ms() + service->settings.store_timeout_ms;
+    int status;
+
+    while (standing < count && loop_now_ms() < deadline_ms) {
+        loop_turn(loop, TURN_MS);
+        standing = 0;
+        for (unsigned i = 0; i < count; i++)
+            standing += store_link_stands(stores[i]);
+    }
+    for (unsigned i = 0; i < count; i++)
+        nodes[i].store = stores[i];
+    status = standing == count
+                 ? all_create(service, nodes, count, loop)
+                 : fail(service, SERVICE_UNREACHABLE, "not all nodes can be reached; nothing was created");
+    for (unsigned i = 0; i < count; i++)
+        store_close(stores[i]);
+    loop_free(loop);
+    return status;
+}

@@ -1,0 +1,543 @@
+/* requests.c - pawl-lease on a quorum: four operations on a lease; of all else, that it is not there.
+ *
+ *   quorum_*_start      read the request            400 | 403 | 422 | 501 | 503, or go on
+ *   acquired, renewed   send the grant              201 | 200
+ *   released                                        204
+ *   looked              send it                     200
+ *
+ * All others: refused(): 403 | 409 | 410 | 422 | 503 | 504. */
+#include <stdio.h>
+#include <time.h>
+
+#include "lease/operation.h"
+#include "lease/quorum/quorum.h"
+#include "lease/request.h"
+#include "scripts.h"
+#include "shared/text/json.h"
+
+struct quorum_request {
+    struct quorum_call call;
+    struct http_request *req;
+    struct lease_request body;
+    struct bytes lease_id; /* as it came, or was made */
+    char name[NAME_MAX_BYTES + 1], digest[DIGEST_SECRET + 1];
+};
+
+/* -- common */
+
+static struct quorum *quorum_of(const struct http_request *req)
+{
+    return worker_of(req)->extra;
+}
+
+/* PROBLEM_NONE, or the request is refused by that, with the detail if there is one. */
+static enum problem request_begin(struct quorum_request *r, struct http_request *req, const char **detail)
+{
+    struct bytes name;
+
+    r->req = req;
+    *detail = name_from_path(http_path_part(req, 0), r->name, &name);
+    if (*detail != NULL)
+        return PROBLEM_INVALID_REQUEST;
+    r->call.quorum = quorum_of(req);
+    r->call.name = (struct bytes){r->name, name.len};
+    r->call.who = bytes_of(http_identity(req) != NULL ? http_identity(req) : "");
+    return PROBLEM_NONE;
+}
+
+/* The digest needs the store's id: without it nothing can be asked. */
+static enum problem request_secret(struct quorum_request *r)
+{
+    char detail[READY_DETAIL_SIZE];
+    enum problem problem = quorum_problem(r->call.quorum, detail);
+
+    if (problem != PROBLEM_NONE)
+        return problem;
+    digest_secret(bytes_of(quorum_store(r->call.quorum)), r->lease_id, r->digest);
+    r->call.lease_id = bytes_of(r->digest);
+    return PROBLEM_NONE;
+}
+
+/* A Fencing-Token: only that very hold. */
+static enum problem request_hold(struct quorum_request *r)
+{
+    struct token_claim claim = {.hold = {"", 0}};
+    enum problem problem = lease_claim_read(r->req, &claim);
+
+    if (problem != PROBLEM_NONE || claim.hold.len == 0)
+        return problem;
+    if (!bytes_are(claim.store, quorum_store(r->call.quorum)))
+        return PROBLEM_WRONG_STORE;
+    snprintf(r->call.attempt, sizeof(r->call.attempt), "%.*s", (int)claim.hold.len, claim.hold.at);
+    return bytes_equal(claim.lease, r->call.name) ? PROBLEM_NONE : PROBLEM_WRONG_LEASE;
+}
+
+static enum step request_refuse(struct quorum_request *r, enum problem problem, const char *detail)
+{
+    quorum_call_free(&r->call);
+    return detail != NULL ? http_refuse_detail(r->req, problem, detail) : http_refuse(r->req, problem);
+}
+
+/* Who holds it, of what the nodes keep beside a hold. json NULL: nothing is known. */
+static struct bytes about_text(const struct json *json, const char *name)
+{
+    struct bytes text = {"", 0};
+
+    if (json != NULL)
+        json_get_text(json, name, &text);
+    return text;
+}
+
+static enum step refuse_held(struct quorum_request *r)
+{
+    struct quorum_call *call = &r->call;
+    struct json *about = call->hold[0] != '\0'
+                             ? json_parse(json_out_bytes(&call->found), REQUEST_LEVELS, NULL)
+                             : NULL;
+    struct bytes holder = service_holder(r->req, call->name, about_text(about, "holder"));
+    struct json_out *json = http_problem_begin(r->req, PROBLEM_LEASE_HELD, NULL);
+
+    json_text(json, "lease", call->name);
+    json_int(json, "token", call->token);
+    if (holder.len > 0)
+        json_text(json, "holder", holder);
+    else
+        json_null(json, "holder");
+    json_int(json, "expires_in_ms", call->expires_in_ms);
+    json_free(about);
+    quorum_call_free(call);
+    return http_problem_end(r->req, 0);
+}
+
+static enum step refuse_ttl(struct quorum_request *r)
+{
+    char detail[96];
+
+    snprintf(detail, sizeof(detail), "The member ttl_ms must be at most %lld: --max-ttl of this store.",
+             (long long)quorum_max_ttl(r->call.quorum));
+    return request_refuse(r, PROBLEM_OUT_OF_RANGE, detail);
+}
+
+static enum step refused(struct quorum_request *r, enum problem problem)
+{
+    struct bytes name = r->call.name;
+
+    if (problem == PROBLEM_LEASE_HELD)
+        return refuse_held(r);
+    if (problem == PROBLEM_OUT_OF_RANGE)
+        return refuse_ttl(r);
+    if (problem != PROBLEM_LEASE_LOST)
+        return request_refuse(r, problem, NULL);
+    quorum_call_free(&r->call);
+    return lease_ended_answer(r->req, problem, name, BYTES("unknown"));
+}
+
+/* What quorum_*() has said. */
+static enum step request_goes(struct quorum_request *r, enum problem problem)
+{
+    return problem == PROBLEM_NONE ? SUSPENDED : refused(r, problem);
+}
+
+/* The grant is what the request says; or, if the nodes have kept something, that. */
+static enum step request_grant(struct quorum_request *r, unsigned status)
+{
+    struct quorum_call *call = &r->call;
+    struct bytes found = json_out_bytes(&call->found);
+    struct json *about = found.len > 0 ? json_parse(found, REQUEST_LEVELS, NULL) : NULL;
+    struct grant grant = {
+        .lease = call->name,
+        .store = bytes_of(quorum_store(call->quorum)),
+        .token = {QUORUM_EPOCH, call->token},
+        .hold = bytes_of(call->hold),
+        .lease_id = r->lease_id,
+        .holder = {r->body.holder, r->body.holder_len},
+        .identity = call->who,
+        .meta = {r->body.meta, r->body.meta_len},
+        .holds = 1,
+        .ttl_ms = call->hold_ttl_ms,
+        .expires_in_ms = call->expires_in_ms,
+    };
+    size_t len = 0;
+    enum step step;
+
+    if (about != NULL &&
+        json_get_object_raw(about, "meta", r->body.meta, sizeof(r->body.meta), &len) == JSON_FOUND)
+        grant.meta = (struct bytes){r->body.meta, len};
+    if (about != NULL)
+        grant.holder = about_text(about, "holder");
+    step = grant_answer(r->req, &grant, status);
+    json_free(about);
+    quorum_call_free(call);
+    return step;
+}
+
+/* -- acquire */
+
+static const char *acquire_not_there(const struct quorum_request *r, const struct acquire_options *options)
+{
+    const struct lease_request *body = &r->body;
+
+    return body->wait_ms > 0               ? "wait_ms"
+           : body->mode != TOKEN_EXCLUSIVE ? "mode and permits"
+           : body->reentrant               ? "reentrant"
+           : body->lock_delay_ms > 0       ? "lock_delay_ms"
+           : body->session_len > 0         ? "session"
+           : body->keep_place_ms > 0       ? "keep_place_ms"
+           : options->key.key.len > 0      ? "Idempotency-Key"
+                                           : NULL;
+}
+
+static enum step not_there(struct http_request *req, const char *what)
+{
+    char detail[160];
+
+    snprintf(detail, sizeof(detail),
+             "%s is not there in quorum mode: exclusive leases are. Nothing was changed.", what);
+    return http_refuse_detail(req, PROBLEM_NOT_IN_QUORUM_MODE, detail);
+}
+
+/* Lies where the answer will be written. */
+static struct bytes about_write(struct quorum_request *r)
+{
+    struct json_out *json = http_json(r->req);
+
+    json_out_reset(json);
+    json_object(json, NULL);
+    json_text(json, "holder", (struct bytes){r->body.holder, r->body.holder_len});
+    json_text(json, "identity", r->call.who);
+    json_raw(json, "meta",
+             r->body.meta_len > 0 ? (struct bytes){r->body.meta, r->body.meta_len} : BYTES("{}"));
+    json_object_end(json);
+    return json_out_bytes(json);
+}
+
+static void acquired(struct quorum_call *call, enum problem problem)
+{
+    struct quorum_request *r = container_of(call, struct quorum_request, call);
+
+    if (problem != PROBLEM_NONE) {
+        refused(r, problem);
+        return;
+    }
+    if (!call->is_replay)
+        json_out_reset(&call->found); /* what stood there before */
+    worker_count(worker_of(r->req), call->is_replay ? COUNT_REPLAYED : COUNT_GRANTED);
+    request_grant(r, call->is_replay ? 200 : 201);
+}
+
+static enum step quorum_acquire_start(struct http_request *req)
+{
+    struct quorum_request *r = HTTP_SCRATCH(req, struct quorum_request);
+    struct acquire_options options = {.over = NULL};
+    struct request_fault fault;
+    const char *detail, *missing;
+    int64_t max_ttl = quorum_max_ttl(quorum_of(req));
+    enum problem problem = request_begin(r, req, &detail);
+
+    if (problem != PROBLEM_NONE)
+        return request_refuse(r, problem, detail);
+    lease_request_read(http_body(req), &r->body, &fault);
+    if (fault.problem != PROBLEM_NONE)
+        return request_refuse(r, fault.problem, fault.detail);
+    detail = r->body.session_len > 0 ? NULL : acquire_options_read(&options, &r->body, req);
+    if (detail != NULL)
+        return request_refuse(r, PROBLEM_INVALID_REQUEST, detail);
+    missing = acquire_not_there(r, &options);
+    if (missing != NULL)
+        return not_there(req, missing);
+    lease_request_defaults(&r->body, http_identity(req));
+    r->call.ttl_ms = r->body.ttl_stated || r->body.ttl_ms < max_ttl ? r->body.ttl_ms : max_ttl;
+    r->lease_id = (struct bytes){r->body.lease_id, r->body.lease_id_len};
+    problem = request_secret(r);
+    if (problem != PROBLEM_NONE)
+        return refused(r, problem);
+    r->call.about = about_write(r);
+    r->call.done = acquired;
+    return request_goes(r, quorum_acquire(&r->call));
+}
+
+/* -- renew */
+
+static void renewed(struct quorum_call *call, enum problem problem)
+{
+    struct quorum_request *r = container_of(call, struct quorum_request, call);
+
+    if (problem != PROBLEM_NONE) {
+        refused(r, problem);
+        return;
+    }
+    worker_count(worker_of(r->req), COUNT_RENEWED);
+    request_grant(r, 200);
+}
+
+/* The name, the lease_id, and what the body says; detail: of which problem. */
+static enum problem keeper_begin(struct quorum_request *r, struct http_request *req, const char **detail)
+{
+    enum problem problem = request_begin(r, req, detail);
+
+    if (problem != PROBLEM_NONE)
+        return problem;
+    *detail = lease_id_read(req, &r->lease_id);
+    return *detail != NULL ? PROBLEM_INVALID_REQUEST : PROBLEM_NONE;
+}
+
+static enum step quorum_renew_start(struct http_request *req)
+{
+    struct quorum_request *r = HTTP_SCRATCH(req, struct quorum_request);
+    struct request_fault fault;
+    const char *detail;
+    enum problem problem = keeper_begin(r, req, &detail);
+
+    if (problem != PROBLEM_NONE)
+        return request_refuse(r, problem, detail);
+    renew_request_read(http_body(req), &r->call.ttl_ms, &fault);
+    if (fault.problem != PROBLEM_NONE)
+        return request_refuse(r, fault.problem, fault.detail);
+    problem = request_secret(r);
+    problem = problem != PROBLEM_NONE ? problem : request_hold(r);
+    if (problem != PROBLEM_NONE)
+        return refused(r, problem);
+    r->call.done = renewed;
+    return request_goes(r, quorum_renew(&r->call));
+}
+
+/* -- release */
+
+static void released(struct quorum_call *call, enum problem problem)
+{
+    struct quorum_request *r = container_of(call, struct quorum_request, call);
+
+    if (problem != PROBLEM_NONE) {
+        refused(r, problem);
+        return;
+    }
+    quorum_call_free(call);
+    worker_count(worker_of(r->req), COUNT_RELEASED);
+    http_answer(r->req, 204);
+}
+
+static enum step quorum_release_start(struct http_request *req)
+{
+    struct quorum_request *r = HTTP_SCRATCH(req, struct quorum_request);
+    struct acquire_options_key key;
+    const char *detail;
+    enum problem problem = keeper_begin(r, req, &detail);
+
+    if (problem == PROBLEM_NONE)
+        detail = acquire_options_key_read(&key, req);
+    if (detail != NULL)
+        return request_refuse(r, PROBLEM_INVALID_REQUEST, detail);
+    if (key.key.len > 0 || http_query(req).at != NULL)
+        return not_there(req, key.key.len > 0 ? "Idempotency-Key" : "?all=true");
+    problem = request_secret(r);
+    problem = problem != PROBLEM_NONE ? problem : request_hold(r);
+    if (problem != PROBLEM_NONE)
+        return refused(r, problem);
+    r->call.done = released;
+    return request_goes(r, quorum_release(&r->call));
+}
+
+/* -- look */
+
+static void look_holder(struct json_out *json, const struct quorum_request *r)
+{
+    const struct quorum_call *call = &r->call;
+    struct json *about = json_parse(json_out_bytes(&call->found), REQUEST_LEVELS, NULL);
+    char meta[REQUEST_META_MAX];
+    size_t len = 0;
+
+    if (about == NULL || json_get_object_raw(about, "meta", meta, sizeof(meta), &len) != JSON_FOUND)
+        len = 0;
+    json_object(json, NULL);
+    json_text(json, "holder", about != NULL ? about_text(about, "holder") : BYTES("anonymous"));
+    lease_identity_write(json, worker_of(r->req), about_text(about, "identity"));
+    json_int(json, "token", call->token);
+    json_text(json, "mode", BYTES("exclusive"));
+    json_text(json, "hold", bytes_of(call->hold));
+    json_null(json, "session");
+    json_int(json, "holds", 1);
+    json_int(json, "ttl_ms", call->hold_ttl_ms);
+    json_int(json, "expires_in_ms", call->expires_in_ms);
+    json_int(json, "held_for_ms", call->held_for_ms);
+    json_int(json, "renewed_ms_ago",
+             call->hold_ttl_ms > call->expires_in_ms ? call->hold_ttl_ms - call->expires_in_ms : 0);
+    json_int(json, "waited_ms", 0);
+    json_raw(json, "meta", len > 0 ? (struct bytes){meta, len} : BYTES("{}"));
+    json_object_end(json);
+    json_free(about);
+}
+
+static void looked(struct quorum_call *call, enum problem problem)
+{
+    struct quorum_request *r = container_of(call, struct quorum_request, call);
+    bool is_held = call->hold[0] != '\0';
+    static const char *const nothing[] = {"waiting", "delayed_for_ms", "permits", "refused"};
+    struct json_out *json;
+    struct timespec now;
+
+    if (problem != PROBLEM_NONE) {
+        refused(r, problem);
+        return;
+    }
+    clock_gettime(CLOCK_REALTIME, &now);
+    json = http_json_begin(r->req);
+    json_int(json, "now_ms", now.tv_sec * 1000 + now.tv_nsec / 1000000);
+    json_text(json, "lease", call->name);
+    json_text(json, "state", is_held ? BYTES("held") : BYTES("free"));
+    json_int(json, "token", call->number);
+    json_int(json, "epoch", QUORUM_EPOCH);
+    if (is_held)
+        json_text(json, "mode", BYTES("exclusive"));
+    else
+        json_null(json, "mode");
+    json_list(json, "holders");
+    if (is_held)
+        look_holder(json, r);
+    json_list_end(json);
+    for (unsigned i = 0; i < sizeof(nothing) / sizeof(nothing[0]); i++)
+        json_int(json, nothing[i], 0);
+    json_list(json, "line");
+    json_list_end(json);
+    quorum_call_free(call);
+    http_json_end(r->req, 200);
+}
+
+static enum step quorum_look_start(struct http_request *req)
+{
+    struct quorum_request *r = HTTP_SCRATCH(req, struct quorum_request);
+    const char *detail;
+    enum problem problem = request_begin(r, req, &detail);
+
+    if (problem != PROBLEM_NONE)
+        return request_refuse(r, problem, detail);
+    r->call.done = looked;
+    return request_goes(r, quorum_look(&r->call));
+}
+
+/* -- the rest */
+
+static enum step quorum_not_there(struct http_request *req)
+{
+    return http_refuse(req, PROBLEM_NOT_IN_QUORUM_MODE);
+}
+
+#define THERE(method, start, body, max, query, operation, needs)                                             \
+    {                                                                                                        \
+        method, "/v1/leases/{name}", body, max, query, start, operation, needs                               \
+    }
+#define NOT_THERE(methods, path, body, query, operation, needs)                                              \
+    {                                                                                                        \
+        methods, path, body, (body) == HTTP_BODY_JSON ? REQUEST_BODY_MAX : 0, query, quorum_not_there,       \
+            operation, needs                                                                                 \
+    }
+const struct http_route quorum_routes[] = {
+    THERE(HTTP_POST, quorum_acquire_start, HTTP_BODY_JSON, REQUEST_BODY_MAX, false, "acquireLease",
+          ACCESS_NEEDS(ACCESS_NAME, ACCESS_ACQUIRE)),
+    THERE(HTTP_PUT | HTTP_KEEPS, quorum_renew_start, HTTP_BODY_JSON, REQUEST_BODY_MAX, false, "renewLease",
+          ACCESS_NEEDS(ACCESS_NAME, ACCESS_ACQUIRE)),
+    THERE(HTTP_DELETE | HTTP_KEEPS, quorum_release_start, HTTP_BODY_NONE, 0, true, "releaseLease",
+          ACCESS_NEEDS(ACCESS_HOLD, ACCESS_ACQUIRE)),
+    THERE(HTTP_GET, quorum_look_start, HTTP_BODY_NONE, 0, false, "getLease",
+          ACCESS_NEEDS(ACCESS_NAME, ACCESS_LOOK)),
+    NOT_THERE(HTTP_POST | HTTP_COMMAND, "/v1/leases/{name}/force-release", HTTP_BODY_JSON, false,
+              "forceReleaseLease", ACCESS_NEEDS(ACCESS_NAME, ACCESS_FORCE_RELEASE)),
+    NOT_THERE(HTTP_GET, "/v1/leases/{name}/history", HTTP_BODY_NONE, false, "getLeaseHistory",
+              ACCESS_NEEDS(ACCESS_NAME, ACCESS_LOOK)),
+    NOT_THERE(HTTP_GET, "/v1/events", HTTP_BODY_NONE, true, "watchEvents",
+              ACCESS_NEEDS(ACCESS_SOME, ACCESS_LOOK)),
+    NOT_THERE(HTTP_GET, "/v1/leases", HTTP_BODY_NONE, true, "listLeases",
+              ACCESS_NEEDS(ACCESS_SOME, ACCESS_LOOK)),
+    NOT_THERE(HTTP_POST, "/v1/leases", HTTP_BODY_JSON, false, "acquireLeases",
+              ACCESS_NEEDS(ACCESS_SOME, ACCESS_ACQUIRE)),
+    NOT_THERE(HTTP_POST, "/v1/sessions", HTTP_BODY_JSON, false, "openSession",
+              ACCESS_NEEDS(ACCESS_SOME, ACCESS_SESSION)),
+    NOT_THERE(HTTP_GET, "/v1/sessions", HTTP_BODY_NONE, true, "listSessions",
+              ACCESS_NEEDS(ACCESS_SOME, ACCESS_LOOK)),
+    NOT_THERE(HTTP_POST | HTTP_COMMAND, "/v1/sessions/{id}/end", HTTP_BODY_JSON, false, "forceEndSession",
+              ACCESS_NEEDS(ACCESS_SOME, ACCESS_OPERATE)),
+    NOT_THERE(HTTP_PUT | HTTP_KEEPS, "/v1/sessions/{id}", HTTP_BODY_NONE, false, "renewSession",
+              ACCESS_KNOWN),
+    NOT_THERE(HTTP_DELETE | HTTP_KEEPS, "/v1/sessions/{id}", HTTP_BODY_NONE, false, "endSession",
+              ACCESS_KNOWN),
+    NOT_THERE(HTTP_GET, "/v1/sessions/{id}", HTTP_BODY_NONE, false, "getSession", ACCESS_KNOWN),
+    NOT_THERE(HTTP_GET, "/v1/overview", HTTP_BODY_NONE, false, "getOverview",
+              ACCESS_NEEDS(ACCESS_SOME, ACCESS_LOOK)),
+    NOT_THERE(HTTP_POST, "/v1/tokens/inspect", HTTP_BODY_JSON, false, "inspectToken",
+              ACCESS_NEEDS(ACCESS_SOME, ACCESS_LOOK)),
+    {0, NULL, HTTP_BODY_NONE, 0, false, NULL, NULL, 0},
+};
+
+/* -- the worker. Each has links of its own; the first one's heals. */
+
+void quorum_worker_open(struct worker *worker)
+{
+    const struct quorum_options options = {
+        .loop = worker->loop,
+        .stores = worker->stores,
+        .count = worker->store_count,
+        .timeout_ms = (unsigned)worker->service->settings.store_timeout_ms,
+        .heals = worker->index == 0,
+        .log = worker->index == 0 ? &worker->service->log : NULL,
+    };
+
+    worker->extra = quorum_new(&options);
+}
+
+void quorum_worker_close(struct worker *worker)
+{
+    quorum_stop(worker->extra);
+}
+
+void quorum_worker_free(struct worker *worker)
+{
+    quorum_free(worker->extra);
+}
+
+/* A node that is gone costs the start --store-timeout. */
+bool quorum_settled(const struct service *service)
+{
+    char detail[READY_DETAIL_SIZE];
+
+    for (unsigned i = 0; i < service->settings.threads; i++) {
+        const struct quorum *quorum = service->workers[i].extra;
+        bool is_lost = quorum_problem(quorum, detail) == PROBLEM_STORE_NOT_OURS;
+
+        for (unsigned node = 0; node < quorum_count(quorum) && !is_lost; node++)
+            if (quorum_node_state(quorum, node) <= NODE_NEW)
+                return false;
+    }
+    return true;
+}
+
+const char *quorum_ready(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE])
+{
+    *problem = quorum_problem(worker->extra, detail);
+    return *problem == PROBLEM_NONE             ? NULL
+           : *problem == PROBLEM_STORE_NOT_OURS ? "store-not-ours"
+                                                : "store-connecting";
+}
+
+void quorum_tell(struct worker *worker, struct json_out *json)
+{
+    static const char *const states[] = {[NODE_GONE] = "gone",
+                                         [NODE_NEW] = "new",
+                                         [NODE_WELL] = "well",
+                                         [NODE_ILL] = "quarantine",
+                                         [NODE_OTHER] = "not-ours"};
+    const struct quorum *quorum = worker->extra;
+
+    json_list(json, "nodes");
+    for (unsigned i = 0; i < quorum_count(quorum); i++)
+        json_text(json, NULL, bytes_of(states[quorum_node_state(quorum, i)]));
+    json_list_end(json);
+    json_list(json, "quarantine");
+    for (unsigned i = 0; i < quorum_count(quorum); i++) {
+        if (quorum_node_state(quorum, i) != NODE_ILL)
+            continue;
+        json_object(json, NULL);
+        json_int(json, "node", i + 1);
+        json_int(json, "for_ms", quorum_node_ill_for_ms(quorum, i));
+        json_object_end(json);
+    }
+    json_list_end(json);
+}

@@ -1,0 +1,242 @@
+#!/usr/bin/python3
+"""test_quorum.py - two lease services on three Redis that know nothing of each other: the interface, and accidents."""
+
+import hashlib
+import json
+import pathlib
+import sys
+import tempfile
+import threading
+import time
+
+sys.dont_write_bytecode = True
+
+from world import World, check, check_equal, check_in, main, read_token, run_daemon, test, wait_until  # noqa: E402
+from world.redis import PrivateRedis  # noqa: E402
+
+IN_MEMORY = ["--save", "", "--appendonly", "no"]
+MAX_TTL_MS = 400
+
+
+class Quorum(World):
+    """self.redis is none: self.nodes are. Both services are lease services."""
+
+    def __init__(self, *flags, count=3):
+        self.nodes, self.more = [], []
+        for _ in range(count):
+            self.nodes.append(PrivateRedis(tempfile.mkdtemp(prefix="pawl-node-"), IN_MEMORY))
+        super().__init__(*flags, redis_settings=IN_MEMORY)
+
+    def init_store(self):
+        self.flags[:2] = [word for node in self.nodes for word in ("--redis", node.url)]
+        done = self.make("--max-ttl", f"{MAX_TTL_MS}ms")
+        check_equal(done.returncode, 0, str(done))
+        check_in("created on 3 nodes", done.stdout)
+        self.keys.store = self.nodes[0]("HGET", "pawl:{node}", "id").decode().split("/")[0]
+
+    def make(self, *words):
+        return run_daemon("pawl-lease", *self.flags[:2 * len(self.nodes)], "--init-store", *words)
+
+    def daemon(self, name, *flags):
+        return super().daemon("pawl-lease", *flags)
+
+    def both(self):
+        return self.lease, self.client(self.gateway_daemon)
+
+    def ready(self):
+        return self.lease("GET", "/readyz").json
+
+    def wait_well(self):
+        for one in self.both():
+            wait_until(lambda one=one: one("GET", "/readyz").json.get("nodes") == ["well"] * len(self.nodes), "all are well")
+
+    def close(self):
+        super().close()
+        for node in self.nodes:
+            node.close()
+
+
+@test
+def what_redis_is_given_must_be_three_five_or_seven_that_differ_and_of_a_lease_service():
+    one, two, three = (f"unix:///nowhere/{number}" for number in range(3))
+    for name, words, says in (
+            ("pawl-lease", [one, two], "3, 5 or 7"), ("pawl-lease", [one, two, one], "twice"),
+            ("pawl-lease", [one, two, three, one + "4"], "3, 5 or 7"), ("pawl-lease", [one, two, "sentinel://x/y"], "3, 5 or 7"),
+            ("pawl-lease", [f"{one}{number}" for number in range(9)], "3, 5 or 7"), ("pawl-gateway", [one, two, three], "takes one")):
+        done = run_daemon(name, *(word for url in words for word in ("--redis", url)), "--keys", "none")
+        check_equal(done.returncode, 78, str(done))
+        check_in(says, done.stderr)
+    for words in (["--redis", one, "--max-ttl", "5m", "--init-store"],
+                  [*(word for url in (one, two, three) for word in ("--redis", url)), "--max-ttl", "5m"],
+                  [*(word for url in (one, two, three) for word in ("--redis", url)), "--registrars", "3", "--init-store"]):
+        check_equal(run_daemon("pawl-lease", *words).returncode, 78, str(words))
+
+
+@test
+def a_lease_is_granted_told_again_renewed_looked_at_and_released():
+    world = Quorum()
+    name = world.name()
+    check_equal(world.look(name)["state"], "free")
+    grant = world.acquire(name, holder="me", meta={"a": 1})
+    check_equal([grant[what] for what in ("token", "epoch", "holder", "meta", "mode", "ttl_ms")], [1, 1, "me", {"a": 1}, "exclusive", MAX_TTL_MS])
+    check(0 < grant["expires_in_ms"] < MAX_TTL_MS - 3, str(grant))
+    check(world.keys.verifies(grant["fencing_token"]))
+    check_equal(read_token(grant["fencing_token"])["store"], world.keys.store)
+    held = world.lease("POST", f"/v1/leases/{name}", body={})
+    check_equal([held.status, held.json["code"], held.json["holder"], held.json["token"]], [409, "lease-held", "me", 1])
+    again = world.acquire(name, 200, client=world.both()[1], lease_id=grant["lease_id"])
+    check_equal([again[what] for what in ("token", "holder", "meta", "fencing_token")],
+                [grant[what] for what in ("token", "holder", "meta", "fencing_token")])
+    look = world.look(name)
+    check_equal([look["state"], look["token"], look["holders"][0]["holder"], look["holders"][0]["meta"]], ["held", 1, "me", {"a": 1}])
+    ids = {"Lease-Id": grant["lease_id"], "Fencing-Token": grant["fencing_token"]}
+    renewed = world.lease("PUT", f"/v1/leases/{name}", ids, body={"ttl_ms": 300})
+    check_equal([renewed.status, renewed.json["token"], renewed.json["ttl_ms"], renewed.json["holder"]], [200, 1, 300, "me"])
+    other = world.lease("PUT", f"/v1/leases/{world.name()}", ids, body={})
+    check_equal([other.status, other.json["code"]], [403, "wrong-lease"])
+    check_equal([world.lease("DELETE", f"/v1/leases/{name}", ids).status for _ in range(2)], [204, 204])
+    lost = world.lease("PUT", f"/v1/leases/{name}", ids, body={})
+    check_equal([lost.status, lost.json["code"], lost.json["ended"]], [410, "lease-lost", "unknown"])
+    check_equal(world.acquire(name)["token"], 2)
+    world.close()
+
+
+@test
+def what_is_not_there_is_said_and_what_is_wrong_before_that():
+    world = Quorum()
+    headers = {"Lease-Id": "A" * 22}
+    for method, path, extra, body, status, code in (
+            ("POST", "/v1/leases/a%2Fb", {}, {"wait_ms": 5}, 400, "invalid-request"),
+            ("POST", "/v1/leases/a", {}, {"ttl_ms": 5, "wait_ms": 5}, 422, "out-of-range"),
+            ("POST", "/v1/leases/a", {}, {"wait_ms": 5}, 501, "not-in-quorum-mode"),
+            ("POST", "/v1/leases/a", {}, {"mode": "shared"}, 501, "not-in-quorum-mode"),
+            ("POST", "/v1/leases/a", {}, {"permits": 2}, 501, "not-in-quorum-mode"),
+            ("POST", "/v1/leases/a", {}, {"reentrant": True}, 501, "not-in-quorum-mode"),
+            ("POST", "/v1/leases/a", {}, {"lock_delay_ms": 1}, 501, "not-in-quorum-mode"),
+            ("POST", "/v1/leases/a", {}, {"session": "s" * 16}, 501, "not-in-quorum-mode"),
+            ("POST", "/v1/leases/a", {"Idempotency-Key": "k"}, {"lease_id": "A" * 22}, 501, "not-in-quorum-mode"),
+            ("POST", "/v1/leases/a", {}, {"wait_ms": 0, "mode": "exclusive"}, 201, None),
+            ("POST", "/v1/leases/b", {}, {"permits": 1}, 201, None),
+            ("POST", "/v1/leases/c", {}, {"ttl_ms": MAX_TTL_MS + 1}, 422, "out-of-range"),
+            ("PUT", "/v1/leases/c", headers, {"ttl_ms": MAX_TTL_MS + 1}, 422, "out-of-range"),
+            ("PUT", "/v1/leases/c", {}, {}, 400, "invalid-request"), ("DELETE", "/v1/leases/c", {}, None, 400, "invalid-request"),
+            ("DELETE", "/v1/leases/c?all=true", headers, None, 501, "not-in-quorum-mode"),
+            ("DELETE", "/v1/leases/c", {**headers, "Idempotency-Key": "k"}, None, 501, "not-in-quorum-mode"),
+            ("DELETE", "/v1/leases/c", headers, None, 410, "lease-lost"),
+            ("POST", "/v1/leases/a/force-release", {}, {}, 501, "not-in-quorum-mode"),
+            ("GET", "/v1/leases/a/history", {}, None, 501, "not-in-quorum-mode"), ("GET", "/v1/events", {}, None, 501, "not-in-quorum-mode"),
+            ("GET", "/v1/leases", {}, None, 501, "not-in-quorum-mode"), ("POST", "/v1/leases", {}, {"names": ["a"]}, 501, "not-in-quorum-mode"),
+            ("POST", "/v1/sessions", {}, {}, 501, "not-in-quorum-mode"), ("GET", "/v1/sessions", {}, None, 501, "not-in-quorum-mode"),
+            ("GET", "/v1/overview", {}, None, 501, "not-in-quorum-mode"), ("GET", "/v1/nothing", {}, None, 404, "not-found")):
+        answer = world.lease(method, path, extra, body=body) if body is not None else world.lease(method, path, extra)
+        check_equal([answer.status, (answer.json or {}).get("code")], [status, code], f"{method} {path} {body}")
+    world.close()
+
+
+@test
+def a_store_is_made_of_empty_nodes_that_can_be_reached_and_once():
+    world = Quorum()
+    done = world.make()
+    check_equal([done.returncode, "not empty" in done.stderr], [78, True], str(done))
+    world.nodes[0].kill()
+    check_equal(world.make("--store-timeout", "300ms").returncode, 69)
+    world.nodes[0].start(IN_MEMORY)
+    world.wait_well()
+    world.close()
+
+
+@test
+def a_node_that_was_wiped_is_in_quarantine_for_the_longest_ttl_and_two_stop_everything():
+    world = Quorum()
+    world.nodes[1]("FLUSHALL")
+    shown = wait_until(lambda: world.ready().get("quarantine"), "it is seen")
+    check_equal(shown[0]["node"], 2)
+    check(0 <= shown[0]["for_ms"] <= MAX_TTL_MS, str(shown))
+    world.acquire(world.name())
+    world.wait_well()
+    world.nodes[0].kill(), world.nodes[2].kill()
+    gone = wait_until(lambda: (one := world.lease("POST", "/v1/leases/x", body={})).status == 503 and one, "it is refused")
+    check_equal(gone.json["code"], "store-unavailable")
+    check_equal(world.ready()["check"], "store-connecting")
+    world.nodes[0].start(IN_MEMORY), world.nodes[2].start(IN_MEMORY)
+    wait_until(lambda: world.ready().get("check") == "store-not-ours", "they have lost what they had")
+    check_in("2 are in quarantine", world.ready()["detail"])
+    check_equal(world.lease("POST", "/v1/leases/x", body={}).json["code"], "store-not-ours")
+    world.close()
+
+
+@test
+def tokens_rise_and_nobody_holds_with_another_while_nodes_are_wiped_killed_and_stopped():
+    world = Quorum("--store-timeout", "500ms")
+    tokens, wrong, lock, stop = [0], [], threading.Lock(), threading.Event()
+    until = {}  # of each client: when its hold is over by its own clock
+
+    def work(client, who):
+        while not stop.is_set():
+            before, began = max(tokens), time.monotonic()
+            answer = client("POST", "/v1/leases/job", body={"ttl_ms": MAX_TTL_MS})
+            if answer.status != 201:
+                wrong.extend([] if answer.status in (409, 503, 504) else [answer])
+                continue
+            with lock:
+                wrong.extend(("token", answer.json["token"], before) for _ in [0]
+                             if answer.json["token"] <= before or answer.json["token"] in tokens)
+                wrong.extend(("held", who, other) for other, over in until.items() if other != who and time.monotonic() < over)
+                tokens.append(answer.json["token"])
+                until[who] = began + answer.json["expires_in_ms"] / 1000
+            with lock:
+                until[who] = 0
+            client("DELETE", "/v1/leases/job", {"Lease-Id": answer.json["lease_id"]})
+
+    workers = [threading.Thread(target=work, args=(world.client((world.lease_daemon, world.gateway_daemon)[number % 2]), number), daemon=True)
+               for number in range(4)]
+    for worker in workers:
+        worker.start()
+    for number in range(9):
+        node = world.nodes[number % 3]
+        before = len(tokens)
+        if number // 3 == 0:
+            node("FLUSHALL")
+        elif number // 3 == 1:
+            node.kill()
+            node.start(IN_MEMORY)
+        else:
+            node.stop()
+        wait_until(lambda before=before: len(tokens) > before + 2, "it goes on")
+        node.go_on()
+        world.wait_well()
+    stop.set()
+    for worker in workers:
+        worker.join()
+    check_equal(wrong, [])
+    check(len(tokens) > 20, str(len(tokens)))
+    world.close()
+
+
+@test
+def a_hold_is_for_the_identity_that_acquired_it():
+    secrets_of = {name: "pawl_" + name * 43 for name in ("a", "b")}
+    tokens = {name: f"{one}_{hashlib.sha256(one.encode()).hexdigest()[:6]}" for name, one in secrets_of.items()}
+    path = pathlib.Path(tempfile.mkdtemp(prefix="pawl-access-")) / "access.json"
+    path.write_text(json.dumps({
+        "identities": {name: {"access_tokens": ["sha256:" + hashlib.sha256(one.encode()).hexdigest()]} for name, one in tokens.items()},
+        "rules": [{"who": ["a", "b"], "may": ["acquire", "look", "observe"], "on": ["*"]}]}), encoding="utf-8")
+    path.chmod(0o600)
+    world = Quorum("--access", str(path))
+
+    def ask(who, method, body=None, **headers):
+        more = {} if body is None else {"body": body}
+        return world.lease(method, "/v1/leases/job", {"Authorization": f"Bearer {tokens[who]}", **headers}, **more)
+    wait_until(lambda: world.lease("GET", "/readyz").status == 200, "it is ready")
+    grant = ask("a", "POST", {}).json
+    check_equal([grant["holder"], grant["identity"]], ["a", "a"])
+    ids = {"Lease-Id": grant["lease_id"]}
+    check_equal([ask("b", "PUT", {}, **ids).code, ask("b", "DELETE", **ids).code, ask("b", "POST", {"lease_id": grant["lease_id"]}).code],
+                ["not-yours"] * 3)
+    check_equal([ask("a", "PUT", {}, **ids).json["identity"], ask("b", "GET").json["holders"][0]["identity"]], ["a", "a"])
+    check_equal([ask("a", "DELETE", **ids).status, world.lease("GET", "/v1/leases/job").status], [204, 401])
+    world.close()
+
+
+if __name__ == "__main__":
+    main()
