@@ -11,8 +11,9 @@ import time
 
 sys.dont_write_bytecode = True
 
-from world import World, check, check_equal, check_in, main, read_token, run_daemon, test, wait_until  # noqa: E402
+from world import Client, Daemon, World, check, check_equal, check_in, main, read_token, run_daemon, test, wait_until  # noqa: E402
 from world.redis import PrivateRedis  # noqa: E402
+from world.upstream import Upstream, route, routes_file  # noqa: E402
 
 IN_MEMORY = ["--save", "", "--appendonly", "no"]
 MAX_TTL_MS = 400
@@ -236,6 +237,26 @@ def a_hold_is_for_the_identity_that_acquired_it():
     check_equal([ask("a", "PUT", {}, **ids).json["identity"], ask("b", "GET").json["holders"][0]["identity"]], ["a", "a"])
     check_equal([ask("a", "DELETE", **ids).status, world.lease("GET", "/v1/leases/job").status], [204, 401])
     world.close()
+
+
+@test
+def a_gateway_with_a_store_of_its_own_refuses_who_is_older_than_what_has_passed():
+    world, upstream = Quorum(), Upstream()
+    own = ["--redis", world.redis.url, "--allow-unsafe-redis"]
+    check_equal(run_daemon("pawl-lease", *own, "--init-store").returncode, 0)
+    table = routes_file(tempfile.mkdtemp(prefix="pawl-routes-"), [
+        route(upstream, "/jobs/{id}", "job:{id}", guarantee="admitted", check="mark", store=world.keys.store)])
+    own += ["--keys", world.keys_file, "--listen", "127.0.0.1:0"]
+    world.daemons += [Daemon("pawl-lease", *own), Daemon("pawl-gateway", *own, "--routes", table)]
+    gateway = Client("gateway", world.daemons[-1].url, World.contract)
+    wait_until(gateway.is_ready, "it is ready")
+    old = world.acquire("job:1")
+    world.release("job:1", old)
+    new = world.acquire("job:1")
+    answers = [gateway("PUT", "/jobs/1", {"Fencing-Token": grant["fencing_token"]}, b"x", held=False) for grant in (old, new, old)]
+    check_equal([(answer.status, answer.code) for answer in answers], [(200, None), (200, None), (412, "stale-token")])
+    world.close()
+    upstream.close()
 
 
 if __name__ == "__main__":
