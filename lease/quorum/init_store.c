@@ -1,15 +1,16 @@
 /* init_store.c - pawl-lease --init-store on a quorum: makes a store of empty nodes.
  *
  *   quorum_init_store   connect to all                             69, or go on
- *   all_do DBSIZE       each must be empty                         69 | 78, or go on
- *   all_do create.lua   each gets its number, and the store's id   0 | 69 */
+ *   all_create          each must be empty                         78, or go on
+ *                       each gets its number, and the store's id   0 | 69
+ *   all_recover         with --floor: those that have lost their data begin again above it   0 | 1 | 69 */
 #include <stdio.h>
 
 #include "lease/quorum/quorum.h"
 #include "scripts.h"
 #include "shared/member/state_file.h"
 
-enum { TURN_MS = 10, MAX_TTL_MS = 300000 };
+enum { TURN_MS = 10, REFUSED = 1, MAX_TTL_MS = 300000 };
 
 struct init_node {
     struct store_call call;
@@ -82,6 +83,38 @@ static int all_create(struct service *service, struct init_node *nodes, unsigned
     return SERVICE_OK;
 }
 
+static bool all_known(const struct quorum *quorum)
+{
+    for (unsigned i = 0; i < quorum_count(quorum); i++)
+        if (quorum_node_state(quorum, i) <= NODE_NEW)
+            return false;
+    return true;
+}
+
+/* All nodes that can be reached, each when the longest ttl is over, until a majority is well. */
+static int all_recover(const struct service *service, struct quorum *quorum, struct loop *loop)
+{
+    uint64_t deadline_ms = loop_now_ms() + service->settings.store_timeout_ms;
+    char detail[READY_DETAIL_SIZE];
+    enum problem problem;
+
+    while (!all_known(quorum) && loop_now_ms() < deadline_ms)
+        loop_turn(loop, TURN_MS);
+    problem = quorum_problem(quorum, detail);
+    if (problem == PROBLEM_NONE)
+        return fail(service, REFUSED, "most nodes are well; nothing was changed");
+    if (problem == PROBLEM_STORE_NOT_OURS && quorum_store(quorum)[0] == '\0')
+        return fail(service, REFUSED, detail);
+    while (problem == PROBLEM_STORE_NOT_OURS) {
+        loop_turn(loop, TURN_MS);
+        problem = quorum_problem(quorum, detail);
+    }
+    if (problem != PROBLEM_NONE)
+        return fail(service, SERVICE_UNREACHABLE, detail);
+    printf("store %s goes on above %zu\n", quorum_store(quorum), service->settings.floor);
+    return SERVICE_OK;
+}
+
 int quorum_init_store(struct service *service)
 {
     struct loop *loop = loop_new();
@@ -89,9 +122,18 @@ int quorum_init_store(struct service *service)
     struct store *stores[QUORUM_NODES_MAX];
     unsigned count = service_stores_open(service, loop, NULL, stores), standing = 0;
     uint64_t deadline_ms = loop_now_ms() + service->settings.store_timeout_ms;
+    struct quorum *quorum = NULL;
     int status;
 
-    while (standing < count && loop_now_ms() < deadline_ms) {
+    if (service->settings.floor > 0)
+        quorum = quorum_new(
+            &(struct quorum_options){.loop = loop,
+                                     .stores = stores,
+                                     .count = count,
+                                     .timeout_ms = (unsigned)service->settings.store_timeout_ms,
+                                     .heals = true,
+                                     .floor = (int64_t)service->settings.floor});
+    while (quorum == NULL && standing < count && loop_now_ms() < deadline_ms) {
         loop_turn(loop, TURN_MS);
         standing = 0;
         for (unsigned i = 0; i < count; i++)
@@ -99,11 +141,17 @@ int quorum_init_store(struct service *service)
     }
     for (unsigned i = 0; i < count; i++)
         nodes[i].store = stores[i];
-    status = standing == count
-                 ? all_create(service, nodes, count, loop)
-                 : fail(service, SERVICE_UNREACHABLE, "not all nodes can be reached; nothing was created");
+    if (quorum != NULL)
+        status = all_recover(service, quorum, loop);
+    else
+        status = standing == count ? all_create(service, nodes, count, loop)
+                                   : fail(service, SERVICE_UNREACHABLE,
+                                          "not all nodes can be reached; nothing was created");
+    if (quorum != NULL)
+        quorum_stop(quorum);
     for (unsigned i = 0; i < count; i++)
         store_close(stores[i]);
+    quorum_free(quorum);
     loop_free(loop);
     return status;
 }

@@ -215,10 +215,11 @@ static void node_name(struct quorum_node *node)
     node->argv[1] = BYTES(QUORUM_NODE_KEY);
     node->argv[2] = BYTES("id");
     node->argv[3] = BYTES("max_ttl");
+    node->argv[4] = BYTES("highest");
     node->is_asking = true;
     node->link = store_link_number(node->store);
     node->call.done = node_named;
-    store_ask(node->store, &node->call, 4, node->argv);
+    store_ask(node->store, &node->call, 5, node->argv);
 }
 
 /* Whether a majority says so, each the number of its place. */
@@ -248,6 +249,7 @@ static enum step node_named(struct store_call *call, enum store_outcome outcome,
     id = store_reply_text(reply, 0);
     snprintf(node->said, sizeof(node->said), "%.*s", (int)id.len, id.at != NULL ? id.at : "");
     node_is(node, NODE_NEW);
+    node_seen(quorum, node->index, store_reply_integer(reply, 2));
     if (store_reply_integer(reply, 1) > quorum->max_ttl) /* a wiped one does not know */
         quorum->max_ttl = store_reply_integer(reply, 1);
     if (quorum->store[0] == '\0' && token_is_store((struct bytes){node->said, TOKEN_STORE_CHARS}) &&
@@ -308,17 +310,23 @@ static bool barrier_heard(struct quorum_asker *asker, unsigned index, const stru
     return true;
 }
 
+static void node_heal_by(struct quorum_node *node)
+{
+    node->argv[4] = bytes_of(node->ill);
+    node->argv[5] = bytes_of_number(node->numbers[0], node->highest);
+    node->argv[6] = bytes_of_number(node->numbers[1], node->max_ttl);
+    node_run(node, &node_heal, 3, node_healed);
+}
+
 static void barriers_ended(struct quorum_asker *asker, const struct quorum_round *round)
 {
     struct quorum_node *node = container_of(asker, struct quorum_node, barriers);
 
     node->is_asking = false;
     if (quorum_bits(round_counted(round)) < quorum_majority(node->quorum) || !node_has_its_link(node))
-        return;
-    node->argv[4] = bytes_of(node->ill);
-    node->argv[5] = bytes_of_number(node->numbers[0], node->highest);
-    node->argv[6] = bytes_of_number(node->numbers[1], node->max_ttl);
-    node_run(node, &node_heal, 3, node_healed);
+        node->ill[0] = '\0'; /* it is asked again: somebody else may have healed it */
+    else
+        node_heal_by(node);
 }
 
 static void node_begin_to_heal(struct quorum_node *node)
@@ -329,10 +337,18 @@ static void node_begin_to_heal(struct quorum_node *node)
                                        .needed = quorum_majority(quorum),
                                        .timeout_ms = quorum->options.timeout_ms};
 
-    node->highest = 0;
-    node->max_ttl = 0;
+    node->highest = quorum->options.floor;
+    node->max_ttl = quorum->options.floor > 0 ? quorum->max_ttl : 0;
+    for (unsigned i = 0; i < quorum->options.count && quorum->options.floor > 0; i++)
+        if (quorum->nodes[i].seen > node->highest)
+            node->highest = quorum->nodes[i].seen;
     node->ask_at_ms = loop_now_ms() + AGAIN_MS;
-    node->is_asking = quorum_ask(quorum, &question, &node->barriers);
+    if (quorum->options.floor > 0)
+        node_heal_by(node);
+    else if (quorum_ask(quorum, &question, &node->barriers))
+        node->is_asking = true;
+    else
+        node->ill[0] = '\0';
 }
 
 static enum step node_healed(struct store_call *call, enum store_outcome outcome,

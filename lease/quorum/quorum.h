@@ -48,7 +48,8 @@ struct quorum_options {
     unsigned count;              /* odd, at most QUORUM_NODES_MAX */
     unsigned timeout_ms;         /* of an operation */
     bool heals;                  /* it ends quarantines, too: one of a process does */
-    const struct log *log;       /* NULL: nothing is said */
+    int64_t floor;         /* by an operator's word no number is higher, and nobody else is asked; 0: none */
+    const struct log *log; /* NULL: nothing is said */
 };
 
 struct quorum *quorum_new(const struct quorum_options *options);
@@ -153,7 +154,8 @@ void quorum_worker_free(struct worker *worker);
 bool quorum_settled(const struct service *service);
 const char *quorum_ready(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE]);
 void quorum_tell(struct worker *worker, struct json_out *json);
-/* init_store.c: pawl-lease --init-store: makes a store of empty nodes. The exit status: 0 created; 69 a
+/* init_store.c: pawl-lease --init-store: makes a store of empty nodes; with --floor ends the quarantine of
+ * most. The exit status: 1 there is nothing to do; 0 created; 69 a
  * node cannot be reached, or nobody knows; 78 one is not empty. */
 int quorum_init_store(struct service *service);
 

@@ -272,6 +272,10 @@ static const char *stores_wrong(struct service *service)
         return "--redis takes one store, or the 3, 5 or 7 nodes of a quorum";
     if (s->max_ttl_ms > 0 && (count == 1 || !s->init_store))
         return "--max-ttl goes with --init-store and the 3, 5 or 7 nodes of a quorum, which keep it";
+    if (s->floor > 0 && (count == 1 || !s->init_store))
+        return "--floor goes with --init-store and the 3, 5 or 7 nodes of a quorum; of one store it is that "
+               "of pawl store "
+               "recover";
     if (count > 1 && s->registrars > 0)
         return "--registrars is not for a quorum, whose nodes hear each other's numbers themselves";
     if (count > 1)

@@ -28,7 +28,7 @@ struct service_settings {
     const char *tls_cert, *tls_key, *tls_client_ca, *tls_crl, *redis_ca, *redis_cert, *redis_key;
     unsigned threads, connections_max, connections_per_address, token_block, registrars;
     uint64_t store_timeout_ms, max_ttl_ms, remember_ms, header_timeout_ms, body_timeout_ms;
-    size_t head_max, body_memory_max, body_disk_max, body_max, store_memory_max, remember_max;
+    size_t floor, head_max, body_memory_max, body_disk_max, body_max, store_memory_max, remember_max;
     int log_format, log_level;
     bool allow_anonymous, allow_plaintext, allow_unsafe_redis, check_config, init_store, suspend_always, ui;
 };

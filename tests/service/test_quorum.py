@@ -163,6 +163,11 @@ def a_node_that_was_wiped_is_in_quarantine_for_the_longest_ttl_and_two_stop_ever
     wait_until(lambda: world.ready().get("check") == "store-not-ours", "they have lost what they had")
     check_in("2 are in quarantine", world.ready()["detail"])
     check_equal(world.lease("POST", "/v1/leases/x", body={}).json["code"], "store-not-ours")
+    done = world.make("--floor", "1000")
+    check_equal([done.returncode, f"{world.keys.store} goes on above 1000" in done.stdout], [0, True], str(done))
+    world.wait_well()
+    check_equal(world.acquire("x")["token"], 1001)
+    check_equal(world.make("--floor", "2000").returncode, 1)
     world.close()
 
 
