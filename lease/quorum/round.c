@@ -93,11 +93,9 @@ static enum step node_answered(struct store_call *call, enum store_outcome outco
 
     round->open--;
     if (!round->is_over) {
-        if (outcome == STORE_NOT_SENT || (outcome == STORE_DONE && !is_well))
-            round->refused |= 1U << own->node;
-        else if (is_well && round->asker != NULL && round->asker->heard(round->asker, own->node, reply))
+        if (is_well && round->asker != NULL && round->asker->heard(round->asker, own->node, reply))
             round->counted |= 1U << own->node;
-        else if (is_well)
+        else if (outcome != STORE_UNKNOWN)
             round->refused |= 1U << own->node;
         round_judge(round);
     }
