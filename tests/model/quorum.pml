@@ -148,6 +148,19 @@ inline votes_at(a, n)
     }
 }
 
+/* A look, or a renewal, brings a number along that somebody has voted for, however late. */
+inline raises_at(a, n)
+{
+    d_step {
+        votes[a] != 0 && !HAS(ill, n) && number[n] < token[a] -> number[n] = token[a]
+    }
+}
+#ifdef RAISES
+#define EACH_RAISES(a) EACH_NODE(raises_at, a)
+#else
+#define EACH_RAISES(a)
+#endif
+
 #define IS_TWICE(a, b) \
     ((b) < ATTEMPTS && (b) != (a) && state[(b) % ATTEMPTS] == GRANTED && token[(b) % ATTEMPTS] == token[a])
 
@@ -166,7 +179,7 @@ inline is_granted(a)
 }
 
 #define ATTEMPT(a) \
-    :: begins(a) EACH_NODE(locks_at, a) :: proposes(a) EACH_NODE(votes_at, a) :: is_granted(a)
+    :: begins(a) EACH_NODE(locks_at, a) :: proposes(a) EACH_NODE(votes_at, a) EACH_RAISES(a) :: is_granted(a)
 
 /* -- a node loses everything */
 inline is_wiped(any, n)
