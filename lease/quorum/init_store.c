@@ -83,14 +83,6 @@ static int all_create(struct service *service, struct init_node *nodes, unsigned
     return SERVICE_OK;
 }
 
-static bool all_known(const struct quorum *quorum)
-{
-    for (unsigned i = 0; i < quorum_count(quorum); i++)
-        if (quorum_node_state(quorum, i) <= NODE_NEW)
-            return false;
-    return true;
-}
-
 /* All nodes that can be reached, each when the longest ttl is over, until a majority is well. */
 static int all_recover(const struct service *service, struct quorum *quorum, struct loop *loop)
 {
@@ -98,7 +90,7 @@ static int all_recover(const struct service *service, struct quorum *quorum, str
     char detail[READY_DETAIL_SIZE];
     enum problem problem;
 
-    while (!all_known(quorum) && loop_now_ms() < deadline_ms)
+    while (!quorum_is_known(quorum) && loop_now_ms() < deadline_ms)
         loop_turn(loop, TURN_MS);
     problem = quorum_problem(quorum, detail);
     if (problem == PROBLEM_NONE)

@@ -121,6 +121,11 @@ static unsigned nodes_in(const struct quorum *quorum, enum quorum_node_state sta
     return set;
 }
 
+bool quorum_is_known(const struct quorum *quorum)
+{
+    return nodes_in(quorum, NODE_GONE) == 0 && (quorum->store[0] == '\0' || nodes_in(quorum, NODE_NEW) == 0);
+}
+
 unsigned quorum_well(const struct quorum *quorum)
 {
     return nodes_in(quorum, NODE_WELL);

@@ -68,6 +68,9 @@ int64_t quorum_node_ill_for_ms(const struct quorum *quorum, unsigned node);
 /* PROBLEM_NONE while a majority is well; else STORE_UNAVAILABLE or STORE_NOT_OURS, with a sentence. */
 enum problem quorum_problem(const struct quorum *quorum, char detail[READY_DETAIL_SIZE]);
 
+/* Whether it is known of all what they are, or that they have no store. */
+bool quorum_is_known(const struct quorum *quorum);
+
 /* -- rounds: a script at several nodes at once. */
 struct quorum_round;
 
@@ -147,7 +150,6 @@ enum problem quorum_look(struct quorum_call *call);
 void quorum_call_free(struct quorum_call *call);
 
 /* -- the service: requests.c; of a struct service_plan */
-extern const struct http_route quorum_routes[];
 void quorum_worker_open(struct worker *worker);
 void quorum_worker_close(struct worker *worker);
 void quorum_worker_free(struct worker *worker);

@@ -421,51 +421,23 @@ static enum step quorum_not_there(struct http_request *req)
     return http_refuse(req, PROBLEM_NOT_IN_QUORUM_MODE);
 }
 
-#define THERE(method, start, body, max, query, operation, needs)                                             \
-    {                                                                                                        \
-        method, "/v1/leases/{name}", body, max, query, start, operation, needs                               \
+/* The rows of lease_routes in a copy of them: what is there, and what is not. */
+static void take_routes(struct http_route *routes)
+{
+    static const struct {
+        enum step (*of_one)(struct http_request *req), (*of_quorum)(struct http_request *req);
+    } there[] = {{acquire_start, quorum_acquire_start},
+                 {renew_start, quorum_renew_start},
+                 {release_start, quorum_release_start},
+                 {look_start, quorum_look_start}};
+
+    for (unsigned i = 0; lease_routes[i].path != NULL; i++) {
+        routes[i].handle = quorum_not_there;
+        for (unsigned one = 0; one < sizeof(there) / sizeof(there[0]); one++)
+            if (lease_routes[i].handle == there[one].of_one)
+                routes[i].handle = there[one].of_quorum;
     }
-#define NOT_THERE(methods, path, body, query, operation, needs)                                              \
-    {                                                                                                        \
-        methods, path, body, (body) == HTTP_BODY_JSON ? REQUEST_BODY_MAX : 0, query, quorum_not_there,       \
-            operation, needs                                                                                 \
-    }
-const struct http_route quorum_routes[] = {
-    THERE(HTTP_POST, quorum_acquire_start, HTTP_BODY_JSON, REQUEST_BODY_MAX, false, "acquireLease",
-          ACCESS_NEEDS(ACCESS_NAME, ACCESS_ACQUIRE)),
-    THERE(HTTP_PUT | HTTP_KEEPS, quorum_renew_start, HTTP_BODY_JSON, REQUEST_BODY_MAX, false, "renewLease",
-          ACCESS_NEEDS(ACCESS_NAME, ACCESS_ACQUIRE)),
-    THERE(HTTP_DELETE | HTTP_KEEPS, quorum_release_start, HTTP_BODY_NONE, 0, true, "releaseLease",
-          ACCESS_NEEDS(ACCESS_HOLD, ACCESS_ACQUIRE)),
-    THERE(HTTP_GET, quorum_look_start, HTTP_BODY_NONE, 0, false, "getLease",
-          ACCESS_NEEDS(ACCESS_NAME, ACCESS_LOOK)),
-    NOT_THERE(HTTP_POST | HTTP_COMMAND, "/v1/leases/{name}/force-release", HTTP_BODY_JSON, false,
-              "forceReleaseLease", ACCESS_NEEDS(ACCESS_NAME, ACCESS_FORCE_RELEASE)),
-    NOT_THERE(HTTP_GET, "/v1/leases/{name}/history", HTTP_BODY_NONE, false, "getLeaseHistory",
-              ACCESS_NEEDS(ACCESS_NAME, ACCESS_LOOK)),
-    NOT_THERE(HTTP_GET, "/v1/events", HTTP_BODY_NONE, true, "watchEvents",
-              ACCESS_NEEDS(ACCESS_SOME, ACCESS_LOOK)),
-    NOT_THERE(HTTP_GET, "/v1/leases", HTTP_BODY_NONE, true, "listLeases",
-              ACCESS_NEEDS(ACCESS_SOME, ACCESS_LOOK)),
-    NOT_THERE(HTTP_POST, "/v1/leases", HTTP_BODY_JSON, false, "acquireLeases",
-              ACCESS_NEEDS(ACCESS_SOME, ACCESS_ACQUIRE)),
-    NOT_THERE(HTTP_POST, "/v1/sessions", HTTP_BODY_JSON, false, "openSession",
-              ACCESS_NEEDS(ACCESS_SOME, ACCESS_SESSION)),
-    NOT_THERE(HTTP_GET, "/v1/sessions", HTTP_BODY_NONE, true, "listSessions",
-              ACCESS_NEEDS(ACCESS_SOME, ACCESS_LOOK)),
-    NOT_THERE(HTTP_POST | HTTP_COMMAND, "/v1/sessions/{id}/end", HTTP_BODY_JSON, false, "forceEndSession",
-              ACCESS_NEEDS(ACCESS_SOME, ACCESS_OPERATE)),
-    NOT_THERE(HTTP_PUT | HTTP_KEEPS, "/v1/sessions/{id}", HTTP_BODY_NONE, false, "renewSession",
-              ACCESS_KNOWN),
-    NOT_THERE(HTTP_DELETE | HTTP_KEEPS, "/v1/sessions/{id}", HTTP_BODY_NONE, false, "endSession",
-              ACCESS_KNOWN),
-    NOT_THERE(HTTP_GET, "/v1/sessions/{id}", HTTP_BODY_NONE, false, "getSession", ACCESS_KNOWN),
-    NOT_THERE(HTTP_GET, "/v1/overview", HTTP_BODY_NONE, false, "getOverview",
-              ACCESS_NEEDS(ACCESS_SOME, ACCESS_LOOK)),
-    NOT_THERE(HTTP_POST, "/v1/tokens/inspect", HTTP_BODY_JSON, false, "inspectToken",
-              ACCESS_NEEDS(ACCESS_SOME, ACCESS_LOOK)),
-    {0, NULL, HTTP_BODY_NONE, 0, false, NULL, NULL, 0},
-};
+}
 
 /* -- the worker. Each has links of its own; the first one's heals. */
 
@@ -480,6 +452,8 @@ void quorum_worker_open(struct worker *worker)
         .log = worker->index == 0 ? &worker->service->log : NULL,
     };
 
+    if (worker->index == 0)
+        take_routes(worker->service->routes);
     worker->extra = quorum_new(&options);
 }
 
@@ -496,16 +470,9 @@ void quorum_worker_free(struct worker *worker)
 /* A node that is gone costs the start --store-timeout. */
 bool quorum_settled(const struct service *service)
 {
-    char detail[READY_DETAIL_SIZE];
-
-    for (unsigned i = 0; i < service->settings.threads; i++) {
-        const struct quorum *quorum = service->workers[i].extra;
-        bool is_lost = quorum_problem(quorum, detail) == PROBLEM_STORE_NOT_OURS;
-
-        for (unsigned node = 0; node < quorum_count(quorum) && !is_lost; node++)
-            if (quorum_node_state(quorum, node) <= NODE_NEW)
-                return false;
-    }
+    for (unsigned i = 0; i < service->settings.threads; i++)
+        if (!quorum_is_known(service->workers[i].extra))
+            return false;
     return true;
 }
 
