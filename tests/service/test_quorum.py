@@ -3,6 +3,7 @@
 
 import hashlib
 import json
+import os
 import pathlib
 import sys
 import tempfile
@@ -32,7 +33,7 @@ class Quorum(World):
         self.flags[:2] = [word for node in self.nodes for word in ("--redis", node.url)]
         done = self.make("--max-ttl", f"{MAX_TTL_MS}ms")
         check_equal(done.returncode, 0, str(done))
-        check_in("created on 3 nodes", done.stdout)
+        check_in(f"created on {len(self.nodes)} nodes", done.stdout)
         self.keys.store = self.nodes[0]("HGET", "pawl:{node}", "id").decode().split("/")[0]
 
     def make(self, *words):
@@ -171,9 +172,9 @@ def a_node_that_was_wiped_is_in_quarantine_for_the_longest_ttl_and_two_stop_ever
     world.close()
 
 
-@test
-def tokens_rise_and_nobody_holds_with_another_while_nodes_are_wiped_killed_and_stopped():
-    world = Quorum("--store-timeout", "500ms")
+def accidents(count, rounds):
+    """Rounds of what happens to as many nodes as may be lost, each of which ends when all are well again."""
+    world = Quorum("--store-timeout", "500ms", count=count)
     tokens, wrong, lock, stop = [0], [], threading.Lock(), threading.Event()
     until = {}  # of each client: when its hold is over by its own clock
 
@@ -195,28 +196,36 @@ def tokens_rise_and_nobody_holds_with_another_while_nodes_are_wiped_killed_and_s
             client("DELETE", "/v1/leases/job", {"Lease-Id": answer.json["lease_id"]})
 
     workers = [threading.Thread(target=work, args=(world.client((world.lease_daemon, world.gateway_daemon)[number % 2]), number), daemon=True)
-               for number in range(4)]
+               for number in range(8)]
     for worker in workers:
         worker.start()
-    for number in range(9):
-        node = world.nodes[number % 3]
-        before = len(tokens)
-        if number // 3 == 0:
-            node("FLUSHALL")
-        elif number // 3 == 1:
-            node.kill()
-            node.start(IN_MEMORY)
-        else:
-            node.stop()
+    for number in range(rounds):
+        before, some = len(tokens), [world.nodes[(number + one) % count] for one in range(count // 2)]
+        for node in some:
+            if number // 3 % 3 == 0:
+                node("FLUSHALL")
+            elif number // 3 % 3 == 1:
+                node.kill()
+                node.start(IN_MEMORY)
+            else:
+                node.stop()
         wait_until(lambda before=before: len(tokens) > before + 2, "it goes on")
-        node.go_on()
+        for node in some:
+            node.go_on()
         world.wait_well()
     stop.set()
     for worker in workers:
         worker.join()
     check_equal(wrong, [])
-    check(len(tokens) > 20, str(len(tokens)))
+    check(len(tokens) > 2 * rounds, str(len(tokens)))
+    print(f"# {count} nodes: {rounds} rounds, {len(tokens)} grants, the last token is {max(tokens)}")
     world.close()
+
+
+@test
+def tokens_rise_and_nobody_holds_with_another_while_nodes_are_wiped_killed_and_stopped():
+    for count in (3, 5):
+        accidents(count, int(os.environ.get("PAWL_ROUNDS", "9")))
 
 
 @test
