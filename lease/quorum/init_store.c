@@ -1,7 +1,7 @@
 /* init_store.c - pawl-lease --init-store on a quorum: makes a store of empty nodes.
  *
  *   quorum_init_store   connect to all                             69, or go on
- *   all_create          each must be empty                         78, or go on
+ *   all_create          none may have a store                      78, or go on
  *                       each gets its number, and the store's id   0 | 69
  *   all_recover         with --floor: those that have lost their data begin again above it   0 | 1 | 69 */
 #include <stdio.h>
@@ -58,12 +58,14 @@ static int all_create(struct service *service, struct init_node *nodes, unsigned
     char id[STORE_ID_CHARS + 1], max_ttl[BYTES_NUMBER_SIZE];
 
     for (unsigned i = 0; i < count; i++) {
-        nodes[i].argv[0] = BYTES("DBSIZE");
+        nodes[i].argv[0] = BYTES("EXISTS");
+        nodes[i].argv[1] = BYTES(QUORUM_NODE_KEY);
+        nodes[i].argv[2] = BYTES("pawl:{store}");
         nodes[i].call.done = node_done;
-        store_ask(nodes[i].store, &nodes[i].call, 1, nodes[i].argv);
+        store_ask(nodes[i].store, &nodes[i].call, 3, nodes[i].argv);
     }
     if (all_end(nodes, count, loop) < count)
-        return fail(service, SERVICE_CONFIG, "a node is not empty, or did not say; nothing was created");
+        return fail(service, SERVICE_CONFIG, "a node has a store already, or did not say; nothing was created");
     random_text(id, STORE_ID_CHARS);
     for (unsigned i = 0; i < count; i++) {
         snprintf(nodes[i].id, sizeof(nodes[i].id), "%s/%u", id, i + 1);

@@ -158,7 +158,7 @@ const char *quorum_ready(struct worker *worker, enum problem *problem, char deta
 void quorum_tell(struct worker *worker, struct json_out *json);
 /* init_store.c: pawl-lease --init-store: makes a store of empty nodes; with --floor ends the quarantine of
  * most. The exit status: 1 there is nothing to do; 0 created; 69 a
- * node cannot be reached, or nobody knows; 78 one is not empty. */
+ * node cannot be reached, or nobody knows; 78 one has a store. */
 int quorum_init_store(struct service *service);
 
 #endif

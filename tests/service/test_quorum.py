@@ -139,7 +139,7 @@ def what_is_not_there_is_said_and_what_is_wrong_before_that():
 def a_store_is_made_of_empty_nodes_that_can_be_reached_and_once():
     world = Quorum()
     done = world.make()
-    check_equal([done.returncode, "not empty" in done.stderr], [78, True], str(done))
+    check_equal([done.returncode, "has a store already" in done.stderr], [78, True], str(done))
     world.nodes[0].kill()
     check_equal(world.make("--store-timeout", "300ms").returncode, 69)
     world.nodes[0].start(IN_MEMORY)
