@@ -65,7 +65,8 @@ static int all_create(struct service *service, struct init_node *nodes, unsigned
         store_ask(nodes[i].store, &nodes[i].call, 3, nodes[i].argv);
     }
     if (all_end(nodes, count, loop) < count)
-        return fail(service, SERVICE_CONFIG, "a node has a store already, or did not say; nothing was created");
+        return fail(service, SERVICE_CONFIG,
+                    "a node has a store already, or did not say; nothing was created");
     random_text(id, STORE_ID_CHARS);
     for (unsigned i = 0; i < count; i++) {
         snprintf(nodes[i].id, sizeof(nodes[i].id), "%s/%u", id, i + 1);

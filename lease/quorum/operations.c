@@ -226,14 +226,28 @@ enum problem quorum_acquire(struct quorum_call *call)
     return problem;
 }
 
-/* What was split meets again in the same way, unless each waits for a time of its own. No majority holds
- * it: what this lease_id has locked, or an earlier attempt of it has left, is given back. */
+/* What an earlier attempt of this lease_id has left, and no majority has, is in its way. What has been there
+ * for one round only may be one that another request of the lease_id is making. */
+static void acquire_give_back(struct quorum_call *call)
+{
+    char left[sizeof(call->left)] = "";
+
+    for (unsigned i = 0; i < quorum_count(call->quorum); i++)
+        if (call->held >> i & 1 && call->heard[i].is_own)
+            snprintf(left, sizeof(left), "%s", call->heard[i].attempt);
+    release_ask(call, quorum_well(call->quorum), call->attempt, NULL);
+    if (left[0] != '\0' && strcmp(left, call->left) == 0)
+        release_ask(call, quorum_well(call->quorum), left, NULL);
+    memcpy(call->left, left, sizeof(left));
+}
+
+/* What was split meets again in the same way, unless each waits for a time of its own. */
 static void acquire_again(struct quorum_call *call)
 {
     char random[5];
     uint64_t pause_ms;
 
-    release_ask(call, quorum_well(call->quorum), "", NULL);
+    acquire_give_back(call);
     random_text(random, 4);
     pause_ms = PAUSE_MIN_MS + (unsigned)(random[0] * 64 + random[1]) % PAUSE_SPAN_MS;
     if (loop_now_ms() + pause_ms >= call->until_ms) {
@@ -378,34 +392,38 @@ static bool hold_is_not_there(struct quorum_call *call, unsigned node, const str
 static bool renew_heard(struct quorum_asker *asker, unsigned node, const struct store_reply *reply)
 {
     struct quorum_call *call = container_of(asker, struct quorum_call, asker);
-    struct bytes attempt = store_reply_text(reply, 1);
 
-    if (hold_is_not_there(call, node, reply) || !store_reply_is(reply, "renewed") ||
-        attempt.len > TOKEN_HOLD_MAX)
+    if (hold_is_not_there(call, node, reply) || !store_reply_is(reply, "renewed"))
         return false;
-    if (store_reply_integer(reply, 2) < call->token)
-        return true;
-    call->token = store_reply_integer(reply, 2);
-    call->hold_ttl_ms = store_reply_integer(reply, 3);
-    snprintf(call->hold, sizeof(call->hold), "%.*s", (int)attempt.len, attempt.at);
-    json_out_reset(&call->found);
-    json_out_append(&call->found, store_reply_text(reply, 4));
+    hold_heard(call, node, reply, 1);
     return true;
 }
 
+/* Those of one attempt must be a majority: two that were abandoned may have as many votes together. */
 static void renew_ended(struct quorum_asker *asker, const struct quorum_round *round)
 {
     struct quorum_call *call = container_of(asker, struct quorum_call, asker);
+    unsigned other = call->lost;
+    bool is_own;
 
     if (!is_majority(call, round_counted(round))) {
         call->done(call, round_problem(call, round));
-    } else if (!call_tell(call, call->hold_ttl_ms, round_sent_us(round))) {
-        call->done(call, PROBLEM_OUTCOME_UNKNOWN);
-    } else {
-        if (call->lost != 0)
-            hold_spread(call, call->lost, call->hold_ttl_ms, json_out_bytes(&call->found));
-        call->done(call, PROBLEM_NONE);
+        return;
     }
+    if (!hold_find(call, quorum_majority(call->quorum), round_sent_us(round), &is_own) ||
+        call->expires_in_ms == 0) {
+        call->done(call, PROBLEM_OUTCOME_UNKNOWN);
+        return;
+    }
+    for (unsigned i = 0; i < quorum_count(call->quorum); i++) {
+        if (!(call->held >> i & 1) || strcmp(call->heard[i].attempt, call->hold) == 0)
+            continue;
+        release_ask(call, 1U << i, call->heard[i].attempt, NULL);
+        other |= 1U << i;
+    }
+    if (other != 0)
+        hold_spread(call, other, call->hold_ttl_ms, json_out_bytes(&call->found));
+    call->done(call, PROBLEM_NONE);
 }
 
 enum problem quorum_renew(struct quorum_call *call)

@@ -138,6 +138,7 @@ struct quorum_call {
     uint64_t until_ms;
     struct quorum_heard heard[QUORUM_NODES_MAX];
     unsigned held, lost, not_yours, too_long;
+    char left[TOKEN_HOLD_MAX + 1]; /* by an earlier attempt of this lease_id, as the last round saw it */
     unsigned char walked[ACQUIRE_STATES]; /* for the test of the drawing: bit t of element f */
 };
 

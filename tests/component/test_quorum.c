@@ -352,6 +352,40 @@ TEST_NODES(a_renewal_brings_the_hold_to_a_node_that_has_lost_it_and_so_it_outliv
     CHECK_INT(once(nodes, quorum_renew, "one", &asked), PROBLEM_NONE);
 }
 
+TEST_NODES(a_renewal_needs_a_majority_of_one_attempt_and_brings_the_hold_to_the_others, 3)
+{
+    struct asked asked;
+
+    CHECK(grant(nodes, 0, "one"));
+    redis_ask(&nodes->redis[0], "HSET pawl:{node}:a attempt another-one1");
+    CHECK_INT(once(nodes, quorum_renew, "one", &asked), PROBLEM_NONE);
+    WAIT(nodes, strcmp(redis_ask(&nodes->redis[0], "HGET pawl:{node}:a attempt"), asked.call.hold) == 0,
+         WAIT_MS);
+    redis_ask(&nodes->redis[0], "HSET pawl:{node}:a attempt another-one1");
+    redis_ask(&nodes->redis[1], "HSET pawl:{node}:a attempt another-one2");
+    CHECK_INT(once(nodes, quorum_renew, "one", &asked), PROBLEM_OUTCOME_UNKNOWN);
+}
+
+TEST_NODES(what_an_earlier_attempt_has_left_at_a_minority_is_not_in_the_way_of_its_lease_id, 3)
+{
+    struct asked asked;
+
+    ask(nodes, 0, &asked, quorum_acquire, "one");
+    stand_between(&asked, stop_two_nodes);
+    CHECK_INT(finish(&asked), PROBLEM_OUTCOME_UNKNOWN);
+    redis_restart(&nodes->redis[2]);
+    redis_signal(&nodes->redis[1], SIGCONT);
+    redis_ask(&nodes->redis[1], "DEL pawl:{node}:a");
+    redis_ask(&nodes->redis[0], "HSET pawl:{node}:a until 99999999999999");
+    wait_until_well(nodes, 7);
+    redis_kill(&nodes->redis[2]);
+    wait_until_well(nodes, 3);
+    ask(nodes, 0, &asked, quorum_acquire, "two");
+    CHECK_INT(finish(&asked), PROBLEM_LEASE_HELD);
+    CHECK(grant(nodes, 0, "one"));
+    redis_run(&nodes->redis[2], in_memory);
+}
+
 TEST_NODES(a_number_that_one_node_has_is_at_a_majority_before_it_is_told, 3)
 {
     struct asked asked;

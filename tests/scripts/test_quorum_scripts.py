@@ -68,8 +68,8 @@ def a_lease_is_locked_voted_for_renewed_and_released_and_its_number_stays():
             (lambda: lock("2"), ["held", "id", "1", "999999999999998", "3000", "3000", "about", "who"]),
             (lambda: renew("id-2"), ["lost"]), (lambda: renew("id", 5001), ["too-long", "5000"]), (lambda: renew("id", attempt="2"), ["lost"]),
             (lambda: renew("id", who="other"), ["not-yours"]), (lambda: release("id", who=""), ["not-yours"]),
-            (lambda: renew("id", 4000), ["renewed", "1", "999999999999998", "4000", "about"]),
-            (lambda: renew("id", attempt="1"), ["renewed", "1", "999999999999998", "4000", "about"]),
+            (lambda: renew("id", 4000), ["renewed", "1", "999999999999998", "4000", "4000", "about"]),
+            (lambda: renew("id", attempt="1"), ["renewed", "1", "999999999999998", "4000", "4000", "about"]),
             (lambda: release("id", "2"), ["lost"]), (lambda: release("id-2"), ["lost"]),
             (lambda: release("id", "1"), ["released"]), (lambda: release("id"), ["released"]), (lambda: renew("id"), ["lost"]),
             (lambda: lock("3"), ["locked", "999999999999998"])):

@@ -1,6 +1,6 @@
 -- renew.lua - renews a hold that has not ended. KEYS: node, lease. ARGV: 3 of node.lua, lease_id, ttl (ms; "": as it
--- was), attempt ("": any), who. {renewed, attempt, token, ttl, about}, {lost}, {not-yours}, {too-long, longest ttl},
--- {quarantine} or {not-ours}
+-- was), attempt ("": any), who. {renewed, attempt, token, left (ms), ttl (ms), about}, {lost}, {not-yours},
+-- {too-long, longest ttl}, {quarantine} or {not-ours}
 -- on: store
 local node, refusal = node_begins()
 if refusal then
@@ -19,4 +19,4 @@ if tonumber(ttl) > tonumber(node.max_ttl) then
 end
 redis.call('HSET', KEYS[2], 'ttl', ttl)
 lease_until(tonumber(ttl))
-return { 'renewed', lease.attempt, lease.token, ttl, lease.about }
+return { 'renewed', lease.attempt, lease.token, ttl, ttl, lease.about }
