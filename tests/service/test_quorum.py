@@ -174,7 +174,7 @@ def a_node_that_was_wiped_is_in_quarantine_for_the_longest_ttl_and_two_stop_ever
 
 def accidents(count, rounds):
     """Rounds of what happens to as many nodes as may be lost, each of which ends when all are well again."""
-    world = Quorum("--store-timeout", "500ms", count=count)
+    world = Quorum("--store-timeout", "500ms", "--threads", "2", count=count)
     tokens, wrong, lock, stop = [0], [], threading.Lock(), threading.Event()
     until = {}  # of each client: when its hold is over by its own clock
 
