@@ -13,6 +13,7 @@ import time
 sys.dont_write_bytecode = True
 
 from world import Client, Daemon, World, check, check_equal, check_in, main, read_token, run_daemon, test, wait_until  # noqa: E402
+from world.cli import Cli  # noqa: E402
 from world.redis import PrivateRedis  # noqa: E402
 from world.upstream import Upstream, route, routes_file  # noqa: E402
 
@@ -212,6 +213,7 @@ def accidents(count, rounds):
         wait_until(lambda before=before: len(tokens) > before + 2, "it goes on")
         for node in some:
             node.go_on()
+            wait_until(lambda node=node: (node("HGET", "pawl:{node}", "run") or b"not healed") in node("INFO", "server"), "it is healed")
         world.wait_well()
     stop.set()
     for worker in workers:
@@ -226,6 +228,17 @@ def accidents(count, rounds):
 def tokens_rise_and_nobody_holds_with_another_while_nodes_are_wiped_killed_and_stopped():
     for count in (3, 5):
         accidents(count, int(os.environ.get("PAWL_ROUNDS", "9")))
+
+
+@test
+def pawl_run_asks_again_until_it_is_granted_or_its_time_is_up():
+    world = Quorum()
+    pawl = Cli(world)
+    grant = world.acquire("job")
+    check_in("job is held by anonymous", pawl("run", "--wait", "100ms", "job", "--", "true", status=75).stderr)
+    check_equal(pawl("run", "--wait", "10s", "job", "--", "echo", "held").stdout, "held\n")
+    check(world.look("job")["token"] > grant["token"])
+    world.close()
 
 
 @test
