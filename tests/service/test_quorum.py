@@ -238,6 +238,7 @@ def pawl_run_asks_again_until_it_is_granted_or_its_time_is_up():
     check_in("job is held by anonymous", pawl("run", "--wait", "100ms", "job", "--", "true", status=75).stderr)
     check_equal(pawl("run", "--wait", "10s", "job", "--", "echo", "held").stdout, "held\n")
     check(world.look("job")["token"] > grant["token"])
+    check_in("not-in-quorum-mode", pawl("acquire", "--wait", "1s", "job", status=1).stderr)
     world.close()
 
 
