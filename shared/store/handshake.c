@@ -465,18 +465,18 @@ static bool take_run_id(struct store *store, const struct handshake_call *handsh
     return true;
 }
 
-/* The replid itself is for the scripts to compare (shared/member/scripts/lib/stripe.lua). */
+/* The replid itself is for the scripts to compare (shared/member/scripts/lib/stripe.lua), and for keep.c. */
 static bool take_role(struct store *store, const redisReply *reply)
 {
-    struct bytes info = bulk_of(reply);
+    struct bytes info = bulk_of(reply), stream = reply_info_field(info, "master_replid");
 
     if (is_misled(store, reply))
         return false;
-    if (!bytes_are(reply_info_field(info, "role"), "master") ||
-        !is_hex(reply_info_field(info, "master_replid"), STORE_RUN_ID_LEN)) {
+    if (!bytes_are(reply_info_field(info, "role"), "master") || !is_hex(stream, STORE_RUN_ID_LEN)) {
         link_drop(store, "store-refused", "INFO replication tells no role and master_replid");
         return false;
     }
+    memcpy(store->link.stream, stream.at, stream.len);
     return true;
 }
 

@@ -184,8 +184,11 @@ static void link_shut(struct store *store)
         redisFree(link->context);
         link->context = NULL;
     }
+    keep_lose(store);
     for (struct store_call *call; (call = call_list_take(&link->flight)) != NULL;)
-        if (call->state != CALL_HANDSHAKE)
+        if (call->state == CALL_OFFSET)
+            free(call);
+        else if (call->state != CALL_HANDSHAKE)
             store_end_later(store, call, call->place < taken ? STORE_UNKNOWN : STORE_NOT_SENT);
     handshake_forget(store);
     wire_reset(&link->wire);
@@ -246,22 +249,13 @@ void link_drop(struct store *store, const char *check, const char *why, ...)
 
 /* -- open and close */
 
-struct store *store_open(struct loop *loop, const struct store_options *options)
+static struct store *store_begin(const struct store *as)
 {
     struct store *store = must_have(calloc(1, sizeof(*store)));
     struct store_link *link = &store->link;
-    const char *bad = store_url_read(options->url, &store->url);
+    struct loop *loop = as->loop;
 
-    assert(bad == NULL);
-    (void)bad;
-    store->loop = loop;
-    store->timeout_ms = options->timeout_ms;
-    store->allow_unsafe = options->allow_unsafe;
-    store->library = options->library;
-    store->sends_whole = options->sends_whole;
-    store->owner = options->owner;
-    store->files = options->files;
-    store->password = dial_password(&store->url, options->password);
+    *store = *as;
     call_list_init(&store->ended);
     loop_hook_add(loop, &store->turn_end, store_turn_end);
     loop_timer_init(loop, &store->look_timer, store_look);
@@ -275,6 +269,36 @@ struct store *store_open(struct loop *loop, const struct store_options *options)
     return store;
 }
 
+struct store *store_open(struct loop *loop, const struct store_options *options)
+{
+    struct store as = {.loop = loop,
+                       .timeout_ms = options->timeout_ms,
+                       .allow_unsafe = options->allow_unsafe,
+                       .library = options->library,
+                       .sends_whole = options->sends_whole,
+                       .owner = options->owner,
+                       .files = options->files};
+    const char *bad = store_url_read(options->url, &as.url);
+
+    assert(bad == NULL);
+    (void)bad;
+    as.password = dial_password(&as.url, options->password);
+    return store_begin(&as);
+}
+
+struct store *store_open_beside(const struct store *store)
+{
+    struct store as = {.loop = store->loop,
+                       .timeout_ms = store->timeout_ms,
+                       .allow_unsafe = true,
+                       .sends_whole = true,
+                       .files = store->files,
+                       .url = store->url};
+
+    as.password = dial_password(&as.url, store->password);
+    return store_begin(&as);
+}
+
 void store_close(struct store *store)
 {
     assert(!store->in_turn_end);
@@ -282,6 +306,7 @@ void store_close(struct store *store)
     loop_timer_done(&store->look_timer);
     link_shut(store);
     link_enter(store, LINK_IDLE);
+    keep_close(store);
     loop_timer_done(&store->link.timer);
     while (store->ended.head != NULL)
         store_deliver(store);

@@ -69,7 +69,7 @@ static void store_call_begin(struct store *store, struct store_call *call, enum 
     call->began_us = loop_now_us();
     call->number = ++store->counts.calls;
     store->counts.in_flight++;
-    if (store->link.state != LINK_READY) {
+    if (store->link.state != LINK_READY || keep_refuses(store, call)) {
         store_end_later(store, call, STORE_NOT_SENT);
         return;
     }
@@ -194,11 +194,20 @@ static enum store_outcome store_refused(struct store *store, struct store_call *
     return reply_error_outcome(error);
 }
 
-static void store_end(struct store *store, struct store_call *call, enum store_outcome outcome,
-                      const struct redisReply *reply)
+void store_tell(struct store *store, struct store_call *call, enum store_outcome outcome,
+                const struct redisReply *reply)
 {
     store_count(store, call, outcome);
     call->done(call, outcome, outcome == STORE_DONE ? reply_of(reply) : NULL);
+}
+
+static void store_end(struct store *store, struct store_call *call, enum store_outcome outcome,
+                      struct redisReply *reply)
+{
+    if (outcome == STORE_DONE && keep_waits(store, call))
+        keep_hold(store, call, reply);
+    else
+        store_tell(store, call, outcome, reply);
 }
 
 static void store_send_again(struct store *store, struct store_call *call)
@@ -209,7 +218,7 @@ static void store_send_again(struct store *store, struct store_call *call)
         store_end_later(store, call, STORE_NOT_SENT);
 }
 
-static void store_answer(struct store *store, struct store_call *call, const struct redisReply *reply)
+static void store_answer(struct store *store, struct store_call *call, struct redisReply *reply)
 {
     enum store_outcome outcome = STORE_DONE;
 
@@ -229,7 +238,7 @@ static void store_answer(struct store *store, struct store_call *call, const str
 
 /* One of a batch that has run. An error in it says nothing of what it has written, whatever its words are:
  * what Redis refuses before the start it refuses as a whole. */
-static void store_answer_part(struct store *store, struct store_call *call, const struct redisReply *part)
+static void store_answer_part(struct store *store, struct store_call *call, struct redisReply *part)
 {
     bool has_failed = part == NULL || part->type == REDIS_REPLY_ERROR;
 
@@ -242,7 +251,7 @@ static void store_answer_part(struct store *store, struct store_call *call, cons
 }
 
 /* All are out of the flight list before the first ends: what its continuation does may end the link. */
-static void store_answer_batch(struct store *store, struct store_call *first, const struct redisReply *reply)
+static void store_answer_batch(struct store *store, struct store_call *first, struct redisReply *reply)
 {
     bool is_refused = reply->type == REDIS_REPLY_ERROR;
     struct call_list calls;
@@ -322,6 +331,7 @@ static void link_put(struct store *store, struct store_call *call)
     case CALL_READ_ONLY: wire_put_fcall(&link->wire, call); break;
     case CALL_WHOLE: wire_put_eval(&link->wire, call); break;
     case CALL_COMMAND: wire_put_command(&link->wire, call->argv, call->arg_count); break;
+    case CALL_OFFSET: break; /* keep_ask() puts it */
     case CALL_HANDSHAKE: handshake_put(store, container_of(call, struct handshake_call, call)); break;
     }
 }
@@ -358,6 +368,7 @@ static void link_flush(struct store *store)
     bool open = link->state == LINK_READY || link->state == LINK_GREETING;
 
     link_put_gathered(link);
+    keep_ask(store);
     if (open && !link->blocked && wire_waiting(&link->wire) > 0)
         link_write(store);
 }
@@ -377,6 +388,8 @@ void link_send(struct store *store, struct store_call *call)
     link->unflushed++;
     if (link->state != LINK_READY)
         return; /* the greeting leaves at the end of the turn */
+    if (keep_waits(store, call))
+        store->keep->unasked = true;
     if (!link->timer_armed)
         link_arm(link, store->timeout_ms);
     if (!link->blocked && (link->unflushed >= link_flush_at(store) ||
@@ -386,7 +399,7 @@ void link_send(struct store *store, struct store_call *call)
 
 /* -- replies in */
 
-static void link_take_reply(struct store *store, const redisReply *reply)
+static void link_take_reply(struct store *store, redisReply *reply)
 {
     struct store_call *call = call_list_take(&store->link.flight);
 
@@ -394,6 +407,8 @@ static void link_take_reply(struct store *store, const redisReply *reply)
         link_drop(store, "store-connecting", "it answers what was not asked");
     else if (call->state == CALL_HANDSHAKE)
         handshake_answer(store, container_of(call, struct handshake_call, call), reply);
+    else if (call->state == CALL_OFFSET)
+        keep_name(store, call, reply);
     else if (call->batch > 1)
         store_answer_batch(store, call, reply);
     else

@@ -55,6 +55,7 @@ struct store_refusal {
     } when;
 };
 #define STORE_FULL "store-full" /* its check when there is no memory left for what was asked */
+#define STORE_NOT_KEPT "store-not-kept"
 
 /* A list of integers, texts, nils and lists; one value is a list of one. Valid during the continuation. */
 struct store_reply;
@@ -78,6 +79,7 @@ typedef enum step store_done_fn(struct store_call *call, enum store_outcome outc
 struct store_call {
     /* Set by the caller before store_run(). */
     store_done_fn *done;
+    bool at_once; /* does not wait for the in-sync set: store_keep() */
     /* The store's own, from store_run() until done is called. */
     struct store_call *next;
     const struct store_script *script;
@@ -85,12 +87,15 @@ struct store_call {
     unsigned key_count, arg_count;
     uint64_t began_us, deadline_ms, place, number; /* number: in the order of store_run() */
     unsigned state, batch;                         /* batch: of the first of a batch: how many calls it has */
+    struct redisReply *reply; /* while it waits for the in-sync set; place is an offset of the stream then */
     /* Of Redis' answer, if that was such a refusal, else NULL: good when done is called. */
     const struct store_refusal *refusal;
 };
 
 /* Whether it was refused, and certainly not done, because Redis is full. */
 bool store_call_was_too_much(const struct store_call *call);
+/* Whether it was not sent, because its answer could not have been kept. */
+bool store_call_was_not_kept(const struct store_call *call);
 
 enum { STORE_ARGS_MAX = 128 };
 
@@ -179,6 +184,32 @@ const char *store_not_loaded(const struct store *store);
 bool store_unsafe_may_pass(const struct store *store);
 /* Whether the settings have been read since store_open(); with allow_unsafe, whether a link has stood. */
 bool store_checked(const struct store *store);
+
+/* -- the in-sync set: the nodes that may take over. While it has more than one, a call that is not at_once is
+ * DONE only when every node of it has acknowledged all that Redis had done when it answered, of the stream
+ * that the link was greeted with; also one that only reads, since a Redis that nobody copies any more may
+ * have been deposed. Over its deadline it is UNKNOWN: it may be kept yet. What cannot be kept is NOT_SENT
+ * (store_call_was_not_kept()). */
+enum { STORE_NODES_MAX = 5, STORE_NODES_SEEN = 16, STORE_NODE_MAX = 264 };
+
+/* As the last look at Redis has shown it; a look comes at least each second. */
+struct store_node {
+    char name[STORE_NODE_MAX]; /* "host:port", as Redis names it */
+    const char *why;           /* NULL: in step; "absent", "not-online", "silent" (does not acknowledge) */
+    uint64_t since_ms, offset; /* since_ms: of why, by loop_now_ms(); offset: what it has acknowledged */
+    unsigned lag_s;            /* since it last said anything */
+    bool heard;                /* the store's own */
+};
+
+/* The set, of 1 to STORE_NODES_MAX nodes, from now on; the first is the one that the store is connected to.
+ * With fewer than so many copies, that one counted, nothing is told. One node and copies 1: nothing waits,
+ * and Redis is asked nothing. What waits already waits for this set. */
+void store_keep(struct store *store, const struct bytes *nodes, unsigned count, unsigned copies);
+/* NULL, or a sentence: why no answer can be kept now; good until the loop turns. */
+const char *store_not_kept(const struct store *store);
+/* The nodes of the set, in their order, and behind them others that copy the same Redis. NULL: no set was
+ * named. */
+const struct store_node *store_nodes(const struct store *store, unsigned *count, unsigned *in_set);
 
 /* -- messages (Redis Pub/Sub), on a connection of their own: a subscriber. It connects, names itself and
  * comes back by itself, as the store's link does, and asks for a sign of life every second: a link that says

@@ -3,6 +3,7 @@
  *   redis.c       a call: taken, put on the wire with others, answered, ended
  *   link.c        the one connection: a state machine; and what others may know of it
  *   handshake.c   the link's own commands: the greeting, the library, the look at the settings
+ *   keep.c        answers that wait until every node of the in-sync set has them
  *   wire.c        commands as bytes, on their way to the kernel
  *   reply.c       replies, the lines of INFO, and what an error says
  *   dial.c        where Redis is, how a connection is made, and when again
@@ -73,6 +74,7 @@ struct store_link {
     uint64_t number;    /* of times that it became READY */
     uint64_t ready_us;
     char run_id[STORE_RUN_ID_LEN + 1]; /* as this greeting has read it */
+    char stream[STORE_RUN_ID_LEN + 1]; /* its master_replid, in the same way */
     char auth_refused[16];             /* the code of the error; "": taken, or not said */
     struct call_list flight;           /* in the order of their replies */
     struct store_call *gathered;       /* the last of them, which are not on the wire yet, from this one on */
@@ -87,6 +89,27 @@ struct store_link {
     const char *check;        /* for store_not_ready() while the state is not READY */
     char detail[544];
     unsigned char walked[LINK_STATES]; /* bit t of element f: went from f to t; for the test of the drawing */
+};
+
+/* Answers that wait until every node of the in-sync set has acknowledged them. */
+struct store_keep {
+    struct store *store;
+    struct store *witness; /* a connection of its own, which may block in WAIT */
+    struct loop_timer pause, due;
+    uint64_t due_ms;                  /* when that fires; UINT64_MAX: not */
+    struct call_list answered, named; /* in Redis' order; of the named the offset is known */
+    bool unasked;                     /* calls have been put on the wire since the last ROLE */
+    /* -- the cycle that is under way, or was the last */
+    struct store_call publish, wait, info;
+    bool cycling, whole, closing;
+    uint64_t began_us, waits_for; /* waits_for: the number of the call that was the first */
+    uint64_t seen_ms;             /* when the last whole one ended; 0: none since a node was added */
+    struct bytes words[8];        /* of its commands */
+    char wait_for[BYTES_NUMBER_SIZE];
+    /* -- the set is the first count of them, its primary the very first; others that copy it are behind */
+    struct store_node nodes[STORE_NODES_SEEN];
+    unsigned count, copies, seen;
+    char not_kept[STORE_NODE_MAX + 80];
 };
 
 struct store {
@@ -105,6 +128,7 @@ struct store {
     char *password; /* NULL: none */
     struct store_safety safety;
     struct store_link link;
+    struct store_keep *keep; /* NULL: answers wait for nobody */
 };
 
 /* redis.c */
@@ -114,6 +138,9 @@ struct store_call *call_list_take(struct call_list *list);
 void store_end_later(struct store *store, struct store_call *call, enum store_outcome outcome);
 /* Calls done of those that have ended without a reply. */
 void store_deliver(struct store *store);
+/* Counts it and calls done. */
+void store_tell(struct store *store, struct store_call *call, enum store_outcome outcome,
+                const struct redisReply *reply);
 void store_turn_end(struct loop_hook *hook);
 /* Puts the call on the wire, or has it wait for others until the end of the turn; state and deadline are set.
  * Only in GREETING and READY. */
@@ -133,11 +160,28 @@ void link_arm(struct store_link *link, uint64_t delay_ms);
 /* READY no more: a script was answered with this code. link_read() ends the link, in this turn. */
 void link_leave(struct store *store, struct bytes code);
 void link_end(struct store *store);
+/* Another connection to the same Redis, for commands only. */
+struct store *store_open_beside(const struct store *store);
 /* Ends the link and every call on it, and says why; of the printf family, after the address and ": ". */
 void link_drop(struct store *store, const char *check, const char *why, ...)
     __attribute__((format(printf, 3, 4)));
 /* How often the settings are read; 10 s unless a test is in a hurry. */
 void store_look_every(struct store *store, unsigned period_ms);
+
+/* keep.c */
+/* Whether the call's answer is to wait. */
+bool keep_waits(const struct store *store, const struct store_call *call);
+/* Whether it is known that no answer can be kept; then it is the call's refusal. */
+bool keep_refuses(struct store *store, struct store_call *call);
+/* ROLE behind the calls of this flush, if any of them waits. */
+void keep_ask(struct store *store);
+/* The reply to it. */
+void keep_name(struct store *store, struct store_call *role, const struct redisReply *reply);
+/* Takes what is in the reply, which is nil then; the call ends later. */
+void keep_hold(struct store *store, struct store_call *call, struct redisReply *reply);
+/* The link has ended: what it answered may be of a stream that is no more. */
+void keep_lose(struct store *store);
+void keep_close(struct store *store);
 
 /* handshake.c */
 void handshake_new(struct store *store);

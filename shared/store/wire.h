@@ -13,6 +13,7 @@ enum call_state {
     CALL_READ_ONLY, /* FCALL of what may not write, since Redis takes no write */
     CALL_WHOLE,     /* EVAL */
     CALL_COMMAND,   /* a command that changes nothing, without a script */
+    CALL_OFFSET,    /* ROLE, which names the offset of the calls before it */
     CALL_HANDSHAKE
 };
 

@@ -1,0 +1,442 @@
+/* keep.c - group commit by offset: an answer is told when every node of the in-sync set has it.
+ *
+ * The calls' link is never blocked. ROLE ends each flush of it and names the offset of the stream that the
+ * calls before it need. A second connection, the witness, asks in a loop while an answer is held:
+ *
+ *   keep_begin   PUBLISH, so that something new is in the stream; WAIT, which has Redis ask for
+ *                acknowledgements; INFO replication, which names who has acknowledged what
+ *   keep_take    what each node has; what all nodes of the set have, of the stream of the link, is told
+ *   keep_go_on   the next cycle: at once, or after a pause when nothing is held or nothing moved
+ *
+ * WAIT's own count is worth nothing here: it counts replicas that nobody may promote. An acknowledgement must
+ * be of more than an answer's offset: a read adds nothing to the stream, so that only what came into it later
+ * proves that a node was still a copy of this Redis when the answer was made. */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#include "shared/store/store_internal.h"
+#include "shared/text/memory.h"
+
+enum { AGAIN_MS = 10, IDLE_MS = 1000 };
+
+static const struct store_refusal not_kept = {
+    "", STORE_NOT_KEPT, "Too few nodes of Redis have a copy of what is answered",
+    "Bring the nodes back that are away. Nothing was done.", STORE_REFUSED_BEFORE_START};
+
+static bool is_on(const struct store_keep *keep)
+{
+    return keep != NULL && (keep->count > 1 || keep->copies > 1);
+}
+
+bool keep_waits(const struct store *store, const struct store_call *call)
+{
+    return is_on(store->keep) && !call->at_once && call->script != NULL;
+}
+
+/* -- what is known of the nodes */
+
+static void node_becomes(struct store_node *node, const char *why)
+{
+    if (why != NULL && (node->why == NULL || strcmp(node->why, why) != 0))
+        node->since_ms = loop_now_ms();
+    node->why = why;
+}
+
+static struct store_node *node_find(struct store_keep *keep, const char *name, unsigned first, unsigned end)
+{
+    for (unsigned i = first; i < end; i++)
+        if (strcmp(keep->nodes[i].name, name) == 0)
+            return &keep->nodes[i];
+    return NULL;
+}
+
+/* "ip=10.0.0.7,port=6379,state=online,offset=8123,lag=0" */
+static struct bytes slave_field(struct bytes line, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (;;) {
+        const char *comma = line.len > 0 ? memchr(line.at, ',', line.len) : NULL;
+        size_t part = comma != NULL ? (size_t)(comma - line.at) : line.len;
+
+        if (part > len && memcmp(line.at, name, len) == 0 && line.at[len] == '=')
+            return (struct bytes){line.at + len + 1, part - len - 1};
+        if (comma == NULL)
+            return (struct bytes){NULL, 0};
+        line = (struct bytes){comma + 1, line.len - part - 1};
+    }
+}
+
+static uint64_t offset_of(struct bytes text)
+{
+    int64_t offset = bytes_number(text, 18);
+
+    return offset > 0 ? (uint64_t)offset : 0;
+}
+
+/* goal: what was in the stream at the end of the cycle before. */
+static void see_slave(struct store_keep *keep, struct bytes line, uint64_t goal)
+{
+    struct bytes ip = slave_field(line, "ip"), port = slave_field(line, "port");
+    char name[STORE_NODE_MAX];
+    struct store_node *node;
+    bool is_online;
+
+    snprintf(name, sizeof(name), "%.*s:%.*s", (int)ip.len, ip.len > 0 ? ip.at : "", (int)port.len,
+             port.len > 0 ? port.at : "");
+    node = node_find(keep, name, 1, keep->count);
+    if (node == NULL && keep->seen == STORE_NODES_SEEN)
+        return;
+    if (node == NULL) {
+        node = &keep->nodes[keep->seen++];
+        *node = (struct store_node){0};
+        memcpy(node->name, name, sizeof(name));
+    }
+    node->offset = offset_of(slave_field(line, "offset"));
+    node->lag_s = (unsigned)offset_of(slave_field(line, "lag"));
+    node->heard = true;
+    /* Redis sends an online replica nothing before its first acknowledgement (replication.c of 7.0.15). */
+    is_online = bytes_are(slave_field(line, "state"), "online") && node->offset > 0;
+    node_becomes(node, !is_online ? "not-online" : node->offset < goal ? "silent" : NULL);
+}
+
+static void keep_see(struct store_keep *keep, struct bytes info)
+{
+    uint64_t goal = keep->nodes[0].offset;
+    char name[16] = "slave0";
+
+    keep->seen = keep->count;
+    for (unsigned i = 1; i < keep->count; i++)
+        keep->nodes[i].heard = false;
+    for (unsigned i = 0; reply_info_field(info, name).at != NULL; i++) {
+        see_slave(keep, reply_info_field(info, name), goal);
+        snprintf(name, sizeof(name), "slave%u", i + 1);
+    }
+    for (unsigned i = 1; i < keep->count; i++) {
+        if (!keep->nodes[i].heard) {
+            keep->nodes[i].offset = 0;
+            node_becomes(&keep->nodes[i], "absent");
+        }
+    }
+    keep->nodes[0].offset = offset_of(reply_info_field(info, "master_repl_offset"));
+    keep->seen_ms = loop_now_ms();
+}
+
+/* A silent node may only be slow: what is under way waits for it, and for as long new calls are sent. */
+const char *store_not_kept(const struct store *store)
+{
+    struct store_keep *keep = store->keep;
+    uint64_t now_ms = loop_now_ms();
+
+    if (!is_on(keep))
+        return NULL;
+    if (keep->count < keep->copies) {
+        snprintf(keep->not_kept, sizeof(keep->not_kept), "%u of at least %u nodes are in sync", keep->count,
+                 keep->copies);
+        return keep->not_kept;
+    }
+    if (keep->seen_ms == 0 || now_ms - keep->seen_ms > store->timeout_ms)
+        return "it is not known what the nodes have";
+    for (unsigned i = 1; i < keep->count; i++) {
+        const struct store_node *node = &keep->nodes[i];
+        bool is_slow = node->why != NULL && strcmp(node->why, "silent") == 0;
+
+        if (node->why == NULL || (is_slow && now_ms - node->since_ms <= store->timeout_ms))
+            continue;
+        snprintf(keep->not_kept, sizeof(keep->not_kept), "%s is %s, and has to have a copy", node->name,
+                 node->why);
+        return keep->not_kept;
+    }
+    return NULL;
+}
+
+bool keep_refuses(struct store *store, struct store_call *call)
+{
+    bool refuses = keep_waits(store, call) && store_not_kept(store) != NULL;
+
+    if (refuses)
+        call->refusal = &not_kept;
+    return refuses;
+}
+
+bool store_call_was_not_kept(const struct store_call *call)
+{
+    return call->refusal == &not_kept;
+}
+
+const struct store_node *store_nodes(const struct store *store, unsigned *count, unsigned *in_set)
+{
+    *count = store->keep != NULL ? store->keep->seen : 0;
+    *in_set = store->keep != NULL ? store->keep->count : 0;
+    return store->keep != NULL ? store->keep->nodes : NULL;
+}
+
+/* -- the cycle */
+
+static void keep_begin(struct store_keep *keep)
+{
+    if (keep->cycling)
+        return;
+    keep->cycling = keep->whole = true;
+    loop_timer_disarm(&keep->pause);
+    keep->began_us = loop_now_us();
+    keep->waits_for = keep->named.head != NULL ? keep->named.head->number : 0;
+    keep->words[4] = bytes_of_number(keep->wait_for, keep->count - 1);
+    store_ask(keep->witness, &keep->publish, 3, keep->words);
+    store_ask(keep->witness, &keep->wait, 3, keep->words + 3);
+    store_ask(keep->witness, &keep->info, 2, keep->words + 6);
+}
+
+static void keep_go_on(struct store_keep *keep)
+{
+    const struct store_call *first = keep->named.head;
+    unsigned timeout_ms = keep->store->timeout_ms;
+
+    if (!is_on(keep) && first == NULL && keep->answered.head == NULL)
+        return;
+    if (keep->whole && first != NULL && first->number != keep->waits_for)
+        keep_begin(keep);
+    else if (first != NULL || store_not_kept(keep->store) != NULL)
+        loop_timer_arm(&keep->pause, AGAIN_MS, 0);
+    else
+        loop_timer_arm(&keep->pause, timeout_ms / 2 < IDLE_MS ? timeout_ms / 2 : IDLE_MS, 0);
+}
+
+/* Of all nodes of the set. */
+static uint64_t keep_acknowledged(const struct store_keep *keep)
+{
+    uint64_t least = UINT64_MAX;
+
+    for (unsigned i = 1; i < keep->count; i++)
+        least = keep->nodes[i].offset < least ? keep->nodes[i].offset : least;
+    return keep->count < keep->copies ? 0 : least;
+}
+
+static void keep_tell(struct store_keep *keep)
+{
+    uint64_t acknowledged = keep_acknowledged(keep);
+
+    while (keep->named.head != NULL && keep->named.head->place < acknowledged) {
+        struct store_call *call = call_list_take(&keep->named);
+        redisReply *reply = call->reply;
+
+        store_tell(keep->store, call, STORE_DONE, reply);
+        freeReplyObject(reply);
+    }
+}
+
+/* A stream's name never comes back: if it is the link's now, it was when the calls ran. A link that stands
+ * since this cycle began may be of another one. */
+static void keep_take(struct store_keep *keep, struct bytes info)
+{
+    struct store *store = keep->store;
+
+    keep_see(keep, info);
+    if (!store_link_stands(store) || keep->began_us < store->link.ready_us)
+        return;
+    if (bytes_are(reply_info_field(info, "role"), "master") &&
+        bytes_are(reply_info_field(info, "master_replid"), store->link.stream)) {
+        keep_tell(keep);
+        return;
+    }
+    link_drop(store, "store-connecting", "the stream that the nodes copy is not any more that of the link");
+    if (store_link_stands(keep->witness)) /* either may have been led to another Redis */
+        link_drop(keep->witness, "store-connecting", "as the link");
+}
+
+static enum step asked_done(struct store_keep *keep, enum store_outcome outcome)
+{
+    keep->whole = keep->whole && outcome == STORE_DONE;
+    return ANSWERED;
+}
+
+static enum step publish_done(struct store_call *call, enum store_outcome outcome,
+                              const struct store_reply *reply)
+{
+    (void)reply;
+    return asked_done(container_of(call, struct store_keep, publish), outcome);
+}
+
+static enum step wait_done(struct store_call *call, enum store_outcome outcome,
+                           const struct store_reply *reply)
+{
+    (void)reply;
+    return asked_done(container_of(call, struct store_keep, wait), outcome);
+}
+
+static enum step info_done(struct store_call *call, enum store_outcome outcome,
+                           const struct store_reply *reply)
+{
+    struct store_keep *keep = container_of(call, struct store_keep, info);
+
+    asked_done(keep, outcome);
+    keep->cycling = false;
+    if (keep->whole)
+        keep_take(keep, store_reply_text(reply, 0));
+    if (!keep->closing)
+        keep_go_on(keep);
+    return ANSWERED;
+}
+
+static void pause_over(struct loop_timer *timer)
+{
+    keep_begin(container_of(timer, struct store_keep, pause));
+}
+
+/* -- what is held */
+
+static void arm_due(struct store_keep *keep, uint64_t deadline_ms)
+{
+    uint64_t now_ms = loop_now_ms();
+
+    if (deadline_ms >= keep->due_ms)
+        return;
+    keep->due_ms = deadline_ms;
+    loop_timer_arm(&keep->due, deadline_ms > now_ms ? deadline_ms - now_ms : 1, 0);
+}
+
+void keep_hold(struct store *store, struct store_call *call, redisReply *reply)
+{
+    redisReply *own = must_have(malloc(sizeof(*own)));
+
+    *own = *reply;
+    *reply = (redisReply){.type = REDIS_REPLY_NIL};
+    call->reply = own;
+    call_list_append(&store->keep->answered, call);
+    arm_due(store->keep, call->deadline_ms);
+}
+
+void keep_ask(struct store *store)
+{
+    struct store_link *link = &store->link;
+    struct store_call *role;
+
+    if (store->keep == NULL || !store->keep->unasked || link->state != LINK_READY)
+        return;
+    store->keep->unasked = false;
+    role = must_have(calloc(1, sizeof(*role)));
+    role->state = CALL_OFFSET;
+    role->deadline_ms = loop_now_ms() + store->timeout_ms;
+    wire_put_command(&link->wire, &BYTES("ROLE"), 1);
+    call_list_append(&link->flight, role);
+}
+
+void keep_name(struct store *store, struct store_call *role, const redisReply *reply)
+{
+    struct store_keep *keep = store->keep;
+    int64_t offset = store_reply_integer(reply_of(reply), 1);
+
+    free(role);
+    if (!store_reply_is(reply_of(reply), "master") || offset < 0) {
+        link_drop(store, "store-connecting", "ROLE names no offset of a master");
+        return;
+    }
+    for (struct store_call *call; (call = call_list_take(&keep->answered)) != NULL;) {
+        call->place = (uint64_t)offset;
+        call_list_append(&keep->named, call);
+    }
+    if (keep->named.head != NULL)
+        keep_begin(keep);
+}
+
+static void end_unknown(struct store_keep *keep, struct call_list *list, uint64_t till_ms)
+{
+    struct call_list all = *list;
+
+    call_list_init(list);
+    for (struct store_call *call; (call = call_list_take(&all)) != NULL;) {
+        if (call->deadline_ms > till_ms) {
+            call_list_append(list, call);
+            arm_due(keep, call->deadline_ms);
+            continue;
+        }
+        freeReplyObject(call->reply);
+        store_end_later(keep->store, call, STORE_UNKNOWN);
+    }
+}
+
+void keep_lose(struct store *store)
+{
+    if (store->keep == NULL)
+        return;
+    store->keep->unasked = false;
+    end_unknown(store->keep, &store->keep->named, UINT64_MAX);
+    end_unknown(store->keep, &store->keep->answered, UINT64_MAX);
+}
+
+static void due_fired(struct loop_timer *timer)
+{
+    struct store_keep *keep = container_of(timer, struct store_keep, due);
+
+    keep->due_ms = UINT64_MAX;
+    if (store_link_stands(keep->witness))
+        link_read(keep->witness); /* a process that was held up finds what has come in time */
+    end_unknown(keep, &keep->named, loop_now_ms());
+    end_unknown(keep, &keep->answered, loop_now_ms());
+}
+
+/* -- on and off */
+
+static struct store_keep *keep_new(struct store *store)
+{
+    struct bytes words[] = {BYTES("PUBLISH"), BYTES("pawl:{kept}"), BYTES("x"),    BYTES("WAIT"),
+                            BYTES("0"),       BYTES("100"),         BYTES("INFO"), BYTES("replication")};
+    struct store_keep *keep = must_have(calloc(1, sizeof(*keep)));
+
+    keep->store = store;
+    keep->due_ms = UINT64_MAX;
+    keep->publish.done = publish_done;
+    keep->wait.done = wait_done;
+    keep->info.done = info_done;
+    memcpy(keep->words, words, sizeof(words));
+    call_list_init(&keep->answered);
+    call_list_init(&keep->named);
+    loop_timer_init(store->loop, &keep->pause, pause_over);
+    loop_timer_init(store->loop, &keep->due, due_fired);
+    keep->witness = store_open_beside(store);
+    return keep;
+}
+
+void store_keep(struct store *store, const struct bytes *nodes, unsigned count, unsigned copies)
+{
+    struct store_node set[STORE_NODES_MAX] = {{.name = ""}};
+    struct store_keep *keep = store->keep;
+
+    assert(count >= 1 && count <= STORE_NODES_MAX);
+    if (keep == NULL && count == 1 && copies <= 1)
+        return;
+    if (keep == NULL)
+        keep = store->keep = keep_new(store);
+    for (unsigned i = 0; i < count; i++) {
+        assert(nodes[i].len < STORE_NODE_MAX);
+        memcpy(set[i].name, nodes[i].at, nodes[i].len);
+        const struct store_node *known = node_find(keep, set[i].name, 0, keep->seen);
+        if (known != NULL)
+            set[i] = *known;
+        else
+            keep->seen_ms = 0;
+    }
+    memcpy(keep->nodes, set, sizeof(set));
+    keep->count = keep->seen = count;
+    keep->copies = copies;
+    keep->unasked = true; /* of what is under way no offset may have been asked for */
+    keep_begin(keep);
+}
+
+void keep_close(struct store *store)
+{
+    struct store_keep *keep = store->keep;
+
+    if (keep == NULL)
+        return;
+    keep->closing = true;
+    store_close(keep->witness);
+    loop_timer_done(&keep->pause);
+    loop_timer_done(&keep->due);
+    free(keep);
+    store->keep = NULL;
+}

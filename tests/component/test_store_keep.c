@@ -1,0 +1,301 @@
+/* test_store_keep.c - an answer is told when every node of the in-sync set has it; real replicas. */
+#include "tests/component/store_relay.h"
+
+enum { REPLICAS = 2, TIMEOUT_MS = 600, FEW = 40 };
+
+struct kept_world {
+    struct redis primary, replicas[REPLICAS];
+    struct world world;
+    char names[1 + REPLICAS][32];
+};
+
+static void name_nodes(struct kept_world *kept, unsigned count, unsigned copies)
+{
+    struct bytes nodes[1 + REPLICAS];
+
+    for (unsigned i = 0; i < count; i++)
+        nodes[i] = bytes_of(kept->names[i]);
+    store_keep(kept->world.store, nodes, count, copies);
+}
+
+static bool is_copied(struct redis *primary, const struct redis *replica)
+{
+    char wanted[64];
+
+    snprintf(wanted, sizeof(wanted), "port=%u,state=online", replica->port);
+    return strstr(redis_ask(primary, "INFO replication"), wanted) != NULL;
+}
+
+static void kept_world_open(struct kept_world *kept)
+{
+    char port[16];
+
+    redis_start(&kept->primary, (const char *const[]){"--repl-diskless-sync-delay", "0", NULL});
+    snprintf(port, sizeof(port), "%u", kept->primary.port);
+    snprintf(kept->names[0], sizeof(kept->names[0]), "127.0.0.1:%u", kept->primary.port);
+    for (unsigned i = 0; i < REPLICAS; i++) {
+        redis_start(&kept->replicas[i], (const char *const[]){"--replicaof", "127.0.0.1", port, NULL});
+        snprintf(kept->names[i + 1], sizeof(kept->names[0]), "127.0.0.1:%u", kept->replicas[i].port);
+    }
+    kept->world.loop = loop_new(); /* the store's is another: the first replica begins a stream */
+    for (unsigned i = 0; i < REPLICAS; i++)
+        WAIT(&kept->world, is_copied(&kept->primary, &kept->replicas[i]), 5000);
+    loop_free(kept->world.loop);
+    world_open_on(&kept->world, &kept->primary, TIMEOUT_MS);
+}
+
+static void kept_world_close(struct kept_world *kept)
+{
+    world_close(&kept->world);
+    for (unsigned i = 0; i < REPLICAS; i++)
+        redis_stop(&kept->replicas[i]);
+    redis_stop(&kept->primary);
+}
+
+#define TEST_KEPT(sentence)                                                                                  \
+    static void sentence##_on(struct kept_world *kept, struct world *world);                                 \
+    TEST_WITH(sentence, struct kept_world, kept, kept_world_open(kept), kept_world_close(kept))              \
+    {                                                                                                        \
+        sentence##_on(kept, &kept->world);                                                                   \
+    }                                                                                                        \
+    static void sentence##_on(struct kept_world *kept, struct world *world)
+
+static void wait_until_kept(struct kept_world *kept, unsigned count)
+{
+    name_nodes(kept, count, 2);
+    WAIT(&kept->world, store_not_kept(kept->world.store) == NULL, 3000);
+}
+
+/* Returns when it is stopped. */
+static void freeze(const struct redis *redis)
+{
+    kill(redis->pid, SIGSTOP);
+    waitpid(redis->pid, NULL, WUNTRACED);
+}
+
+/* Whether it has acknowledged all that is in the stream, as it does each second without being asked. */
+static bool is_in_step(struct redis *primary, const struct redis *replica)
+{
+    const char *info = redis_ask(primary, "INFO replication"), *slave, *all;
+    char line[64];
+
+    snprintf(line, sizeof(line), "port=%u,state=online,offset=", replica->port);
+    slave = strstr(info, line);
+    all = strstr(info, "master_repl_offset:");
+    return slave != NULL && all != NULL &&
+           strtoul(slave + strlen(line), NULL, 10) == strtoul(all + strlen("master_repl_offset:"), NULL, 10);
+}
+
+static void told_with(struct probe *probe, const struct store_reply *reply)
+{
+    struct redis *replica = (struct redis *)(uintptr_t)probe->argv[3].at;
+
+    (void)reply;
+    CHECK_TEXT(bytes_of(redis_ask(replica, "GET k")), bytes_of(probe->argv[1].at));
+}
+
+TEST_KEPT(an_answer_is_told_when_the_replicas_have_it)
+{
+    char value[8];
+
+    wait_until_kept(kept, 3);
+    for (unsigned i = 0; i < FEW; i++) {
+        struct probe probe = {.then = told_with};
+
+        probe.argv[3] = (struct bytes){(const char *)&kept->replicas[i % REPLICAS], 0};
+        snprintf(value, sizeof(value), "%u", i);
+        probe_start(world, &probe, &script_SET, "k", value);
+        WAIT(world, probe.ends > 0, 3000);
+        CHECK_INT(probe.outcome, STORE_DONE);
+    }
+}
+
+struct turn {
+    struct probe probes[FEW];
+    unsigned told[FEW], count;
+};
+
+static struct turn *turn;
+
+static void note_told(struct probe *probe, const struct store_reply *reply)
+{
+    (void)reply;
+    turn->told[turn->count++] = (unsigned)(probe - turn->probes);
+}
+
+TEST_KEPT(what_is_told_late_is_told_in_order_and_whole_also_of_a_batch)
+{
+    struct turn own = {0};
+
+    turn = &own;
+    wait_until_kept(kept, 3);
+    for (unsigned i = 0; i < FEW; i++) {
+        own.probes[i].then = note_told;
+        probe_start(world, &own.probes[i], i % 8 == 7 ? &script_ECHO : &script_PUT, "list", "v");
+    }
+    WAIT(world, world->open == 0, 3000);
+    for (unsigned i = 0; i < FEW; i++) {
+        CHECK_INT(own.told[i], i);
+        CHECK_INT(own.probes[i].outcome, STORE_DONE);
+        CHECK_TEXT(bytes_of(own.probes[i].text), i % 8 == 7 ? BYTES("v") : BYTES("put"));
+    }
+}
+
+/* Reads do not add to the stream, so a frozen node has acknowledged all that is in it. */
+TEST_KEPT(a_frozen_node_holds_up_what_is_told_until_it_goes_on_or_the_deadline)
+{
+    static const struct store_script *const scripts[] = {&script_SET, &script_ECHO};
+
+    wait_until_kept(kept, 3);
+    for (unsigned i = 0; i < 2; i++) {
+        struct probe late = {0}, lost = {0};
+        uint64_t from_ms;
+
+        WAIT(world, is_in_step(&kept->primary, &kept->replicas[1]), 5000);
+        freeze(&kept->replicas[1]);
+        probe_start(world, &late, scripts[i], "k", "v");
+        from_ms = loop_now_ms();
+        while (loop_now_ms() < from_ms + TIMEOUT_MS / 2)
+            loop_turn(world->loop, 2);
+        CHECK_INT(late.ends, 0);
+        kill(kept->replicas[1].pid, SIGCONT);
+        WAIT(world, late.ends > 0, 3000);
+        CHECK_INT(late.outcome, STORE_DONE);
+
+        WAIT(world, store_nodes(world->store, &(unsigned){0}, &(unsigned){0})[2].why == NULL, 3000);
+        freeze(&kept->replicas[1]);
+        from_ms = loop_now_ms();
+        probe_start(world, &lost, scripts[i], "k", "v");
+        WAIT(world, lost.ends > 0, 3000);
+        CHECK(lost.outcome == STORE_UNKNOWN && loop_now_ms() >= from_ms + TIMEOUT_MS);
+        CHECK(store_link_stands(world->store));
+        WAIT(world, store_not_kept(world->store) != NULL,
+             3000); /* silent for the timeout: known beforehand */
+        CHECK_INT(probe_once(world, scripts[i], "k", "v").outcome, STORE_NOT_SENT);
+        kill(kept->replicas[1].pid, SIGCONT);
+        WAIT(world, store_not_kept(world->store) == NULL, 3000);
+        CHECK_INT(probe_once(world, scripts[i], "k", "v").outcome, STORE_DONE);
+    }
+}
+
+TEST_KEPT(a_copy_that_is_not_in_the_set_counts_for_nothing)
+{
+    struct probe probe = {0};
+
+    wait_until_kept(kept, 2);
+    freeze(&kept->replicas[0]); /* the other one goes on acknowledging */
+    probe_start(world, &probe, &script_SET, "k", "v");
+    WAIT(world, probe.ends > 0, 3000);
+    CHECK_INT(probe.outcome, STORE_UNKNOWN);
+    kill(kept->replicas[0].pid, SIGCONT);
+}
+
+TEST_KEPT(what_cannot_be_kept_is_not_sent)
+{
+    unsigned seen, in_set;
+    const struct store_node *nodes;
+    struct probe probe;
+
+    redis_does(&kept->primary, "SET k before");
+    wait_until_kept(kept, 3);
+    redis_kill(&kept->replicas[0]);
+    WAIT(world, store_not_kept(world->store) != NULL, 3000);
+    probe = probe_once(world, &script_SET, "k", "v");
+    CHECK(probe.outcome == STORE_NOT_SENT && store_call_was_not_kept(&probe.call));
+    CHECK(strstr(store_not_kept(world->store), kept->names[1]) != NULL);
+    nodes = store_nodes(world->store, &seen, &in_set);
+    CHECK(seen == 3 && in_set == 3 && nodes[2].why == NULL && nodes[1].offset == 0);
+    CHECK_TEXT(bytes_of(nodes[1].why), BYTES("absent"));
+    CHECK(nodes[1].since_ms > 0 && nodes[1].since_ms <= loop_now_ms());
+
+    name_nodes(kept, 1, 2); /* fewer than copies */
+    probe = probe_once(world, &script_SET, "k", "v");
+    CHECK(probe.outcome == STORE_NOT_SENT && store_call_was_not_kept(&probe.call));
+    CHECK_TEXT(bytes_of(redis_ask(&kept->primary, "GET k")), BYTES("before"));
+
+    name_nodes(kept, 1, 1);
+    probe = probe_once(world, &script_SET, "k", "v");
+    CHECK_INT(probe.outcome, STORE_DONE);
+    redis_run(&kept->replicas[0], NULL); /* so that it can be stopped */
+}
+
+TEST_KEPT(an_answer_of_another_stream_is_unknown)
+{
+    struct probe probe = {0};
+    char stream[STORE_RUN_ID_LEN + 1];
+
+    wait_until_kept(kept, 2);
+    snprintf(stream, sizeof(stream), "%s", world->store->link.stream);
+    freeze(&kept->replicas[0]);
+    probe_start(world, &probe, &script_SET, "k", "v");
+    uint64_t till_ms = loop_now_ms() + TIMEOUT_MS / 3;
+    while (loop_now_ms() < till_ms)
+        loop_turn(world->loop, 2);
+    CHECK_INT(probe.ends, 0);
+    redis_does(&kept->primary, "REPLICAOF 127.0.0.1 1");
+    redis_does(&kept->primary, "REPLICAOF NO ONE");
+    kill(kept->replicas[0].pid, SIGCONT); /* and it acknowledges all of the new stream */
+    WAIT(world, probe.ends > 0, 3000);
+    CHECK_INT(probe.outcome, STORE_UNKNOWN);
+    WAIT(world, store_link_stands(world->store), 3000);
+    CHECK_INT(store_link_number(world->store), 2);
+    CHECK(strcmp(stream, world->store->link.stream) != 0);
+    WAIT(world, store_not_kept(world->store) == NULL, 3000);
+    CHECK_INT(probe_once(world, &script_SET, "k", "v").outcome, STORE_DONE);
+}
+
+TEST_KEPT(who_is_at_once_waits_for_nobody)
+{
+    struct probe probe = {.call.at_once = true};
+
+    wait_until_kept(kept, 3);
+    freeze(&kept->replicas[1]);
+    probe_start(world, &probe, &script_SET, "k", "v");
+    WAIT(world, probe.ends > 0, TIMEOUT_MS / 2);
+    CHECK_INT(probe.outcome, STORE_DONE);
+    kill(kept->replicas[1].pid, SIGCONT);
+    redis_kill(&kept->replicas[1]);
+    WAIT(world, store_not_kept(world->store) != NULL, 3000);
+    probe = (struct probe){.call.at_once = true};
+    probe_start(world, &probe, &script_SET, "k", "v");
+    WAIT(world, probe.ends > 0, TIMEOUT_MS / 2);
+    CHECK_INT(probe.outcome, STORE_DONE);
+    redis_run(&kept->replicas[1], NULL);
+}
+
+TEST_KEPT(a_store_that_ends_while_answers_wait_says_that_they_are_unknown)
+{
+    struct probe probe = {0};
+
+    wait_until_kept(kept, 3);
+    freeze(&kept->replicas[1]);
+    probe_start(world, &probe, &script_SET, "k", "v");
+    WAIT(world, world->store->keep->named.head != NULL, 2000);
+    store_close(world->store);
+    CHECK(probe.ends == 1 && probe.outcome == STORE_UNKNOWN);
+    kill(kept->replicas[1].pid, SIGCONT);
+    world->store = store_open(world->loop, &(struct store_options){.url = kept->primary.url,
+                                                                   .timeout_ms = TIMEOUT_MS,
+                                                                   .library = &test_library});
+}
+
+/* All commands that Redis has had. */
+static unsigned long commands(struct redis *redis)
+{
+    static const char name[] = "total_commands_processed:";
+    const char *at = strstr(redis_ask(redis, "INFO stats"), name);
+
+    return at != NULL ? strtoul(at + strlen(name), NULL, 10) : 0;
+}
+
+TEST_STORE(with_one_node_redis_is_asked_nothing_more, 2000)
+{
+    unsigned long before = commands(redis);
+
+    store_keep(world->store, &BYTES("127.0.0.1:6379"), 1, 1);
+    for (unsigned i = 0; i < FEW; i++)
+        CHECK_INT(probe_once(world, &script_ECHO, "k", "v").outcome, STORE_DONE);
+    CHECK_INT(commands(redis) - before, FEW + 1);
+}
+
+CHECK_MAIN
