@@ -98,6 +98,7 @@ void member_start(struct member *member, const struct member_options *options)
     random_text(member->incarnation, MEMBER_ID_CHARS);
     snprintf(member->key, sizeof(member->key), "pawl:{store}:m:%s", options->state_file->recorded.member);
     loop_timer_init(options->loop, &member->timer, member_tick);
+    member->call.at_once = true; /* a gate is shut and a loss is reported also while nothing can be kept */
     tick_arm(member);
 }
 
