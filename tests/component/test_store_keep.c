@@ -1,4 +1,5 @@
 /* test_store_keep.c - an answer is told when every node of the in-sync set has it; real replicas. */
+#include "shared/member/member.h"
 #include "tests/component/store_relay.h"
 
 enum { REPLICAS = 2, TIMEOUT_MS = 600, FEW = 40 };
@@ -202,6 +203,8 @@ TEST_KEPT(what_cannot_be_kept_is_not_sent)
     WAIT(world, store_not_kept(world->store) != NULL, 3000);
     probe = probe_once(world, &script_SET, "k", "v");
     CHECK(probe.outcome == STORE_NOT_SENT && store_call_was_not_kept(&probe.call));
+    CHECK_INT(member_problem(&(struct member_call){.store = probe.call}, STORE_NOT_SENT, NULL),
+              PROBLEM_STORE_NOT_KEPT);
     CHECK(strstr(store_not_kept(world->store), kept->names[1]) != NULL);
     nodes = store_nodes(world->store, &seen, &in_set);
     CHECK(seen == 3 && in_set == 3 && nodes[2].why == NULL && nodes[1].offset == 0);
