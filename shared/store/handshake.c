@@ -433,7 +433,7 @@ static bool take_auth(struct store *store, const redisReply *reply)
 static bool is_misled(struct store *store, const redisReply *reply)
 {
     char why[MISLED_TEXT_MAX];
-    const char *check = misled_by(bulk_of(reply), why);
+    const char *check = store->is_probe ? NULL : misled_by(bulk_of(reply), why);
 
     if (check != NULL)
         link_drop(store, check, "%s", why);
@@ -472,7 +472,9 @@ static bool take_role(struct store *store, const redisReply *reply)
 
     if (is_misled(store, reply))
         return false;
-    if (!bytes_are(reply_info_field(info, "role"), "master") || !is_hex(stream, STORE_RUN_ID_LEN)) {
+    bool is_master = bytes_are(reply_info_field(info, "role"), "master");
+
+    if ((!is_master && !store->is_probe) || !is_hex(stream, STORE_RUN_ID_LEN)) {
         link_drop(store, "store-refused", "INFO replication tells no role and master_replid");
         return false;
     }

@@ -88,7 +88,7 @@ static void see_slave(struct store_keep *keep, struct bytes line, uint64_t goal)
 
     snprintf(name, sizeof(name), "%.*s:%.*s", (int)ip.len, ip.len > 0 ? ip.at : "", (int)port.len,
              port.len > 0 ? port.at : "");
-    node = node_find(keep, name, 1, keep->count);
+    node = node_find(keep, name, 1, keep->seen);
     if (node == NULL && keep->seen == STORE_NODES_SEEN)
         return;
     if (node == NULL) {
@@ -104,24 +104,61 @@ static void see_slave(struct store_keep *keep, struct bytes line, uint64_t goal)
     node_becomes(node, !is_online ? "not-online" : node->offset < goal ? "silent" : NULL);
 }
 
+/* Whether what the nodes acknowledge is known to be on their disks. */
+static bool is_sure(const struct store_keep *keep)
+{
+    return keep->count == 1 || keep->syncs == STORE_SYNCS_ANY || keep->syncs == keep->syncs_seen;
+}
+
+/* Each time that a replica connects one of them rises. */
+static int64_t syncs_of(struct bytes info)
+{
+    int64_t full = bytes_number(reply_info_field(info, "sync_full"), 17),
+            partial = bytes_number(reply_info_field(info, "sync_partial_ok"), 17);
+
+    return full >= 0 && partial >= 0 ? full + partial : -1;
+}
+
+static void see_syncs(struct store_keep *keep)
+{
+    if (is_sure(keep))
+        keep->unsure_ms = 0;
+    else if (keep->unsure_ms == 0)
+        keep->unsure_ms = loop_now_ms();
+}
+
+/* Those that were in the set stay known, also while they are away. */
+static void forget_others(struct store_keep *keep)
+{
+    unsigned seen = keep->seen;
+
+    keep->seen = keep->count;
+    for (unsigned i = keep->count; i < seen; i++)
+        if (keep->nodes[i].was_in)
+            keep->nodes[keep->seen++] = keep->nodes[i];
+}
+
 static void keep_see(struct store_keep *keep, struct bytes info)
 {
     uint64_t goal = keep->nodes[0].offset;
     char name[16] = "slave0";
 
-    keep->seen = keep->count;
-    for (unsigned i = 1; i < keep->count; i++)
+    forget_others(keep);
+    for (unsigned i = 1; i < keep->seen; i++)
         keep->nodes[i].heard = false;
     for (unsigned i = 0; reply_info_field(info, name).at != NULL; i++) {
         see_slave(keep, reply_info_field(info, name), goal);
         snprintf(name, sizeof(name), "slave%u", i + 1);
     }
-    for (unsigned i = 1; i < keep->count; i++) {
+    for (unsigned i = 1; i < keep->seen; i++) {
         if (!keep->nodes[i].heard) {
             keep->nodes[i].offset = 0;
             node_becomes(&keep->nodes[i], "absent");
         }
     }
+    keep->syncs_seen = syncs_of(info);
+    see_syncs(keep);
+    keep->looked_us = keep->began_us;
     keep->nodes[0].offset = offset_of(reply_info_field(info, "master_repl_offset"));
     keep->seen_ms = loop_now_ms();
 }
@@ -141,6 +178,8 @@ const char *store_not_kept(const struct store *store)
     }
     if (keep->seen_ms == 0 || now_ms - keep->seen_ms > store->timeout_ms)
         return "it is not known what the nodes have";
+    if (keep->unsure_ms > 0 && now_ms - keep->unsure_ms > store->timeout_ms)
+        return "it is not known whether what the nodes have is on their disks";
     for (unsigned i = 1; i < keep->count; i++) {
         const struct store_node *node = &keep->nodes[i];
         bool is_slow = node->why != NULL && strcmp(node->why, "silent") == 0;
@@ -188,7 +227,7 @@ static void keep_begin(struct store_keep *keep)
     keep->words[4] = bytes_of_number(keep->wait_for, keep->count - 1);
     store_ask(keep->witness, &keep->publish, 3, keep->words);
     store_ask(keep->witness, &keep->wait, 3, keep->words + 3);
-    store_ask(keep->witness, &keep->info, 2, keep->words + 6);
+    store_ask(keep->witness, &keep->info, 3, keep->words + 6);
 }
 
 static void keep_go_on(struct store_keep *keep)
@@ -196,7 +235,7 @@ static void keep_go_on(struct store_keep *keep)
     const struct store_call *first = keep->named.head;
     unsigned timeout_ms = keep->store->timeout_ms;
 
-    if (!is_on(keep) && first == NULL && keep->answered.head == NULL)
+    if (!is_on(keep) && keep->syncs == STORE_SYNCS_ANY && first == NULL && keep->answered.head == NULL)
         return;
     if (keep->whole && first != NULL && first->number != keep->waits_for)
         keep_begin(keep);
@@ -213,7 +252,7 @@ static uint64_t keep_acknowledged(const struct store_keep *keep)
 
     for (unsigned i = 1; i < keep->count; i++)
         least = keep->nodes[i].offset < least ? keep->nodes[i].offset : least;
-    return keep->count < keep->copies ? 0 : least;
+    return keep->count < keep->copies || !is_sure(keep) ? 0 : least;
 }
 
 static void keep_tell(struct store_keep *keep)
@@ -224,6 +263,8 @@ static void keep_tell(struct store_keep *keep)
         struct store_call *call = call_list_take(&keep->named);
         redisReply *reply = call->reply;
 
+        if (keep->store->owner != NULL && keep->store->owner->kept != NULL)
+            keep->store->owner->kept(keep->store->owner, loop_now_us() - call->held_us);
         store_tell(keep->store, call, STORE_DONE, reply);
         freeReplyObject(reply);
     }
@@ -306,6 +347,7 @@ void keep_hold(struct store *store, struct store_call *call, redisReply *reply)
     *own = *reply;
     *reply = (redisReply){.type = REDIS_REPLY_NIL};
     call->reply = own;
+    call->held_us = loop_now_us();
     call_list_append(&store->keep->answered, call);
     arm_due(store->keep, call->deadline_ms);
 }
@@ -383,12 +425,14 @@ static void due_fired(struct loop_timer *timer)
 
 static struct store_keep *keep_new(struct store *store)
 {
-    struct bytes words[] = {BYTES("PUBLISH"), BYTES("pawl:{kept}"), BYTES("x"),    BYTES("WAIT"),
-                            BYTES("0"),       BYTES("100"),         BYTES("INFO"), BYTES("replication")};
+    struct bytes words[] = {BYTES("PUBLISH"), BYTES("pawl:{kept}"), BYTES("x"),
+                            BYTES("WAIT"),    BYTES("0"),           BYTES("100"),
+                            BYTES("INFO"),    BYTES("replication"), BYTES("stats")};
     struct store_keep *keep = must_have(calloc(1, sizeof(*keep)));
 
     keep->store = store;
     keep->due_ms = UINT64_MAX;
+    keep->syncs_seen = -1;
     keep->publish.done = publish_done;
     keep->wait.done = wait_done;
     keep->info.done = info_done;
@@ -401,13 +445,31 @@ static struct store_keep *keep_new(struct store *store)
     return keep;
 }
 
-void store_keep(struct store *store, const struct bytes *nodes, unsigned count, unsigned copies)
+/* Those of before that are not among the first count any more go behind them. */
+static unsigned follow_former(const struct store_keep *keep, struct store_node nodes[STORE_NODES_SEEN],
+                              unsigned count)
 {
-    struct store_node set[STORE_NODES_MAX] = {{.name = ""}};
+    for (unsigned i = 1; i < keep->seen && count < STORE_NODES_SEEN; i++) {
+        unsigned k = 0;
+
+        while (k < count && strcmp(nodes[k].name, keep->nodes[i].name) != 0)
+            k++;
+        if (k == count) {
+            nodes[count] = keep->nodes[i];
+            nodes[count++].was_in |= i < keep->count;
+        }
+    }
+    return count;
+}
+
+void store_keep(struct store *store, const struct bytes *nodes, unsigned count, unsigned copies,
+                int64_t syncs)
+{
+    struct store_node set[STORE_NODES_SEEN] = {{.name = ""}};
     struct store_keep *keep = store->keep;
 
     assert(count >= 1 && count <= STORE_NODES_MAX);
-    if (keep == NULL && count == 1 && copies <= 1)
+    if (keep == NULL && count == 1 && copies <= 1 && syncs == STORE_SYNCS_ANY)
         return;
     if (keep == NULL)
         keep = store->keep = keep_new(store);
@@ -420,11 +482,31 @@ void store_keep(struct store *store, const struct bytes *nodes, unsigned count, 
         else
             keep->seen_ms = 0;
     }
+    keep->seen = follow_former(keep, set, count);
     memcpy(keep->nodes, set, sizeof(set));
-    keep->count = keep->seen = count;
+    keep->count = count;
     keep->copies = copies;
+    keep->syncs = syncs;
+    see_syncs(keep);
     keep->unasked = true; /* of what is under way no offset may have been asked for */
     keep_begin(keep);
+}
+
+void store_node_says(struct store *store, unsigned i, const char *why)
+{
+    store->keep->nodes[i].says = why;
+}
+
+void store_keep_look(struct store *store)
+{
+    if (store->keep != NULL)
+        keep_begin(store->keep);
+}
+
+int64_t store_keep_syncs(const struct store *store, uint64_t *began_us)
+{
+    *began_us = store->keep != NULL ? store->keep->looked_us : 0;
+    return store->keep != NULL ? store->keep->syncs_seen : -1;
 }
 
 void keep_close(struct store *store)

@@ -299,6 +299,40 @@ struct store *store_open_beside(const struct store *store)
     return store_begin(&as);
 }
 
+struct store *store_open_at(const struct store *store, const char *node)
+{
+    const char *colon = strrchr(node, ':');
+    size_t len = colon != NULL ? (size_t)(colon - node) : 0;
+    struct store as = {.loop = store->loop,
+                       .timeout_ms = store->timeout_ms,
+                       .allow_unsafe = store->allow_unsafe,
+                       .sends_whole = true,
+                       .is_probe = true,
+                       .files = store->files,
+                       .url = store->url};
+
+    snprintf(as.url.host, sizeof(as.url.host), "%.*s", (int)len, node);
+    as.url.port = colon != NULL ? (unsigned)strtoul(colon + 1, NULL, 10) : 0;
+    as.url.path[0] = '\0';
+    as.url.db = 0;
+    as.password = dial_password(&as.url, store->password);
+    return store_begin(&as);
+}
+
+/* What could not stand in a list of names is another character. */
+void store_node_name(const struct store *store, char name[STORE_NODE_MAX])
+{
+    const struct store_url *url = &store->url;
+
+    if (url->path[0] != '\0')
+        snprintf(name, STORE_NODE_MAX, "%s", url->path);
+    else
+        snprintf(name, STORE_NODE_MAX, "%s:%u", url->host, url->port);
+    for (char *at = name; *at != '\0'; at++)
+        if (*at <= ' ' || *at > '~' || *at == ',')
+            *at = '_';
+}
+
 void store_close(struct store *store)
 {
     assert(!store->in_turn_end);

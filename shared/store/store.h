@@ -86,6 +86,7 @@ struct store_call {
     const struct bytes *argv;
     unsigned key_count, arg_count;
     uint64_t began_us, deadline_ms, place, number; /* number: in the order of store_run() */
+    uint64_t held_us;                              /* since when its answer waits for the in-sync set */
     unsigned state, batch;                         /* batch: of the first of a batch: how many calls it has */
     struct redisReply *reply; /* while it waits for the in-sync set; place is an offset of the stream then */
     /* Of Redis' answer, if that was such a refusal, else NULL: good when done is called. */
@@ -114,6 +115,8 @@ void store_ask(struct store *store, struct store_call *call, unsigned count, con
 struct store_owner {
     /* A call has ended that may have reached Redis. */
     void (*answered)(const struct store_owner *owner, uint64_t took_us);
+    /* Its answer has waited so long for the in-sync set. NULL: nobody asks. */
+    void (*kept)(const struct store_owner *owner, uint64_t waited_us);
 };
 
 /* Paths of the caller's, read anew for each connection. Of rediss://: whom its certificate must come from
@@ -196,20 +199,54 @@ enum { STORE_NODES_MAX = 5, STORE_NODES_SEEN = 16, STORE_NODE_MAX = 264 };
 struct store_node {
     char name[STORE_NODE_MAX]; /* "host:port", as Redis names it */
     const char *why;           /* NULL: in step; "absent", "not-online", "silent" (does not acknowledge) */
+    const char *says;          /* NULL, or what is wrong with it, as it says itself: store_node_says() */
     uint64_t since_ms, offset; /* since_ms: of why, by loop_now_ms(); offset: what it has acknowledged */
     unsigned lag_s;            /* since it last said anything */
-    bool heard;                /* the store's own */
+    bool heard, was_in;        /* the store's own; was_in: of the set */
 };
 
-/* The set, of 1 to STORE_NODES_MAX nodes, from now on; the first is the one that the store is connected to.
- * With fewer than so many copies, that one counted, nothing is told. One node and copies 1: nothing waits,
- * and Redis is asked nothing. What waits already waits for this set. */
-void store_keep(struct store *store, const struct bytes *nodes, unsigned count, unsigned copies);
+/* How often replicas must have connected to Redis (sync_full and sync_partial_ok of INFO) for an
+ * acknowledgement to count: what one acknowledges after a full resync is not on its disk before it was
+ * asked again. STORE_SYNCS_NONE: they were not asked yet. */
+enum { STORE_SYNCS_ANY = -1, STORE_SYNCS_NONE = -2 };
+
+/* The set, of 1 to STORE_NODES_MAX nodes, from now on; the first is the one that the store is connected
+ * to. With fewer than so many copies, that one counted, nothing is told. One node and copies 1: nothing
+ * waits, and with STORE_SYNCS_ANY Redis is asked nothing. What waits already waits for this set. */
+void store_keep(struct store *store, const struct bytes *nodes, unsigned count, unsigned copies,
+                int64_t syncs);
+/* Looks at the nodes now, unless it is doing so. */
+void store_keep_look(struct store *store);
+/* How often they have, as the last look has shown it, and when that look began (loop_now_us()); below 0:
+ * none has. */
+int64_t store_keep_syncs(const struct store *store, uint64_t *began_us);
 /* NULL, or a sentence: why no answer can be kept now; good until the loop turns. */
 const char *store_not_kept(const struct store *store);
 /* The nodes of the set, in their order, and behind them others that copy the same Redis. NULL: no set was
  * named. */
 const struct store_node *store_nodes(const struct store *store, unsigned *count, unsigned *in_set);
+
+/* For people: what node i, of store_nodes(), has said of itself; a static text, or NULL. */
+void store_node_says(struct store *store, unsigned i, const char *why);
+/* The address that the store is connected to, as a name of that node. */
+void store_node_name(const struct store *store, char name[STORE_NODE_MAX]);
+
+/* Another node, asked of itself, on a connection of its own, with user, password and files of the store. */
+struct store_probe;
+struct store_probe_answer {
+    /* NULL: it is a replica in step with its primary whose disk has what it acknowledges. "asking",
+     * "unreachable", "not-a-replica", "link-down", "priority-0", "no-aof", "aof-failed", "rewriting" (after a
+     * full resync nothing is on its disk before that is over), "unsafe" */
+    const char *why;
+    uint64_t since_ms, asked_us; /* since_ms: of why; asked_us: when what it answered was asked */
+    char run_id[STORE_RUN_ID_LEN + 1];
+};
+struct store_probe *store_probe_open(const struct store *store, const char *node);
+/* Not from inside a continuation. */
+void store_probe_close(struct store_probe *probe);
+/* Unless it is being asked. */
+void store_probe_ask(struct store_probe *probe);
+const struct store_probe_answer *store_probe_answer(const struct store_probe *probe);
 
 /* -- messages (Redis Pub/Sub), on a connection of their own: a subscriber. It connects, names itself and
  * comes back by itself, as the store's link does, and asks for a sign of life every second: a link that says

@@ -4,6 +4,7 @@
  *   link.c        the one connection: a state machine; and what others may know of it
  *   handshake.c   the link's own commands: the greeting, the library, the look at the settings
  *   keep.c        answers that wait until every node of the in-sync set has them
+ *   probe.c       another node, asked of itself
  *   wire.c        commands as bytes, on their way to the kernel
  *   reply.c       replies, the lines of INFO, and what an error says
  *   dial.c        where Redis is, how a connection is made, and when again
@@ -103,12 +104,15 @@ struct store_keep {
     struct store_call publish, wait, info;
     bool cycling, whole, closing;
     uint64_t began_us, waits_for; /* waits_for: the number of the call that was the first */
+    uint64_t looked_us;           /* when the last whole one began */
     uint64_t seen_ms;             /* when the last whole one ended; 0: none since a node was added */
-    struct bytes words[8];        /* of its commands */
+    struct bytes words[9];        /* of its commands */
     char wait_for[BYTES_NUMBER_SIZE];
     /* -- the set is the first count of them, its primary the very first; others that copy it are behind */
     struct store_node nodes[STORE_NODES_SEEN];
     unsigned count, copies, seen;
+    int64_t syncs, syncs_seen; /* connects of replicas: as many as must be, as are */
+    uint64_t unsure_ms;        /* since when they differ; 0: they do not */
     char not_kept[STORE_NODE_MAX + 80];
 };
 
@@ -122,6 +126,7 @@ struct store {
     const struct store_owner *owner;
     unsigned timeout_ms;
     bool allow_unsafe, sends_whole, in_turn_end;
+    bool is_probe; /* of any node, also a replica */
     const struct store_library *library;
     struct store_url url;
     struct store_files files;
@@ -162,6 +167,8 @@ void link_leave(struct store *store, struct bytes code);
 void link_end(struct store *store);
 /* Another connection to the same Redis, for commands only. */
 struct store *store_open_beside(const struct store *store);
+/* A connection to this node, "host:port", be it a replica, for commands only. */
+struct store *store_open_at(const struct store *store, const char *node);
 /* Ends the link and every call on it, and says why; of the printf family, after the address and ": ". */
 void link_drop(struct store *store, const char *check, const char *why, ...)
     __attribute__((format(printf, 3, 4)));

@@ -16,7 +16,7 @@ static void name_nodes(struct kept_world *kept, unsigned count, unsigned copies)
 
     for (unsigned i = 0; i < count; i++)
         nodes[i] = bytes_of(kept->names[i]);
-    store_keep(kept->world.store, nodes, count, copies);
+    store_keep(kept->world.store, nodes, count, copies, STORE_SYNCS_ANY);
 }
 
 static bool is_copied(struct redis *primary, const struct redis *replica)
@@ -282,6 +282,82 @@ TEST_KEPT(a_store_that_ends_while_answers_wait_says_that_they_are_unknown)
                                                                    .library = &test_library});
 }
 
+static uint64_t synced(struct kept_world *kept)
+{
+    uint64_t looked_us;
+    int64_t syncs;
+
+    WAIT(&kept->world, (syncs = store_keep_syncs(kept->world.store, &looked_us)) >= 0, 3000);
+    return (uint64_t)syncs;
+}
+
+TEST_KEPT(what_is_acknowledged_after_another_connect_counts_when_the_nodes_were_asked_again)
+{
+    struct bytes nodes[] = {bytes_of(kept->names[0]), bytes_of(kept->names[1])};
+    struct probe probe = {0};
+    char command[64];
+    int64_t before;
+
+    wait_until_kept(kept, 2);
+    before = (int64_t)synced(kept);
+    store_keep(world->store, nodes, 2, 2, before);
+    CHECK_INT(probe_once(world, &script_SET, "k", "v").outcome, STORE_DONE);
+    redis_does(&kept->replicas[1], "REPLICAOF NO ONE"); /* any of them, be it not in the set */
+    redis_does(&kept->replicas[1], "SET other content");
+    snprintf(command, sizeof(command), "REPLICAOF 127.0.0.1 %u", kept->primary.port);
+    redis_does(&kept->replicas[1], command);
+    WAIT(world, (int64_t)synced(kept) > before, 5000);
+    probe_start(world, &probe, &script_SET, "k", "w");
+    WAIT(world, probe.ends > 0, 3000);
+    CHECK_INT(probe.outcome, STORE_UNKNOWN);
+    store_keep(world->store, nodes, 2, 2, (int64_t)synced(kept));
+    CHECK_INT(probe_once(world, &script_SET, "k", "w").outcome, STORE_DONE);
+}
+
+static const char *said_by(struct kept_world *kept, struct store_probe *node, const char *wanted)
+{
+    uint64_t till_ms = loop_now_ms() + 5000;
+
+    for (;;) {
+        const char *why = store_probe_answer(node)->why;
+
+        if ((why == NULL ? wanted == NULL : wanted != NULL && strcmp(why, wanted) == 0) ||
+            loop_now_ms() > till_ms)
+            return why;
+        store_probe_ask(node);
+        loop_turn(kept->world.loop, 5);
+    }
+}
+
+TEST_KEPT(a_node_says_itself_whether_its_disk_has_what_it_acknowledges)
+{
+    static const char *const cases[][3] = {
+        {"CONFIG SET replica-priority 0", "priority-0", "CONFIG SET replica-priority 100"},
+        {"CONFIG SET appendonly no", "no-aof", "CONFIG SET appendonly yes"},
+        {"CONFIG SET rdb-key-save-delay 500000", "rewriting", "CONFIG SET rdb-key-save-delay 0"},
+        {"REPLICAOF NO ONE", "not-a-replica", NULL},
+    };
+    struct store_probe *node = store_probe_open(world->store, kept->names[1]);
+
+    for (unsigned i = 0; i < FEW; i++) /* which a rewrite takes its time for */
+        redis_does(&kept->primary, i % 2 == 0 ? "SET a 1" : "SET b 2");
+    CHECK(said_by(kept, node, NULL) == NULL);
+    CHECK(strlen(store_probe_answer(node)->run_id) == STORE_RUN_ID_LEN &&
+          store_probe_answer(node)->asked_us > 0);
+    for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        redis_does(&kept->replicas[0], cases[i][0]);
+        if (strcmp(cases[i][1], "rewriting") == 0)
+            redis_ask(&kept->replicas[0], "BGREWRITEAOF");
+        CHECK_TEXT(bytes_of(said_by(kept, node, cases[i][1])), bytes_of(cases[i][1]));
+        if (cases[i][2] != NULL)
+            redis_does(&kept->replicas[0], cases[i][2]);
+    }
+    store_probe_close(node);
+    node = store_probe_open(world->store, "127.0.0.1:1");
+    CHECK_TEXT(bytes_of(said_by(kept, node, "unreachable")), BYTES("unreachable"));
+    store_probe_close(node);
+}
+
 /* All commands that Redis has had. */
 static unsigned long commands(struct redis *redis)
 {
@@ -295,7 +371,7 @@ TEST_STORE(with_one_node_redis_is_asked_nothing_more, 2000)
 {
     unsigned long before = commands(redis);
 
-    store_keep(world->store, &BYTES("127.0.0.1:6379"), 1, 1);
+    store_keep(world->store, &BYTES("127.0.0.1:6379"), 1, 1, STORE_SYNCS_ANY);
     for (unsigned i = 0; i < FEW; i++)
         CHECK_INT(probe_once(world, &script_ECHO, "k", "v").outcome, STORE_DONE);
     CHECK_INT(commands(redis) - before, FEW + 1);

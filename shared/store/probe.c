@@ -1,0 +1,111 @@
+/* probe.c - another node of the same Redis, asked of itself what its primary cannot know: whether what it
+ * acknowledges is on its disk.
+ *
+ * After a full resync a replica acknowledges what is in its memory; on its disk is what was there before,
+ * until the rewrite that follows has ended (restartAOFAfterSYNC() in replication.c of Redis 7.0.15). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/store/store_internal.h"
+#include "shared/text/memory.h"
+
+enum { LOOK_EACH_MS = 1000 };
+
+struct store_probe {
+    struct store *store;
+    struct store_call call;
+    struct bytes words[4];
+    bool is_asking;
+    uint64_t sent_us;
+    struct store_probe_answer answer;
+};
+
+/* In this order. */
+static const struct {
+    const char *field, *must, *must_not, *why;
+} asked[] = {
+    {"role", "slave", NULL, "not-a-replica"},
+    {"master_link_status", "up", NULL, "link-down"},
+    {"loading", "0", NULL, "link-down"},
+    {"slave_priority", NULL, "0", "priority-0"},
+    {"aof_enabled", "1", NULL, "no-aof"},
+    {"aof_last_write_status", "ok", NULL, "aof-failed"},
+    {"aof_rewrite_in_progress", "0", NULL, "rewriting"},
+    {"aof_rewrite_scheduled", "0", NULL, "rewriting"},
+    {"aof_last_bgrewrite_status", "ok", NULL, "rewriting"},
+};
+
+static const char *info_why(struct bytes info)
+{
+    for (unsigned i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+        struct bytes is = reply_info_field(info, asked[i].field);
+
+        if (is.at == NULL || (asked[i].must != NULL && !bytes_are(is, asked[i].must)) ||
+            (asked[i].must_not != NULL && bytes_are(is, asked[i].must_not)))
+            return asked[i].why;
+    }
+    return NULL;
+}
+
+static void answer_is(struct store_probe *probe, const char *why)
+{
+    struct store_probe_answer *answer = &probe->answer;
+
+    if ((why == NULL) != (answer->why == NULL) || (why != NULL && strcmp(why, answer->why) != 0))
+        answer->since_ms = loop_now_ms();
+    answer->why = why;
+    answer->asked_us = probe->sent_us;
+}
+
+static enum step probe_done(struct store_call *call, enum store_outcome outcome,
+                            const struct store_reply *reply)
+{
+    struct store_probe *probe = container_of(call, struct store_probe, call);
+    struct bytes info = store_reply_text(reply, 0), run_id = reply_info_field(info, "run_id");
+    const char *why = outcome != STORE_DONE || run_id.len != STORE_RUN_ID_LEN ? "unreachable"
+                                                                              : info_why(info);
+
+    probe->is_asking = false;
+    if (why == NULL && store_unsafe(probe->store) != NULL)
+        why = "unsafe";
+    if (run_id.len == STORE_RUN_ID_LEN)
+        memcpy(probe->answer.run_id, run_id.at, run_id.len);
+    answer_is(probe, why);
+    return ANSWERED;
+}
+
+struct store_probe *store_probe_open(const struct store *store, const char *node)
+{
+    struct store_probe *probe = must_have(calloc(1, sizeof(*probe)));
+
+    probe->store = store_open_at(store, node);
+    store_look_every(probe->store, LOOK_EACH_MS);
+    probe->call.done = probe_done;
+    probe->words[0] = BYTES("INFO");
+    probe->words[1] = BYTES("server");
+    probe->words[2] = BYTES("replication");
+    probe->words[3] = BYTES("persistence");
+    probe->answer.why = "asking";
+    probe->answer.since_ms = loop_now_ms();
+    return probe;
+}
+
+void store_probe_close(struct store_probe *probe)
+{
+    store_close(probe->store);
+    free(probe);
+}
+
+void store_probe_ask(struct store_probe *probe)
+{
+    if (probe->is_asking)
+        return;
+    probe->is_asking = true;
+    probe->sent_us = loop_now_us();
+    store_ask(probe->store, &probe->call, 4, probe->words);
+}
+
+const struct store_probe_answer *store_probe_answer(const struct store_probe *probe)
+{
+    return &probe->answer;
+}
