@@ -24,8 +24,8 @@ struct init_store {
     int status;             /* -1: not known yet */
     struct state_file file; /* recorded stays as it was before */
     struct state_record record;
-    char identity[STORE_ID_CHARS + sizeof(KEYS_SCHEMA ":")], epoch[24], floor[24], registrars[12];
-    struct bytes argv[7];
+    char identity[STORE_ID_CHARS + sizeof(KEYS_SCHEMA ":")], epoch[24], floor[24], registrars[12], copies[12];
+    struct bytes argv[8];
 };
 
 static int init_store_run(struct init_store *init, struct service *service, struct loop *loop,
@@ -135,8 +135,10 @@ static int init_store_ask(struct init_store *init, const struct service *service
     init->argv[5] = bytes_of(init->floor);
     snprintf(init->registrars, sizeof(init->registrars), "%u", service->settings.registrars);
     init->argv[6] = bytes_of(init->registrars);
+    snprintf(init->copies, sizeof(init->copies), "%u", service->settings.copies);
+    init->argv[7] = bytes_of(init->copies);
     init->call.done = init_store_answer;
-    store_run(store, &init->call, &script_init_store, 1, 7, init->argv);
+    store_run(store, &init->call, &script_init_store, 1, 8, init->argv);
     return -1;
 }
 

@@ -113,6 +113,7 @@ export const stateOf = one => (one.state === 'in' ? one.heard_ms > 10000 ? ['bad
 const CONDITIONS = [['draining', 'The service is stopping.'], ['store-connecting', 'Redis is not reached.'], ['store-auth', 'Redis does not take the password.'],
   ['store-loading', 'Redis is still loading its data.'], ['store-busy', 'Redis is busy with a script.'], ['store-refuse', 'Redis refuses what the service asks.'],
   ['store-unsafe', 'Redis might lose what it is told.'], ['store-not-ours', 'This Redis has another store.'], ['store-not-admitted', 'The store waits for lease services.'],
+  ['store-not-kept', 'Too few nodes of Redis have a copy.'], ['store-behind', 'This Redis may lack what was answered.'],
   ['store-full', 'Redis is full.'], ['store-', 'The store cannot be used.'], ['access-missing', 'The service has no access file.'], ['state-dir', 'The state directory cannot be written.'],
   ['member-silent', 'A service is not heard.'], ['in-doubt', 'Writes have no known end.'], ['routes-differ', 'The gateways have different routes.'], ['marks-lost', 'The marks of a store are lost.'],
   ['access-refused', 'The new access file is refused.'], ['tls-not-reloaded', 'The new TLS files are refused.'], ['functions-not-loaded', 'Redis has not loaded the functions.']];

@@ -6,7 +6,7 @@
 --   KEYS[1]  pawl:{store}
 --   ARGV[1]  "SCHEMA:ID"   ARGV[2]  run_id of the Redis on this link   ARGV[3]  name of the gating
 --   ARGV[4]  member id of the lease service that asks; it has reported
---   ARGV[5]  "wait" while the members have time to report, then "now"
+--   ARGV[5]  "wait" while the members have time to report, then "now"   ARGV[6]  "host:port" of this Redis
 --   returns {"admitted", epoch, "complete" | "incomplete", counter, members that were not asked, comma
 --             between}
 --           {"floors-missing", ids of lease services, comma between; "unknown" if none is known}: nobody may
@@ -17,6 +17,7 @@
 --             all that are in doubt, before the gate opens; then it reports once more, and asks again
 --           {"unrecorded", ids, comma between}: those of these lease services must, too; of registrars a
 --             majority
+--           {"behind", this Redis and the nodes of the in-sync set, blank between}: it is none of them, or not of their stream
 --           {"moved"}: this gating is over, or this Redis another one; nothing was changed
 local ASKER, RUN = ARGV[4], redis_run(ARGV[2])
 local stripes = stripes_read()
@@ -40,15 +41,18 @@ local function doubts_known()
 end
 
 -- The list that the state directory of a lease service must have, or nil: it has all these doubts, and all
--- registrars that were heard: they are in at once, and must be asked the next time.
-local function list_to_record(id, lives, heard)
+-- registrars that were heard: they are in at once, and must be asked the next time; and the in-sync set.
+local function list_to_record(id, lives, heard, insync)
     local listed, list, named = {}, {}, {}
     for line in string.gmatch(all[id].rlist, '[^,]+') do
         listed[line] = true
         named[string.match(line, '^lease (%S+)') or ''] = true
-        list[#list + 1] = string.sub(line, 1, 6) ~= 'doubt ' and line or nil
+        local is_made_anew = string.sub(line, 1, 6) == 'doubt '
+            or (insync and string.sub(line, 1, 7) == 'insync ')
+        list[#list + 1] = not is_made_anew and line or nil
     end
-    local lacks = false
+    local lacks = insync ~= nil and not listed['insync ' .. insync]
+    list[#list + 1] = insync and 'insync ' .. insync
     for _, other in ipairs(sorted(heard or {})) do
         if not named[other] then
             list[#list + 1], lacks = 'lease ' .. other .. ' ' .. all[other].rincarnation, true
@@ -112,8 +116,8 @@ local function unasked(needed)
 end
 
 -- The epoch is at least the Unix time, as that of a new store is: what all forgot shall not come again.
-local function life_begin(most, complete, registrars)
-    local epoch = math.max(most.epoch + 1, math.floor(RAW_MS / 1000))
+local function life_begin(most, complete, registrars, set)
+    local epoch = set and set.epoch or math.max(most.epoch + 1, math.floor(RAW_MS / 1000))
     local alive = complete and store.alive or epoch
     most.epoch, most.roll, most.top = epoch, most.roll + 1, math.min(most.top, TOKEN_LAST)
     local life = life_text(store.id, whole(epoch), whole(alive), whole(store.clock), whole(most.top))
@@ -124,9 +128,13 @@ local function life_begin(most, complete, registrars)
     end
     redis.call('HSET', KEYS[1], 'id', store.id, 'epoch', whole(epoch), 'alive', whole(alive), 'run', RUN,
         'roll', whole(most.roll), 'time', whole(store.time), 'clock', whole(store.clock),
-        'ceiling', whole(most.top), 'gate', '', 'gaterun', '', 'why', '', 'open', '0',
+        'ceiling', whole(most.top), 'gate', '', 'gaterun', '', 'why', '', 'behind', '', 'open', '0',
         'how', complete and 'complete' or 'incomplete',
         'lost', complete and (store.lost or '') or whole(epoch))
+    if set then
+        redis.call('HSET', KEYS[1], 'insync', insync_text(set), 'needed', table.concat(set.nodes, ' '),
+            'growing', '', 'changed', whole(most.roll), 'syncs', '', 'ballot', '', 'proven', '')
+    end
     if registrars then
         redis.call('HSET', KEYS[1], 'majority', '1',
             'registrars', registrars.count .. ' ' .. table.concat(registrars.ids, ' '))
@@ -162,12 +170,12 @@ end
 -- Which lease services have yet to record these doubts. One that is silent and needed by nobody has no part
 -- in this epoch before it has recorded its list. Of registrars a majority is enough: none of them is heard
 -- without one of these.
-local function unrecorded(needed, lives, registrars)
+local function unrecorded(needed, lives, registrars, insync)
     local behind, recorded = {}, 0
     for _, id in ipairs(ids) do
         if all[id].role == 'lease' and has_reported(store, all, id)
             and (needed[id] or (is_fresh(all[id]) and not registrars)) then
-            behind[id] = list_to_record(id, lives, registrars and needed) and true
+            behind[id] = list_to_record(id, lives, registrars and needed, insync) and true
             recorded = recorded + (behind[id] and 0 or 1)
         end
     end
@@ -237,17 +245,40 @@ local absent = unasked(needed)
 if #absent > 0 and nothing_lost and ARGV[5] == 'wait' then
     return { 'members-missing', table.concat(absent, ',') }
 end
-local complete = nothing_lost and #absent == 0
+-- A node of the in-sync set has all that was told, whoever is not heard; else only memory proves that.
+local newest, known = insync_newest(store, all), insync_read(store.insync)
+local is_own = newest and newest.epoch == tonumber(store.ballot)
+    and newest.stream == string.match(RUN, '%S+$')
+local fit = newest and (is_own or insync_is_fit(newest, RUN))
+-- That they have recorded the set of the new epoch says nothing: what was found before does.
+local proven = fit and known and (is_own and store.proven == '1' or known.epoch == newest.epoch)
+local complete = nothing_lost and (#absent == 0 or proven) and true or false
+if newest and not (fit or insync_is_in_place(newest, RUN, ARGV[6], complete)) then
+    local text = ARGV[6] .. '/' .. string.match(RUN, '^%S+') .. ' ' .. table.concat(newest.nodes, ' ')
+    redis.call('HSET', KEYS[1], 'behind', text)
+    return { 'behind', text }
+end
+local set, insync
+if known then
+    local ballot = tonumber(store.ballot) or 0
+    if ballot <= most.epoch then
+        return { 'moved' }
+    end
+    local nodes = fit and newest.nodes or { ARGV[6] .. '/' .. string.match(RUN, '^%S+') }
+    set = { epoch = ballot, generation = 0, stream = string.match(RUN, '%S+$'), nodes = nodes }
+    insync = insync_text(set)
+    redis.call('HSET', KEYS[1], 'proven', proven and '1' or '')
+end
 if not complete then
     doubts_begin(lives, most.epoch + 1)
 end
-list = has_reported(store, all, ASKER) and list_to_record(ASKER, lives, registrars and needed)
-local behind = unrecorded(needed, lives, registrars)
+list = has_reported(store, all, ASKER) and list_to_record(ASKER, lives, registrars and needed, insync)
+local behind = unrecorded(needed, lives, registrars, insync)
 if #behind > 0 then
     return list and { 'record', list } or { 'unrecorded', table.concat(behind, ',') }
 end
 doubts_write(lives)
-life_begin(most, complete, registrars)
+life_begin(most, complete, registrars, set)
 members_begin(most, firm, registrars and registrars.most or 1)
 return { 'admitted', whole(most.epoch), complete and 'complete' or 'incomplete', whole(most.top),
     table.concat(absent, ',') }

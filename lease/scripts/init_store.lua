@@ -4,6 +4,7 @@
 --   ARGV[1]  "SCHEMA:ID"   ARGV[2]  epoch, 1 to 999999999999999   ARGV[3]  run_id of this Redis
 --   ARGV[4]  member id of the state directory that begins   ARGV[5]  floor that it has recorded
 --   ARGV[6]  how many registrars there are to be; 0: all lease services count
+--   ARGV[7]  how many nodes must have a copy of what is told; 0: there is no in-sync set
 --   returns  {"created"}
 --            {"exists", identity or ""}: there is a store already, or a part of one; nothing was changed
 --            {"forbidden", command}: the user may not do it; a store that is made halfway could not be mended
@@ -22,6 +23,10 @@ stripes_set('life', life_text(ARGV[1], ARGV[2], ARGV[2], 0, ARGV[5]), 'seq', 0, 
 redis.call('HSET', KEYS[1], 'id', ARGV[1], 'epoch', ARGV[2], 'run', redis_run(ARGV[3]) or '',
     'roll', 1, 'time', whole(RAW_MS), 'alive', ARGV[2], 'clock', 0, 'ceiling', ARGV[5], 'gate', '',
     'gaterun', '', 'why', '', 'open', '0', 'how', 'initialised', 'registrars', ARGV[6], 'majority', '')
+if ARGV[7] ~= '0' then
+    redis.call('HSET', KEYS[1], 'copies', ARGV[7], 'insync', insync_begin(ARGV[2], redis_run(ARGV[3])),
+        'needed', '', 'growing', '', 'changed', 1, 'syncs', '')
+end
 redis.call('SADD', MEMBERS, ARGV[4])
 redis.call('HSET', member_key(ARGV[4]), 'role', 'lease', 'incarnation', '----------------', 'epoch', ARGV[2],
     'state', 'out', 'beats', 0, 'floor', ARGV[5], 'roll', 1, 'since', 1, 'at', 0,

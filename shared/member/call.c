@@ -21,6 +21,21 @@ const char *member_line_run(struct member_line *line)
     return store_run_id(line->store);
 }
 
+/* Behind the epoch: its calls go by no older set. */
+static void line_keep(struct member_line *line)
+{
+    struct epoch_set set;
+    struct bytes nodes[STORE_NODES_MAX];
+    unsigned number = epoch_nodes(line->store_epoch, &set);
+
+    if (number == line->set || set.count == 0)
+        return;
+    for (unsigned i = 0; i < set.count; i++)
+        nodes[i] = bytes_of(set.nodes[i]);
+    store_keep(line->store, nodes, set.count, set.copies, set.syncs);
+    line->set = number;
+}
+
 /* What was allowed stays so until the link or the epoch changes. */
 enum problem member_line_problem(struct member_line *line)
 {
@@ -30,6 +45,7 @@ enum problem member_line_problem(struct member_line *line)
     if (changes != line->changes) {
         line->epoch = epoch_stream(line->store_epoch, line->stream);
         line->problem = epoch_allows(line->store_epoch, run, store_link_since_us(line->store));
+        line_keep(line);
         line->changes = changes;
     }
     return line->problem;

@@ -190,6 +190,8 @@ static void member_open(struct worker *worker, struct member_daemon *daemon, str
         .state_file = &daemon->state_file,
         .workers = worker->service->settings.threads,
         .block = plan->role == MEMBER_LEASE ? (int64_t)worker->service->settings.token_block : 1,
+        .copies = worker->service->settings.copies,
+        .keep_wait_ms = (unsigned)worker->service->settings.keep_wait_ms,
         .access = worker->service->settings.access != NULL    ? "judges"
                   : worker->service->settings.allow_anonymous ? "open"
                                                               : "",
@@ -241,6 +243,7 @@ void member_worker_tick(struct worker *worker)
     struct member_worker *own = worker->extra;
 
     overview_tick(worker);
+    member_line_problem(&own->line); /* takes what has changed also while nobody calls */
     if (worker->index == 0) {
         const char *trouble = state_file_trouble(&daemon->state_file);
 
@@ -374,6 +377,11 @@ const char *member_worker_ready(struct worker *worker, enum problem *problem, ch
         snprintf(detail, READY_DETAIL_SIZE,
                  "The connection to the store is a new one; it is being looked at.");
         return "store-connecting";
+    }
+    if (store_not_kept(worker->store) != NULL) {
+        *problem = PROBLEM_STORE_NOT_KEPT;
+        snprintf(detail, READY_DETAIL_SIZE, "Nothing is answered, for %s.", store_not_kept(worker->store));
+        return STORE_NOT_KEPT;
     }
     if (epoch_trouble(daemon->store_epoch, detail)) {
         *problem = PROBLEM_FLOOR_REACHED;

@@ -42,6 +42,8 @@ struct epoch {
     uint64_t memory_max;
     _Atomic(const struct store_refusal *) refusal;
     struct epoch_line lines[EPOCH_WORKERS_MAX];
+    struct epoch_set set;
+    unsigned set_number;
 };
 
 /* behind_us before any sample. */
@@ -132,7 +134,8 @@ void epoch_admit(struct epoch *store_epoch, const char *identity, const char *ru
     snprintf(store_epoch->stream, sizeof(store_epoch->stream), "master_replid:%.*s", (int)stream.len,
              stream.at);
     for (unsigned i = 0; i < STRIPES; i++) {
-        atomic_store(&store_epoch->seen[i], seen_word(epoch, seqs[i]));
+        atomic_store(&store_epoch->seen[i],
+                     seen_word(epoch, seqs != NULL ? seqs[i] : atomic_load(&store_epoch->seen[i])));
         atomic_store(&store_epoch->granted[i], seen_word(epoch, 0));
     }
     store_epoch->confirmed_us = confirmed_us;
@@ -147,13 +150,49 @@ void epoch_confirm(struct epoch *store_epoch, const uint64_t seqs[STRIPES], uint
 {
     int64_t epoch = atomic_load(&store_epoch->epoch);
 
-    for (unsigned i = 0; i < STRIPES; i++)
+    for (unsigned i = 0; seqs != NULL && i < STRIPES; i++)
         epoch_saw(store_epoch, i, epoch, seqs[i]);
     pthread_mutex_lock(&store_epoch->lock);
     store_epoch->confirmed_us = confirmed_us;
     store_epoch->problem = PROBLEM_NONE;
     has_changed(store_epoch);
     pthread_mutex_unlock(&store_epoch->lock);
+}
+
+static bool is_same_set(const struct epoch_set *a, const struct epoch_set *b)
+{
+    bool is_same = a->copies == b->copies && a->count == b->count && a->growing == b->growing &&
+                   a->syncs == b->syncs;
+
+    for (unsigned i = 0; is_same && i < a->count; i++)
+        is_same = strcmp(a->nodes[i], b->nodes[i]) == 0 && strcmp(a->runs[i], b->runs[i]) == 0;
+    return is_same;
+}
+
+bool epoch_set_nodes(struct epoch *store_epoch, const struct epoch_set *set)
+{
+    bool is_other;
+
+    pthread_mutex_lock(&store_epoch->lock);
+    is_other = !is_same_set(&store_epoch->set, set);
+    if (is_other) {
+        memcpy(&store_epoch->set, set, sizeof(*set));
+        store_epoch->set_number++;
+        has_changed(store_epoch);
+    }
+    pthread_mutex_unlock(&store_epoch->lock);
+    return is_other;
+}
+
+unsigned epoch_nodes(struct epoch *store_epoch, struct epoch_set *set)
+{
+    unsigned number;
+
+    pthread_mutex_lock(&store_epoch->lock);
+    memcpy(set, &store_epoch->set, sizeof(*set));
+    number = store_epoch->set_number;
+    pthread_mutex_unlock(&store_epoch->lock);
+    return number;
 }
 
 void epoch_suspend(struct epoch *store_epoch, enum problem problem, const char *check, const char *detail)

@@ -39,14 +39,29 @@ void epoch_free(struct epoch *store_epoch);
  * for the next. */
 void epoch_admit(struct epoch *store_epoch, const char *identity, const char *run, struct bytes stream,
                  int64_t epoch, const uint64_t seqs[STRIPES], uint64_t confirmed_us);
-/* The same epoch, confirmed once more. */
+/* The same epoch, confirmed once more. seqs may be NULL in both: of a store with an in-sync set they are
+ * of more than was told, and what was told stays seen. */
 void epoch_confirm(struct epoch *store_epoch, const uint64_t seqs[STRIPES], uint64_t confirmed_us);
-/* No call may be made any more, and why: PROBLEM_STORE_NOT_ADMITTED or _NOT_OURS or _UNAVAILABLE. check: one
+/* No call may be made any more, and why: PROBLEM_STORE_NOT_ADMITTED, _BEHIND, _NOT_OURS or
+ * _UNAVAILABLE. check: one
  * word for readyz, a static text; detail: a sentence for people, copied. What was seen stays. */
 void epoch_suspend(struct epoch *store_epoch, enum problem problem, const char *check, const char *detail);
 /* A sample of the store's clock: it showed store_ms at some moment before now. The lower bound only rises;
  * what is no time at all is no sample. */
 void epoch_clock_sample(struct epoch *store_epoch, int64_t store_ms);
+
+/* The nodes that must acknowledge what is told (store_keep()), this store's own first; count 0: there is
+ * no in-sync set. Before the epoch in which they must: calls of that epoch go by this set or a later one. */
+struct epoch_set {
+    unsigned copies, count;
+    bool growing; /* the last one is being added */
+    int64_t syncs;
+    char nodes[STORE_NODES_MAX][STORE_NODE_MAX], runs[STORE_NODES_MAX][STORE_RUN_ID_LEN + 1];
+};
+/* True: it is another one than before. */
+bool epoch_set_nodes(struct epoch *store_epoch, const struct epoch_set *set);
+/* Copies it; its number, which rises with each change. */
+unsigned epoch_nodes(struct epoch *store_epoch, struct epoch_set *set);
 
 /* -- for calls */
 

@@ -15,7 +15,14 @@
 #include "shared/token/keys.h"
 #include "shared/token/random.h"
 
-enum { REPLY_MEMBERS = 6, REPLY_SEQS = 10, REPLY_MEMORY = 11, REPLY_STREAM = 13, REPLY_REGISTRARS = 14 };
+enum {
+    REPLY_MEMBERS = 6,
+    REPLY_SEQS = 10,
+    REPLY_MEMORY = 11,
+    REPLY_STREAM = 13,
+    REPLY_REGISTRARS = 14,
+    REPLY_SET = 16
+};
 
 /* A link is back within 0.5 s of Redis, and a report comes at once after that. */
 enum { WAIT_FOR_MEMBERS_MS = 1400, WAIT_FOR_DISKS_MS = 3000, AGAIN_MS = 50, AGAIN_MAX_MS = 2000 };
@@ -23,7 +30,7 @@ enum { WAIT_FOR_MEMBERS_MS = 1400, WAIT_FOR_DISKS_MS = 3000, AGAIN_MS = 50, AGAI
 static store_done_fn admit_answered;
 
 /* -- the list of members, registrars and doubts, as the store has it in its replies and arguments: "lease ID
- * INCARNATION,gateway ...,registrar ID ROLL FLOOR,...,doubt GATEWAY INCARNATION EPOCH,..." */
+ * INCARNATION,gateway ...,registrar ID ROLL FLOOR,...,insync ...,doubt GATEWAY INCARNATION EPOCH,..." */
 
 static size_t line_put(char text[MEMBER_LIST_SIZE], size_t len, const char *line)
 {
@@ -51,7 +58,17 @@ struct bytes member_list_print(const struct state_record *record, char text[MEMB
         state_registrar_print(&record->registrars[i], one);
         len = line_put(text, len, one);
     }
+    if (record->insync[0] != '\0')
+        len = line_put(text, len, record->insync);
     return (struct bytes){text, list_put(text, len, record->doubts, record->doubt_count)};
+}
+
+static bool insync_line_read(struct bytes line, struct state_record *record)
+{
+    if (!state_is_insync(line))
+        return false;
+    snprintf(record->insync, sizeof(record->insync), "%.*s", (int)line.len, line.at);
+    return true;
 }
 
 /* What was once seen of a registrar is kept: an admission without it forgets it. */
@@ -79,9 +96,12 @@ bool member_list_read(const struct store_reply *list, struct state_record *recor
     memset(record->doubts, 0, sizeof(record->doubts));
     memset(record->registrars, 0, sizeof(record->registrars));
     record->member_count = record->doubt_count = record->registrar_count = 0;
+    record->insync[0] = '\0';
     for (size_t i = 0; i < count; i++) {
         struct state_member one;
 
+        if (insync_line_read(store_reply_text(list, i), record))
+            continue;
         if (record->registrar_count < STATE_REGISTRARS_MAX &&
             state_registrar_parse(store_reply_text(list, i), &record->registrars[record->registrar_count])) {
             record->registrar_count++;
@@ -200,6 +220,11 @@ static void record(struct member *member, const struct store_reply *reply)
         wanted.epoch = store_reply_integer(reply, 1);
         wanted.floor = member->goal > wanted.floor ? member->goal : wanted.floor;
         list_take(&wanted, member->members_version, store_reply_list(reply, REPLY_MEMBERS));
+    } else { /* a gateway acts by the set, so it can tell of it */
+        const struct store_reply *list = store_reply_list(reply, REPLY_MEMBERS);
+
+        for (size_t i = 0; list != NULL && i < store_reply_count(list); i++)
+            insync_line_read(store_reply_text(list, i), &wanted);
     }
     state_file_want(member->options.state_file, &wanted);
 }
@@ -233,19 +258,24 @@ static void heartbeat_in(struct member *member, const struct store_reply *reply)
     struct epoch *store_epoch = member->options.line->store_epoch;
     int64_t epoch = store_reply_integer(reply, 1);
     struct bytes identity = store_reply_text(reply, 2), stream = store_reply_text(reply, REPLY_STREAM);
-    uint64_t seqs[STRIPES];
+    uint64_t seqs[STRIPES], *seen = seqs;
+    struct epoch_set set;
     char text[EPOCH_IDENTITY_SIZE];
     bool news = member->state != MEMBER_IN || epoch != member->epoch;
 
     epoch_clock_sample(store_epoch, store_reply_integer(reply, 5));
     seqs_take(store_reply_list(reply, REPLY_SEQS), seqs);
+    insync_take(member, store_reply_list(reply, REPLY_SET));
+    epoch_nodes(store_epoch, &set);
+    if (set.count > 0)
+        seen = NULL;
     snprintf(text, sizeof(text), "%.*s", (int)identity.len, identity.at);
     member->listed_epoch = epoch;
     if (epoch != member->epoch) {
         member->epoch = epoch;
-        epoch_admit(store_epoch, text, member->run, stream, epoch, seqs, member->asked_us);
+        epoch_admit(store_epoch, text, member->run, stream, epoch, seen, member->asked_us);
     } else {
-        epoch_confirm(store_epoch, seqs, member->asked_us);
+        epoch_confirm(store_epoch, seen, member->asked_us);
     }
     member->beats = store_reply_integer(reply, 7);
     member->ceiling = store_reply_integer(reply, 8);
@@ -299,6 +329,46 @@ static void heartbeat_unsettled(struct member *member)
 
 /* -- gated: no member may act before a new epoch begins */
 
+static struct bytes promise_put(const struct state_record *record, char text[2 * MEMBER_TEXT_SIZE])
+{
+    int len = record->promised == 0
+                  ? 0
+                  : snprintf(text, 2 * MEMBER_TEXT_SIZE, "%" PRId64 " %s", record->promised, record->gate);
+
+    return (struct bytes){text, (size_t)len};
+}
+
+/* Of a store with an in-sync set a report is a promise, which must outlive this process; whether the one
+ * that was asked along was that. */
+static bool gate_is_promised(struct member *member, int64_t ballot)
+{
+    struct state_record wanted = member->options.state_file->recorded;
+    char text[2 * MEMBER_TEXT_SIZE];
+
+    if (ballot <= 0 || member->options.role != MEMBER_LEASE)
+        return true;
+    wanted.promised = ballot;
+    snprintf(wanted.gate, sizeof(wanted.gate), "%s", member->gate);
+    state_file_want(member->options.state_file, &wanted);
+    return bytes_equal(promise_put(&wanted, text), member->argv[24]);
+}
+
+/* This Redis, and the set that it is not in. */
+static void behind_forbid(struct member *member, struct bytes text)
+{
+    struct bytes set = text;
+    size_t len = 0;
+
+    while (len < text.len && text.at[len] != ' ')
+        len++;
+    bytes_take(&set, (struct bytes){text.at, len});
+    member_forbid(
+        member, PROBLEM_STORE_BEHIND, "store-behind",
+        "%.*s is not in the in-sync set, or has copied a Redis that is not, so it may lack what was "
+        "answered. In the set are (host:port/run_id)%.*s: make one of them the primary.",
+        len < 100 ? (int)len : 100, text.at, set.len < 300 ? (int)set.len : 300, set.at);
+}
+
 static void heartbeat_gated(struct member *member, const struct store_reply *reply)
 {
     struct bytes gate = store_reply_text(reply, 2), why = store_reply_text(reply, 3);
@@ -317,7 +387,10 @@ static void heartbeat_gated(struct member *member, const struct store_reply *rep
             (int)why.len, why.at);
     }
     mend(member);
-    member->reported = member->reported || member->settled_asked;
+    bool is_promised = gate_is_promised(member, store_reply_integer(reply, 4));
+    member->reported = member->reported || (member->settled_asked && is_promised);
+    if (store_reply_text(reply, 5).len > 0)
+        behind_forbid(member, store_reply_text(reply, 5));
     if (member_may_admit(member))
         member_admit(member);
 }
@@ -344,6 +417,12 @@ static void heartbeat_refused(struct member *member, const struct store_reply *r
                       "A service with --access has used this store, and this one would let everybody do "
                       "everything: give it --access FILE, or --allow-anonymous if that is meant.");
         return;
+    } else if (store_reply_is(reply, "copies")) {
+        snprintf(
+            detail, sizeof(detail),
+            "This store was made with --copies %.*s, and this service was started with --copies %u: give it "
+            "the same, or none.",
+            (int)identity.len, identity.len > 0 ? identity.at : "", member->options.copies);
     } else if (store_reply_is(reply, "superseded")) {
         snprintf(detail, sizeof(detail),
                  "Another process acts under the member id of this one: two copies of one state directory? "
@@ -445,6 +524,11 @@ void member_heartbeat(struct member *member)
              loop_now_ms() - member->began_ms, condition);
     args[21] = bytes_of(member->about);
     args[22] = member->options.bars != NULL ? bar_put(member) : BYTES("");
+    args[23] = promise_put(record, member->promise);
+    args[24] = member->options.copies > 0 ? number_put(member, 8, member->options.copies) : BYTES("");
+    store_node_name(member->options.line->store, member->node);
+    args[25] = bytes_of(member->node);
+    args[26] = member->insync != NULL ? insync_wish(member->insync) : BYTES("");
     args[17] = settled ? BYTES("settled") : BYTES("");
     member->settled_asked = settled;
     member->asked_link = member->options.line->link;
@@ -483,9 +567,10 @@ void member_admit(struct member *member)
     member->argv[3] = bytes_of(member->gate);
     member->argv[4] = bytes_of(member->options.state_file->recorded.member);
     member->argv[5] = waited ? BYTES("now") : BYTES("wait");
+    member->argv[6] = bytes_of(member->node);
     member->in_flight = true;
     member->call.done = admit_answered;
-    store_run(member->options.line->store, &member->call, member->options.admit, 1, 6, member->argv);
+    store_run(member->options.line->store, &member->call, member->options.admit, 1, 7, member->argv);
 }
 
 static void log_admission(struct member *member, const struct store_reply *reply)
@@ -563,6 +648,9 @@ static enum step admit_answered(struct store_call *call, enum store_outcome outc
             others.len < 300 ? (int)others.len : 300, others.at);
     } else if (store_reply_is(reply, "record")) {
         doubts_record(member, store_reply_list(reply, 1));
+    } else if (store_reply_is(reply, "behind")) {
+        behind_forbid(member, missing);
+        admit_later(member);
     } else if (store_reply_is(reply, "unrecorded")) {
         unrecorded_forbid(member, missing);
     } else if (store_reply_is(reply, "admitted")) {

@@ -26,7 +26,7 @@ struct member_line {
     struct store *store;
     /* the line's own */
     uint64_t link;
-    unsigned changes;
+    unsigned changes, set; /* set: the number of the in-sync set that the link goes by */
     enum problem problem;
     int64_t epoch;
     char stream[EPOCH_STREAM_SIZE];

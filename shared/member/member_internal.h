@@ -20,13 +20,15 @@ enum member_state {
 };
 
 enum {
-    MEMBER_HEARTBEAT_ARGS = 24,
+    MEMBER_HEARTBEAT_ARGS = 28,
+    MEMBER_WISH_SIZE = 64 + STORE_NODES_MAX * (STORE_NODE_MAX + STORE_RUN_ID_LEN + 2),
     MEMBER_ABOUT_SIZE = 96,
     MEMBER_CONDITION_SIZE = 32,
     MEMBER_BAR_MS = 5000, /* as shared/member/scripts/lib/bars.lua has it */
     MEMBER_TEXT_SIZE = 24,
     MEMBER_SEQS_SIZE = STRIPES * 16,
-    MEMBER_LIST_SIZE = STATE_MEMBERS_MAX * 44 + STATE_DOUBTS_MAX * 56 + STATE_REGISTRARS_MAX * STATE_LINE_MAX
+    MEMBER_LIST_SIZE = STATE_MEMBERS_MAX * 44 + STATE_DOUBTS_MAX * 56 +
+                       STATE_REGISTRARS_MAX * STATE_LINE_MAX + STATE_INSYNC_MAX
 };
 
 /* The check of /readyz. */
@@ -40,7 +42,9 @@ struct member_options {
     struct member_line *line; /* the first worker's */
     struct state_file *state_file;
     unsigned workers;
-    int64_t block;      /* tokens to reserve ahead; a gateway's is 1 */
+    int64_t block;   /* tokens to reserve ahead; a gateway's is 1 */
+    unsigned copies; /* --copies; 0: as the store has it */
+    unsigned keep_wait_ms;
     const char *access; /* "judges": with --access; "open": with --allow-anonymous; else "" */
     const char *who;    /* for people: "pawl-lease pid 12 on host3"; lives as long as the member */
     const struct store_script *heartbeat, *leave;
@@ -87,7 +91,9 @@ struct member {
     unsigned admit_wait_ms;
     char logged[EPOCH_DETAIL_SIZE]; /* the last reason why nothing happens: each is logged once */
     /* arguments in flight */
-    char number[8][MEMBER_TEXT_SIZE], identity[EPOCH_IDENTITY_SIZE], nonce[MEMBER_ID_CHARS + 1], key[64];
+    struct insync *insync; /* NULL: a gateway, which changes no set */
+    char number[9][MEMBER_TEXT_SIZE], promise[2 * MEMBER_TEXT_SIZE], node[STORE_NODE_MAX],
+        identity[EPOCH_IDENTITY_SIZE], nonce[MEMBER_ID_CHARS + 1], key[64];
     char seqs[MEMBER_SEQS_SIZE], granted[MEMBER_SEQS_SIZE], list[MEMBER_LIST_SIZE];
     struct bytes argv[MEMBER_HEARTBEAT_ARGS];
     /* bit t of element f: went from f to t; what the test of the drawing reads */
@@ -125,6 +131,16 @@ void member_log(struct member *member, enum log_level level, const char *event,
 /* No call of the process may go to a stripe: why, for the answers and for readyz. Logged when it is news. */
 void member_forbid(struct member *member, enum problem problem, const char *check, const char *detail, ...)
     __attribute__((format(printf, 4, 5)));
+
+/* -- insync.c: the in-sync set, as a lease service sees to it */
+struct insync *insync_new(struct member *member);
+void insync_free(struct insync *insync);
+/* In each turn in which the member is in: asks the nodes, and finds out what to wish for. */
+void insync_tick(struct insync *insync);
+/* The set of a reply to a heartbeat: for all of the process. */
+void insync_take(struct member *member, const struct store_reply *list);
+/* What the next heartbeat asks for: insync_change() in lib/insync.lua; once. */
+struct bytes insync_wish(struct insync *insync);
 
 /* -- the sweep: looks for ever which stripes have something due, and runs one bounded script on each of them:
  * what expired or was remembered long enough goes, a little at a time. One call is in flight at a time; a

@@ -98,6 +98,7 @@ void member_start(struct member *member, const struct member_options *options)
     random_text(member->incarnation, MEMBER_ID_CHARS);
     snprintf(member->key, sizeof(member->key), "pawl:{store}:m:%s", options->state_file->recorded.member);
     loop_timer_init(options->loop, &member->timer, member_tick);
+    member->insync = options->admit != NULL ? insync_new(member) : NULL;
     member->call.at_once = true; /* a gate is shut and a loss is reported also while nothing can be kept */
     tick_arm(member);
 }
@@ -105,6 +106,9 @@ void member_start(struct member *member, const struct member_options *options)
 void member_stop(struct member *member)
 {
     loop_timer_done(&member->timer);
+    if (member->insync != NULL)
+        insync_free(member->insync);
+    member->insync = NULL;
 }
 
 bool member_is_settled(const struct member *member)
@@ -163,6 +167,8 @@ static void member_tick(struct loop_timer *timer)
     epoch_line_report(member->options.line->store_epoch, 0, member->run,
                       store_counts(member->options.line->store).in_flight == 0,
                       store_unsafe(member->options.line->store) != NULL);
+    if (member->state == MEMBER_IN && member->insync != NULL)
+        insync_tick(member->insync);
     if (member->leave_wanted) {
         member_depart(member);
     } else if (heartbeat_is_due(member)) {

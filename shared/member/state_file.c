@@ -85,11 +85,23 @@ static bool are_sound_registrars(const struct state_registrar *list, unsigned co
     return true;
 }
 
+bool state_is_insync(struct bytes text)
+{
+    if (text.len >= STATE_INSYNC_MAX || text.len < sizeof("insync ") || memcmp(text.at, "insync ", 7) != 0)
+        return false;
+    for (size_t i = 0; i < text.len; i++)
+        if (text.at[i] < ' ' || text.at[i] > '~' || text.at[i] == ',')
+            return false;
+    return true;
+}
+
 bool state_record_is_sound(const struct state_record *record)
 {
     return is_id(record->member, MEMBER_ID_CHARS) &&
            (record->store[0] == '\0' || is_id(record->store, STORE_ID_CHARS)) && is_number(record->floor) &&
-           is_number(record->epoch) && is_number(record->members_version) &&
+           is_number(record->epoch) && is_number(record->members_version) && is_number(record->promised) &&
+           (record->promised == 0 ? record->gate[0] == '\0' : is_id(record->gate, MEMBER_ID_CHARS)) &&
+           (record->insync[0] == '\0' || state_is_insync(bytes_of(record->insync))) &&
            record->member_count <= STATE_MEMBERS_MAX && record->doubt_count <= STATE_DOUBTS_MAX &&
            record->registrar_count <= STATE_REGISTRARS_MAX &&
            are_sound_registrars(record->registrars, record->registrar_count) &&
@@ -119,7 +131,8 @@ static bool are_same_registrars(const struct state_registrar *a, const struct st
 bool state_record_equal(const struct state_record *a, const struct state_record *b)
 {
     return strcmp(a->member, b->member) == 0 && strcmp(a->store, b->store) == 0 && a->floor == b->floor &&
-           a->epoch == b->epoch && a->members_version == b->members_version &&
+           a->epoch == b->epoch && a->members_version == b->members_version && a->promised == b->promised &&
+           strcmp(a->gate, b->gate) == 0 && strcmp(a->insync, b->insync) == 0 &&
            a->member_count == b->member_count && a->doubt_count == b->doubt_count &&
            a->registrar_count == b->registrar_count &&
            are_same_registrars(a->registrars, b->registrars, a->registrar_count) &&
@@ -192,7 +205,9 @@ bool state_registrar_parse(struct bytes text, struct state_registrar *one)
 
 static int version_needed(const struct state_record *record)
 {
-    return record->registrar_count > 0 ? STATE_VERSION : record->doubt_count > 0 ? 2 : 1;
+    if (record->promised > 0 || record->insync[0] != '\0')
+        return STATE_VERSION;
+    return record->registrar_count > 0 ? 3 : record->doubt_count > 0 ? 2 : 1;
 }
 
 size_t state_record_print(const struct state_record *record, char text[STATE_TEXT_MAX])
@@ -207,6 +222,9 @@ size_t state_record_print(const struct state_record *record, char text[STATE_TEX
         "pawl high-water %d\nid %s\nstore %s\nfloor %" PRId64 "\nepoch %" PRId64 "\nroll %" PRId64 "\n",
         version_needed(record), record->member, record->store[0] != '\0' ? record->store : "none",
         record->floor, record->epoch, record->members_version);
+    if (record->promised > 0)
+        body.len += (size_t)snprintf(text + body.len, STATE_TEXT_MAX - body.len, "promise %" PRId64 " %s\n",
+                                     record->promised, record->gate);
     for (unsigned i = 0; i < record->member_count; i++) {
         state_member_print(&record->members[i], line);
         body.len += (size_t)snprintf(text + body.len, STATE_TEXT_MAX - body.len, "member %s\n", line);
@@ -215,6 +233,8 @@ size_t state_record_print(const struct state_record *record, char text[STATE_TEX
         state_registrar_print(&record->registrars[i], line);
         body.len += (size_t)snprintf(text + body.len, STATE_TEXT_MAX - body.len, "%s\n", line);
     }
+    if (record->insync[0] != '\0')
+        body.len += (size_t)snprintf(text + body.len, STATE_TEXT_MAX - body.len, "%s\n", record->insync);
     for (unsigned i = 0; i < record->doubt_count; i++) {
         state_member_print(&record->doubts[i], line);
         body.len += (size_t)snprintf(text + body.len, STATE_TEXT_MAX - body.len, "%s\n", line);
@@ -238,15 +258,20 @@ static void line_read(char *line, struct state_record *record)
     } else if (bytes_take(&member, BYTES("member ")) && state_member_parse(member, &one) &&
                record->member_count < STATE_MEMBERS_MAX) {
         record->members[record->member_count++] = one;
+    } else if (state_is_insync(bytes_of(line))) {
+        snprintf(record->insync, sizeof(record->insync), "%s", line);
     } else {
         const char *key = word_next(&line), *word = word_next(&line);
-        int64_t *number = strcmp(key, "floor") == 0   ? &record->floor
-                          : strcmp(key, "epoch") == 0 ? &record->epoch
-                          : strcmp(key, "roll") == 0  ? &record->members_version
-                                                      : NULL;
+        int64_t *number = strcmp(key, "floor") == 0     ? &record->floor
+                          : strcmp(key, "epoch") == 0   ? &record->epoch
+                          : strcmp(key, "roll") == 0    ? &record->members_version
+                          : strcmp(key, "promise") == 0 ? &record->promised
+                                                        : NULL;
 
         if (number != NULL)
             *number = strtoll(word, NULL, 10);
+        if (number == &record->promised)
+            snprintf(record->gate, sizeof(record->gate), "%s", word_next(&line));
         else if (strcmp(key, "id") == 0)
             snprintf(record->member, sizeof(record->member), "%s", word);
         else if (strcmp(key, "store") == 0 && strcmp(word, "none") != 0) /* too short for an id */

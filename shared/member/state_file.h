@@ -31,9 +31,11 @@ enum {
     STATE_MEMBERS_MAX = 256,
     STATE_DOUBTS_MAX = 256,   /* as DOUBTS_MAX in shared/member/scripts/lib/store.lua */
     STATE_REGISTRARS_MAX = 6, /* 5, and one that comes before another goes */
-    STATE_VERSION = 3,
+    STATE_VERSION = 4,
+    STATE_INSYNC_MAX = 1664, /* five nodes with names of 264 bytes */
     STATE_LINE_MAX = 64,
-    STATE_TEXT_MAX = 512 + (STATE_MEMBERS_MAX + STATE_DOUBTS_MAX + STATE_REGISTRARS_MAX) * STATE_LINE_MAX,
+    STATE_TEXT_MAX = 512 + STATE_INSYNC_MAX +
+                     (STATE_MEMBERS_MAX + STATE_DOUBTS_MAX + STATE_REGISTRARS_MAX) * STATE_LINE_MAX,
     STATE_PATH_MAX = 1024,
     STATE_WHY_MAX = 1280
 };
@@ -58,15 +60,18 @@ struct state_registrar {
 
 /* The text of the file; what is parsed is printed as the same bytes.
  *
- *   pawl high-water 1                "2" with a doubt, "3" with a registrar: a release that knows of none
+ *   pawl high-water 1                "2" with a doubt, "3" with a registrar, "4" with a promise or a set: a
+ *                                    release that knows of none
  *                                    must not lose it
  *   id MEMBER
  *   store STORE                      "none": none yet
  *   floor N
  *   epoch N
  *   roll N
+ *   promise EPOCH GATE               or no such line
  *   member lease ID INCARNATION      or "member gateway ..."; one line for each member
  *   registrar ID ROLL FLOOR          one line for each
+ *   insync EPOCH GENERATION STREAM NODE...  or no such line
  *   doubt GATEWAY INCARNATION EPOCH  one line for each
  *   checksum SUM                     digest_text() of all bytes in front of this line */
 struct state_record {
@@ -75,10 +80,15 @@ struct state_record {
     int64_t floor;                    /* 0 to STATE_NUMBER_MAX */
     int64_t epoch;                    /* highest epoch it has been admitted in; 0: none */
     int64_t members_version;          /* of the list; 0: none yet */
+    /* It has reported to this gate, before the epoch `promised` began, and acts in none that began before;
+     * 0, "": to none. */
+    int64_t promised;
+    char gate[MEMBER_ID_CHARS + 1];
     unsigned member_count;
     struct state_member members[STATE_MEMBERS_MAX]; /* no id twice */
     unsigned registrar_count;                       /* 0: all lease services count */
     struct state_registrar registrars[STATE_REGISTRARS_MAX];
+    char insync[STATE_INSYNC_MAX]; /* the nodes of Redis that may take over (lib/insync.lua), "": no set */
     /* Gateways that may have sent what the store has lost (lease/scripts/admit.lua): no incarnation of one
      * twice. They belong to the list, and are written and reported with it. */
     unsigned doubt_count;
@@ -93,6 +103,9 @@ bool state_member_parse(struct bytes text, struct state_member *one);
 /* "registrar ID ROLL FLOOR", likewise. */
 size_t state_registrar_print(const struct state_registrar *one, char text[STATE_LINE_MAX]);
 bool state_registrar_parse(struct bytes text, struct state_registrar *one);
+
+/* "insync EPOCH GENERATION STREAM NODE...", in one word or several, of what can be printed. */
+bool state_is_insync(struct bytes text);
 
 /* Whether every part is within its limits and nothing is listed twice. */
 bool state_record_is_sound(const struct state_record *record);

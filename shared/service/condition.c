@@ -28,6 +28,9 @@ static const struct {
     {"access-missing", NOTHING_GOES "Start the service with --access FILE.", NULL},
     {"store-not-admitted", NOTHING_GOES "Start the lease services that the store waits for.",
      "pawl store status"},
+    {"store-not-kept", NOTHING_GOES "Bring the nodes of Redis back that are away.", "pawl store status"},
+    {"store-behind", NOTHING_GOES "Make one of the nodes of the in-sync set the primary.",
+     "pawl store status"},
     {"store-full",
      "Nothing new is granted or written; renewals and releases go on. Give Redis more memory, or delete "
      "stored "

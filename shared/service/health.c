@@ -118,6 +118,12 @@ const struct metric service_metrics[SERVICE_METRICS] = {
     [METRIC_STORE_IN_FLIGHT] = {"pawl_store_calls_in_flight", METRIC_GAUGE, NULL, "Calls not yet answered."},
     [METRIC_STORE_MEMORY_USED] = {MEMORY, METRIC_GAUGE, "what=\"used\"", MEMORY_HELP},
     [METRIC_STORE_MEMORY_ALLOWED] = {MEMORY, METRIC_GAUGE, "what=\"allowed\"", MEMORY_HELP},
+    [METRIC_STORE_KEPT] =
+        {"pawl_store_kept", METRIC_GAUGE, NULL,
+         "Nodes of Redis that must have a copy of what is answered, the primary counted; 0: there is "
+         "no in-sync set."},
+    [METRIC_STORE_KEEP_TIME] = {"pawl_store_keep_seconds", METRIC_HISTOGRAM_US, NULL,
+                                "How long answers have waited until all of these had a copy."},
 #define PROBLEM(name, code, status, retryable, exit_status, title, detail)                                   \
     [METRIC_PROBLEM_FIRST + PROBLEM_##name - 1] = {REFUSALS, METRIC_COUNTER, "code=\"" code "\"",            \
                                                    REFUSALS_HELP},
@@ -167,6 +173,34 @@ const char *service_lacks(struct worker *worker, const char **member, char detai
     return "not-reloaded";
 }
 
+/* Of a store with an in-sync set: who has to have a copy of what is answered, and who has none. */
+static void nodes_tell(struct json_out *json, const struct store *store)
+{
+    unsigned count, in_set;
+    const struct store_node *nodes = store_nodes(store, &count, &in_set);
+    uint64_t now_ms = loop_now_ms();
+
+    if (nodes == NULL)
+        return;
+    json_list(json, "kept");
+    for (unsigned i = 0; i < in_set; i++)
+        json_text(json, NULL, bytes_of(nodes[i].name));
+    json_list_end(json);
+    json_list(json, "away");
+    for (unsigned i = 1; i < count; i++) {
+        const char *why = nodes[i].why != NULL ? nodes[i].why : nodes[i].says;
+
+        if (i < in_set && why == NULL)
+            continue;
+        json_object(json, NULL);
+        json_text(json, "node", bytes_of(nodes[i].name));
+        json_text(json, "why", bytes_of(why != NULL ? why : "not-in-set"));
+        json_int(json, "since_ms", nodes[i].why != NULL ? (int64_t)(now_ms - nodes[i].since_ms) : 0);
+        json_object_end(json);
+    }
+    json_list_end(json);
+}
+
 /* It may serve, and not do all of its work. */
 static enum step ready_tell(struct http_request *req, struct worker *worker)
 {
@@ -208,6 +242,7 @@ static enum step ready_tell(struct http_request *req, struct worker *worker)
         json_int(json, "of", stand.registrars);
         json_object_end(json);
     }
+    nodes_tell(json, worker->store);
     return http_json_end(req, 200);
 }
 

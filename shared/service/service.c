@@ -46,6 +46,13 @@ static const struct service_flag common_flags[] = {
     SERVICE_FLAG("threads", threads, OPTION_UNSIGNED, "N", "threads that serve", 1, SERVICE_THREADS_MAX),
     SERVICE_FLAG("store-timeout", store_timeout_ms, OPTION_DURATION_MS, "DUR",
                  "how long a call to the store may take", 10, 60000),
+    SERVICE_FLAG(
+        "copies", copies, OPTION_UNSIGNED, "N",
+        "with fewer nodes of Redis nothing is answered (docs/operations.md); what the store was made with", 1,
+        STORE_NODES_MAX),
+    SERVICE_FLAG("keep-wait", keep_wait_ms, OPTION_DURATION_MS, "DUR",
+                 "how long a node may be silent before it is taken out; at most half of --store-timeout", 100,
+                 30000),
     SERVICE_FLAG("remember", remember_ms, OPTION_DURATION_MS, "DUR", "how long what has ended is remembered",
                  1000, 86400000),
     SERVICE_FLAG("store-memory-max", store_memory_max, OPTION_BYTES, "BYTES",
@@ -246,6 +253,8 @@ static int listen_check(const struct service *service, const char *flag, const c
     return SERVICE_CONFIG;
 }
 
+enum { KEEP_WAIT_MS = 1000 };
+
 /* NULL, or what is wrong with the stores that --redis names. Several make it another plan. */
 static const char *stores_wrong(struct service *service)
 {
@@ -299,6 +308,11 @@ static int settings_check(struct service *service)
                     "--ui-listen ADDR:PORT instead");
     if (s->registrars > 0 && (!s->init_store || s->registrars % 2 == 0))
         return fail(service, SERVICE_CONFIG, "--registrars takes 1, 3 or 5, and goes with --init-store");
+    if (s->keep_wait_ms > s->store_timeout_ms / 2)
+        return fail(service, SERVICE_CONFIG, "--keep-wait is at most half of --store-timeout");
+    if (s->keep_wait_ms == 0)
+        service->settings.keep_wait_ms = s->store_timeout_ms / 2 < KEEP_WAIT_MS ? s->store_timeout_ms / 2
+                                                                                : KEEP_WAIT_MS;
     if (s->ui_peer != NULL && !is_web_address(s->ui_peer))
         return fail(service, SERVICE_CONFIG,
                     "--ui-peer takes the address of a web page, like https://gateway.example/ui/");

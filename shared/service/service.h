@@ -26,8 +26,8 @@ struct service_settings {
         *routes;
     const char *allow_hosts, *allow_origins, *trusted_proxies, *ui_peer, *ui_listen;
     const char *tls_cert, *tls_key, *tls_client_ca, *tls_crl, *redis_ca, *redis_cert, *redis_key;
-    unsigned threads, connections_max, connections_per_address, token_block, registrars;
-    uint64_t store_timeout_ms, max_ttl_ms, remember_ms, header_timeout_ms, body_timeout_ms;
+    unsigned threads, connections_max, connections_per_address, token_block, registrars, copies;
+    uint64_t store_timeout_ms, keep_wait_ms, max_ttl_ms, remember_ms, header_timeout_ms, body_timeout_ms;
     size_t floor, head_max, body_memory_max, body_disk_max, body_max, store_memory_max, remember_max;
     int log_format, log_level;
     bool allow_anonymous, allow_plaintext, allow_unsafe_redis, check_config, init_store, suspend_always, ui;
@@ -214,6 +214,8 @@ enum {
     METRIC_STORE_IN_FLIGHT,
     METRIC_STORE_MEMORY_USED,
     METRIC_STORE_MEMORY_ALLOWED,
+    METRIC_STORE_KEPT,
+    METRIC_STORE_KEEP_TIME,
     METRIC_PROBLEM_FIRST,
     SERVICE_METRICS = METRIC_PROBLEM_FIRST + (int)PROBLEM_COUNT - 1
 };

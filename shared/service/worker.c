@@ -18,6 +18,7 @@ static void worker_closed(const struct http_owner *owner, enum http_limit limit,
 static void worker_handshake_failed(const struct http_owner *owner, enum tls_failure failure, const char *why,
                                     const char *address);
 static void worker_store_answered(const struct store_owner *owner, uint64_t took_us);
+static void worker_store_kept(const struct store_owner *owner, uint64_t waited_us);
 
 /* The owner is const to the HTTP layer only. */
 static struct worker *worker_from(const struct http_owner *owner)
@@ -106,6 +107,7 @@ void worker_open(struct worker *worker, struct service *service, unsigned index)
     worker->access = atomic_load(&service->access);
     worker->memo = worker->access != NULL ? access_memo_new() : NULL;
     worker->store_owner.answered = worker_store_answered;
+    worker->store_owner.kept = worker_store_kept;
     worker->store_count = service_stores_open(service, worker->loop, &worker->store_owner, worker->stores);
     worker->store = worker->stores[0];
     if (service->plan->worker_open != NULL)
@@ -208,7 +210,10 @@ static void worker_tell_store(struct worker *worker)
         metric_set(worker->metrics, METRIC_READY, service_is_ready(worker));
     if (worker->index == 0 && worker->service->plan->stand != NULL) { /* one store for all of them */
         struct service_stand stand;
+        unsigned seen, kept;
 
+        store_nodes(worker->store, &seen, &kept);
+        metric_set(worker->metrics, METRIC_STORE_KEPT, kept);
         worker->service->plan->stand(worker, &stand);
         metric_set(worker->metrics, METRIC_STORE_MEMORY_USED, stand.used);
         metric_set(worker->metrics, METRIC_STORE_MEMORY_ALLOWED, stand.allowed);
@@ -355,6 +360,13 @@ static void worker_store_answered(const struct store_owner *owner, uint64_t took
     const struct worker *worker = container_of((char *)(uintptr_t)owner, struct worker, store_owner);
 
     metric_observe_us(worker->metrics, METRIC_STORE_TIME, took_us);
+}
+
+static void worker_store_kept(const struct store_owner *owner, uint64_t waited_us)
+{
+    const struct worker *worker = container_of((char *)(uintptr_t)owner, struct worker, store_owner);
+
+    metric_observe_us(worker->metrics, METRIC_STORE_KEEP_TIME, waited_us);
 }
 
 static void worker_ended(const struct http_owner *owner, const struct http_request *req, unsigned status,

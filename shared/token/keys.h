@@ -52,7 +52,7 @@
 
 /* How all this is laid out, and what the scripts make of it; in front of the store's id. A release that keeps
  * another schema refuses the store (store-not-ours). */
-#define KEYS_SCHEMA "10"
+#define KEYS_SCHEMA "11"
 
 enum { STRIPES = 256, KEYS_STRIPE_SIZE = 16, KEYS_RESOURCE_SIZE = 16 + 512 };
 

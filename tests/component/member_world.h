@@ -194,7 +194,7 @@ static inline void stage_init_store(struct stage *stage, int64_t floor)
     char path[64], id[MEMBER_ID_CHARS + 1], text[24];
     struct world world = {.loop = loop_new()};
     struct probe probe = {0};
-    struct bytes argv[7];
+    struct bytes argv[8];
 
     snprintf(path, sizeof(path), "%s/a", stage->redis.dir);
     state_dir_init(path, floor, id);
@@ -207,11 +207,11 @@ static inline void stage_init_store(struct stage *stage, int64_t floor)
     argv[3] = bytes_of(store_run_id(world.store));
     argv[4] = bytes_of(id);
     argv[5] = bytes_of(text);
-    argv[6] = BYTES("0");
+    argv[6] = argv[7] = BYTES("0");
     probe.call.done = probe_done;
     probe.world = &world;
     world.open++;
-    store_run(world.store, &probe.call, &script_init_store, 1, 7, argv);
+    store_run(world.store, &probe.call, &script_init_store, 1, 8, argv);
     WAIT(&world, probe.ends == 1, 5000);
     CHECK_TEXT(bytes_of(probe.text), BYTES("created"));
     world_close(&world);

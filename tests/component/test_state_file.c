@@ -120,7 +120,7 @@ static const struct {
     DAMAGED(TEXT_IS(""), "(it is empty)"),
     DAMAGED(TEXT_IS("\\n"), NO_SUM),
     DAMAGED("sed -i '$d' s/high-water", NO_SUM),
-    DAMAGED(TEXT_IS("pawl high-water 4\\nnew\\n"), "of version 4, this release knows version 3"),
+    DAMAGED(TEXT_IS("pawl high-water 5\\nnew\\n"), "of version 5, this release knows version 4"),
     DAMAGED(TEXT_IS("pawl high-water 999999999999999\\n"), "of version 999999999999999, this release"),
     DAMAGED(TEXT_IS("pawl high-water 1000000000000000\\n"), NO_SUM),
     DAMAGED(TEXT_IS("pawl high-water 27"), NO_SUM),

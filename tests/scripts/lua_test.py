@@ -22,7 +22,7 @@ TOKEN_LAST = 999999999999999
 REMEMBER_MS = 1000
 STRIPE_FIELDS = ["id", "epoch", "seq", "counter", "ceiling", "clock", "alive"]
 EPOCH = 7
-IDENTITY = "10:" + "store-1".ljust(24, "-")
+IDENTITY = "11:" + "store-1".ljust(24, "-")
 FIRST = "lease-a"  # the member that a new store lists
 CALL = "shared/member/scripts/lib/call.lua"
 RECORD, MEMBERS = "pawl:{store}", "pawl:{store}:members"
@@ -171,15 +171,15 @@ class Store:
         finally:
             self.caller = before
 
-    def begin(self, now=1000000, floor=TOKEN_LAST, registrars=0):
+    def begin(self, now=1000000, floor=TOKEN_LAST, registrars=0, copies=0):
         """An empty store with all its stripes."""
         self.redis("FLUSHALL")
         self.redis("SET", "test:clock", now)
         self.caller = {}
-        check_equal(self.init(floor=floor, registrars=registrars), ["created"])
+        check_equal(self.init(floor=floor, registrars=registrars, copies=copies), ["created"])
 
-    def init(self, identity=IDENTITY, epoch=EPOCH, run="run-1", member=FIRST, floor=TOKEN_LAST, registrars=0):
-        return self.run("lease/scripts/init_store.lua", [RECORD], identity, epoch, run, member, floor, registrars)
+    def init(self, identity=IDENTITY, epoch=EPOCH, run="run-1", member=FIRST, floor=TOKEN_LAST, registrars=0, copies=0):
+        return self.run("lease/scripts/init_store.lua", [RECORD], identity, epoch, run, member, floor, registrars, copies)
 
     def at(self, now):
         self.redis("SET", "test:clock", now)

@@ -19,8 +19,8 @@ class Life(Store):
         super().__init__()
         self.run_id, self.processes = "run-1", {}
 
-    def begin(self, now=1000000, floor=100, registrars=0):
-        super().begin(now, floor, registrars)
+    def begin(self, now=1000000, floor=100, registrars=0, copies=0):
+        super().begin(now, floor, registrars, copies)
         self.run_id = "run-1"
 
     def restart(self, saved=None):
@@ -77,7 +77,7 @@ class Directory:
     """A state directory: what outlives a process."""
 
     def __init__(self):
-        self.floor, self.roll, self.list, self.epoch = 0, 0, [], 0
+        self.floor, self.roll, self.list, self.epoch, self.promise = 0, 0, [], 0, ""
 
     def lists(self):
         """The ids of the lease services that stand in it."""
@@ -111,6 +111,7 @@ class Member:
         life.processes[name] = self
         self.disk = Directory()
         self.identity, self.recording, self.doubt, self.at_least, self.bar = IDENTITY, True, "", 0, ""
+        self.copies, self.node, self.wish = "", "here:1", ""
         self.start()
 
     def start(self):
@@ -126,7 +127,8 @@ class Member:
         return [self.identity, self.life.run_id, self.name, self.role, self.incarnation, self.epoch, self.beats,
                 self.disk.floor, self.disk.roll, self.block, self.at_least, f"pawl-{self.role} {self.name}",
                 f"gate-{next(_numbers)}", " ".join(map(str, self.seen)), self.passed, self.doubt, ",".join(self.disk.list),
-                settled, self.disk.epoch, " ".join(map(str, self.granted)), access, "1.2.3 5000", self.bar]
+                settled, self.disk.epoch, " ".join(map(str, self.granted)), access, "1.2.3 5000", self.bar, self.disk.promise,
+                self.copies, self.node, self.wish]
 
     def ask(self, settled="settled"):
         """The reply to a pulse, from which nothing is learned."""
@@ -145,6 +147,8 @@ class Member:
             self.epoch, self.stream = reply[1], reply[13]
         if reply[0] == "gated":
             self.gate = reply[2]
+            if reply[4] and self.role == "lease" and self.recording:
+                self.disk.promise = f"{reply[4]} {reply[2]}"
         if reply[0] in ("in", "pending") and self.recording:
             self.record(reply)
 
@@ -158,7 +162,7 @@ class Member:
     def ask_to_admit(self, when="now", gate=None):
         """The reply of one call."""
         return self.life.run(ADMIT, [RECORD], self.identity, self.life.run_id, self.gate if gate is None else gate, self.name,
-                             when)
+                             when, self.node)
 
     def records(self, when="now"):
         """Whether its state directory had to record who is in doubt; it has, and has reported that."""
@@ -220,9 +224,9 @@ def grant(life, member, name, lease_id="id-a", hold="hold-aaaaaaa", **named):
     return reply[2]
 
 
-def founder(life, floor=100, block=100, registrars=0):
+def founder(life, floor=100, block=100, registrars=0, copies=0):
     """A new store, and the lease service whose state directory was the first."""
-    life.begin(floor=floor, registrars=registrars)
+    life.begin(floor=floor, registrars=registrars, copies=copies)
     first = Member(life, "lease-a", block=block)
     first.disk.floor = floor  # --init-store notes no list: it may admit nothing before it has begun
     return first

@@ -83,7 +83,7 @@ def only_one_admission_comes_of_one_gating_and_only_of_reports_to_it_on_the_redi
     check_equal(unchanged_by(LIFE, lambda: a.admit(gate="gate-1")), ["moved"])
     restarted(a, b, g)
     check_equal(unchanged_by(LIFE, lambda: a.admit(gate="another")), ["moved"])
-    a.identity = "10:other"
+    a.identity = "11:other"
     check_equal(unchanged_by(LIFE, a.admit), ["moved"])
     a.identity = IDENTITY
     LIFE.restart()  # before the pulse that would notice it
@@ -175,7 +175,7 @@ def damages():
     yield "a stripe without an alive", ("HDEL", STRIPES[200], "alive")
     yield "a stripe without a counter", ("HDEL", STRIPES[200], "counter")
     yield "a stripe of another epoch", ("HSET", STRIPES[1], "epoch", EPOCH - 1)
-    yield "a stripe of another store", ("HSET", STRIPES[1], "id", "10:other")
+    yield "a stripe of another store", ("HSET", STRIPES[1], "id", "11:other")
     yield "a stripe that was never changed and is gone", ("DEL", STRIPES[1])
     yield "a record without an epoch", ("HDEL", RECORD, "epoch")
     yield "a record without an id", ("HDEL", RECORD, "id")

@@ -182,7 +182,7 @@ def shared_holds_and_permits_are_granted_all_or_none():
 @test
 def nothing_is_granted_when_one_stripe_has_no_token_left_or_is_not_ours():
     for field, value, wanted in (("ceiling", 0, "ceiling"), ("counter", TOKEN_LAST, "exhausted"),
-                                 ("id", "10:another", "not-ours"), ("epoch", EPOCH + 1, "not-ours"),
+                                 ("id", "11:another", "not-ours"), ("epoch", EPOCH + 1, "not-ours"),
                                  ("counter", "junk", "not-ours")):
         leases = some("a", "b")
         stripe_do(STORE.redis, "HSET", leases.leases[1].stripe, field, value)

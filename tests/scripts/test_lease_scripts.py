@@ -38,20 +38,20 @@ def init_store_makes_256_whole_stripes_the_record_and_the_first_member():
 @test
 def init_store_changes_nothing_where_there_is_a_store_or_a_part_of_one():
     begin()
-    check_equal(STORE.unchanged_by(lambda: STORE.init("10:other", 9)), ["exists", IDENTITY])
+    check_equal(STORE.unchanged_by(lambda: STORE.init("11:other", 9)), ["exists", IDENTITY])
     for key, field in (("pawl:{ff}", "seq"), ("pawl:{80}", "epoch"), (RECORD, "roll")):
         STORE.redis("FLUSHALL")
         STORE.at(NOW)
         stripe_do(STORE.redis, "HSET", key, field, 5)
-        check_equal(STORE.unchanged_by(lambda: STORE.init("10:other", 9)), ["exists", ""], key)
+        check_equal(STORE.unchanged_by(lambda: STORE.init("11:other", 9)), ["exists", ""], key)
     STORE.redis("FLUSHALL")
     STORE.at(NOW)
     STORE.redis("HSET", "pawl:{81}", "id", "7:as-it-was-before")
-    check_equal(STORE.unchanged_by(lambda: STORE.init("10:other", 9)), ["exists", "7:as-it-was-before"])
+    check_equal(STORE.unchanged_by(lambda: STORE.init("11:other", 9)), ["exists", "7:as-it-was-before"])
     STORE.redis("FLUSHALL")
     STORE.at(NOW)
     STORE.redis("SADD", MEMBERS, "somebody")
-    check_equal(STORE.unchanged_by(lambda: STORE.init("10:other", 9)), ["exists", ""], MEMBERS)
+    check_equal(STORE.unchanged_by(lambda: STORE.init("11:other", 9)), ["exists", ""], MEMBERS)
 
 
 @test

@@ -200,7 +200,7 @@ def an_empty_redis_and_another_store_or_schema_are_told_and_not_touched():
     a.start()
     check_equal(unchanged_by(LIFE, a.ask), ["empty"])
     a = alone(LIFE)
-    a.identity = "10:other"
+    a.identity = "11:other"
     check_equal(unchanged_by(LIFE, a.ask), ["another", IDENTITY])
     for identity in ("1" + IDENTITY[2:], "22" + IDENTITY[2:]):
         for key in STRIPES + [RECORD]:
@@ -215,11 +215,11 @@ def another_run_id_or_stream_shuts_every_stripe_and_a_second_member_finds_the_sa
     LIFE.restart()
     reply = a.ask()
     gate = LIFE.record("gate")
-    check_equal(reply, ["gated", EPOCH, gate, "restarted"])
+    check_equal(reply, ["gated", EPOCH, gate, "restarted", "", ""])
     check(gate.startswith("gate-"), gate)
     check_equal(LIFE.record("gaterun", "run", "why"), [LIFE.run_and_stream(), f"run-1 {LIFE.replid()}", "restarted"])
     check_equal(LIFE.stripe("epoch"), str(-EPOCH))
-    check_equal(b.ask(), ["gated", EPOCH, gate, "restarted"])
+    check_equal(b.ask(), reply)
     a, b, _ = company(LIFE)
     LIFE.new_stream()
     check_equal((a.pulse(), a.reply[3]), ("gated", "restarted"))
@@ -344,7 +344,7 @@ def what_is_missing_or_inconsistent_shuts_the_store():
     for what, command in damages():
         LIFE.put_back(saved)
         stripe_do(LIFE.redis, *command)
-        check_equal(a.ask(), ["gated", EPOCH, LIFE.record("gate"), "damaged"], what)
+        check_equal(a.ask(), ["gated", EPOCH, LIFE.record("gate"), "damaged", "", ""], what)
         check_equal(LIFE.stripe("epoch"), str(-EPOCH), what)
 
 
@@ -354,12 +354,12 @@ def a_gate_that_was_erased_and_a_stripe_that_was_opened_are_shut_again():
     LIFE.restart()
     a.pulse()
     LIFE.redis("HDEL", RECORD, "gate")
-    check_equal(a.ask(), ["gated", EPOCH, LIFE.record("gate"), "damaged"])
+    check_equal(a.ask(), ["gated", EPOCH, LIFE.record("gate"), "damaged", "", ""])
     a = founder(LIFE)
     LIFE.restart()
     a.pulse()
     stripe_do(LIFE.redis, "HSET", STRIPES[5], "epoch", EPOCH)
-    check_equal(a.ask(), ["gated", EPOCH, LIFE.record("gate"), "damaged"])
+    check_equal(a.ask(), ["gated", EPOCH, LIFE.record("gate"), "damaged", "", ""])
     check_equal(LIFE.stripe("epoch"), str(-EPOCH))
 
 
@@ -506,7 +506,7 @@ def leave_of_anybody_else_or_while_the_store_is_shut_changes_nothing():
         b.epoch -= 1
 
     def another_store(b):
-        b.identity = "10:other"
+        b.identity = "11:other"
 
     def unknown(b):
         b.name = "nobody"

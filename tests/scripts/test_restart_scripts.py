@@ -98,7 +98,7 @@ def every_script_refuses_a_stripe_with_a_missing_field_or_of_another_schema_and_
 @test
 def every_script_refuses_a_caller_of_another_store_schema_or_life_or_who_has_seen_more():
     lease, _, _ = begin()
-    for identity in ("10:other", "4" + IDENTITY[2:], "", IDENTITY[3:]):
+    for identity in ("11:other", "4" + IDENTITY[2:], "", IDENTITY[3:]):
         refused_by_all(lease, "not-ours", identity=identity)
     lease, _, _ = begin()
     for epoch in (EPOCH + 1, EPOCH - 1, 0, -EPOCH):

@@ -104,7 +104,7 @@ def scanned(how="look"):
             return top, lease, epoch, ending, wrong
 
 
-def recover(floor, expected="", fresh="10:fresh-aaaaaaaaaaaaaaaaaa", epoch=0, force=""):
+def recover(floor, expected="", fresh="11:fresh-aaaaaaaaaaaaaaaaaa", epoch=0, force=""):
     return run("recover", expected, fresh, floor, epoch, force)
 
 
@@ -256,21 +256,21 @@ def a_skeleton_is_gated_until_a_lease_service_admits_it_above_its_floor():
 @test
 def a_skeleton_is_made_anew_only_while_nobody_has_come_to_it():
     empty()
-    skeleton("10:mistyped")
+    skeleton("11:mistyped")
     check_equal(skeleton(epoch=1600000000, gate="gate-y"), ["made"])
     check_equal((LIFE.record("id", "gate", "epoch"), stripe(7, "id")), ([IDENTITY, "gate-y", "1700000000"], (IDENTITY,)))
     service("one").pulse()
-    refused(lambda: skeleton("10:mistyped", gate="gate-z"), "exists", IDENTITY)
+    refused(lambda: skeleton("11:mistyped", gate="gate-z"), "exists", IDENTITY)
 
 
 @test
 def a_skeleton_is_refused_where_any_part_of_a_store_is():
     begin()
-    refused(lambda: skeleton("10:other", 1), "exists", IDENTITY)
+    refused(lambda: skeleton("11:other", 1), "exists", IDENTITY)
     for left in (["HSET", "pawl:{3f}", "counter", 9], ["HSET", RECORD, "epoch", 9], ["SADD", MEMBERS, "one"]):
         empty()
         redis(*left)
-        refused(lambda: skeleton("10:other", 1), "exists", "")
+        refused(lambda: skeleton("11:other", 1), "exists", "")
 
 
 # -- recover
@@ -340,7 +340,7 @@ def a_store_in_order_is_recovered_by_force_only_or_when_no_lease_service_lives()
 @test
 def another_store_is_not_recovered():
     begin()
-    refused(lambda: recover(5000, expected="10:other"), "another", IDENTITY)
+    refused(lambda: recover(5000, expected="11:other"), "another", IDENTITY)
     check_equal(recover(5000, expected=IDENTITY)[0], "recovered")
     empty()
     redis("HSET", "pawl:{00}", "id", "store-1", "schema", 1)
@@ -361,8 +361,8 @@ def missing_parts_are_made_and_numbers_that_are_none_are_replaced():
 @test
 def an_empty_redis_is_recovered_under_the_given_identity():
     empty()
-    check_equal(recover(TOKEN_LAST, fresh="10:mine", epoch=1700000000), ["recovered", 1700000001, "10:mine", 0, TOKEN_LAST])
-    check_equal((stripe(0, "id", "counter"), LIFE.record("ceiling")), (("10:mine", str(TOKEN_LAST)), str(TOKEN_LAST)))
+    check_equal(recover(TOKEN_LAST, fresh="11:mine", epoch=1700000000), ["recovered", 1700000001, "11:mine", 0, TOKEN_LAST])
+    check_equal((stripe(0, "id", "counter"), LIFE.record("ceiling")), (("11:mine", str(TOKEN_LAST)), str(TOKEN_LAST)))
     check_equal(hash_of(RECORD + ":doubt"), {"whichever_it_was whichever_it_was": "open 1700000001"})  # who had sent what nobody knows
     check(seen("sound")[0])
 

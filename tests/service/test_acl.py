@@ -337,7 +337,7 @@ def a_script_may_no_more_than_its_user():
     wait_until(is_ready, "the services are ready")
     for user, password in PASSWORDS.items():
         session = REDIS.session(user, password)
-        check_equal(session("EVAL", "return redis.call('HGET', KEYS[1], 'life')", 1, "pawl:{00}")[:3], b"10:")
+        check_equal(session("EVAL", "return redis.call('HGET', KEYS[1], 'life')", 1, "pawl:{00}")[:3], b"11:")
         for words in ("'FLUSHALL'", "'FLUSHDB'", "'SWAPDB', 0, 1", "'RENAME', 'pawl:{00}', 'pawl:x'", "'EXPIRE', 'pawl:{00}', 1",
                       "'SET', 'pawl:x', 1", "'KEYS', '*'", "'CONFIG', 'SET', 'appendonly', 'no'", "'REPLICAOF', 'NO', 'ONE'"):
             said = refusal(session, "EVAL", f"return redis.call({words})", 0)

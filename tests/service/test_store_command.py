@@ -207,7 +207,7 @@ def an_empty_redis_is_told_as_such():
 @test
 def what_is_not_ours_is_told_and_left_alone():
     empty()("HSET", "pawl:{00}", "id", "store-1", "schema", 1)
-    check_in("schema 10", told(seen(alone, status=78)))
+    check_in("schema 11", told(seen(alone, status=78)))
     for words in (["recover"], ["recover", "--floor", "5", "--yes"], ["forget", "x"]):
         pawl(*at(alone, *words), status=78)
     check_equal(alone("KEYS", "*"), [b"pawl:{00}"])

@@ -20,6 +20,9 @@
 #define DOUBT_A "doubt " ID_A " " INCARNATION " 1\n"
 #define DOUBTS SECOND ID OF_STORE NUMBERS LEASE_A DOUBT_A
 #define REGISTRAR_A "registrar " ID_A " 7 34\n"
+#define INSYNC_A "insync 12 3 feed 10.0.0.1:6379/beef 10.0.0.2:6379/cafe\n"
+#define PROMISE "promise 13 " ID_B "\n"
+#define INSYNC "pawl high-water 4\n" ID OF_STORE NUMBERS PROMISE LEASE_A REGISTRAR_A INSYNC_A DOUBT_A
 #define REGISTRARS "pawl high-water 3\n" ID OF_STORE NUMBERS LEASE_A REGISTRAR_A DOUBT_A
 
 static bool is_taken(struct bytes text)
@@ -92,6 +95,10 @@ TEST(every_content_comes_back_as_it_was)
         record.registrars[i] = (struct state_registrar){"", STATE_NUMBER_MAX - i, i};
         memcpy(record.registrars[i].id, record.members[i].id, sizeof(record.registrars[i].id));
     }
+    record.promised = STATE_NUMBER_MAX;
+    memcpy(record.gate, record.members[7].id, sizeof(record.gate));
+    memset(record.insync, 'x', sizeof(record.insync) - 1);
+    memcpy(record.insync, "insync ", 7);
     check_comes_back(&record);
 }
 
@@ -133,6 +140,19 @@ TEST(two_contents_are_equal_when_every_part_is_and_what_is_not_sound_is_not_writ
     CHANGED(false, b.registrars[0].floor = -1);
     CHANGED(false, b.registrars[0].id[3] = '\0');
     CHANGED(false, b.registrar_count = STATE_REGISTRARS_MAX + 1);
+    a.promised = 9;
+    memcpy(a.gate, ID_A, sizeof(a.gate));
+    memcpy(a.insync, "insync 9 1 feed", sizeof("insync 9 1 feed"));
+    CHANGED(true, b.promised++);
+    CHANGED(true, b.gate[0] = 'x');
+    CHANGED(true, b.insync[8] = '0');
+    CHANGED(true, b.insync[0] = '\0');
+    CHANGED(false, b.promised = 0);
+    CHANGED(false, b.promised = STATE_NUMBER_MAX + 1);
+    CHANGED(false, b.gate[3] = '\0');
+    CHANGED(false, b.insync[0] = 'x');
+    CHANGED(false, b.insync[8] = ',');
+    CHANGED(false, b.insync[8] = '\n');
     CHANGED(false, b.floor = -1);
     CHANGED(false, b.floor = STATE_NUMBER_MAX + 1);
     CHANGED(false, b.epoch = STATE_NUMBER_MAX + 1);
@@ -176,7 +196,8 @@ static const char *const taken[] = {
     SECOND ID OF_STORE NUMBERS "doubt " ID_A " " INCARNATION " 0\n",
     SECOND ID OF_STORE NUMBERS LEASE_A "doubt " ID_A " " INCARNATION " 999999999999999\n",
     DOUBTS "doubt " ID_A " " ID_B " 1\n",
-    REGISTRARS};
+    REGISTRARS,
+    INSYNC};
 
 /* Sealed, but otherwise written: with one of these in place of that. */
 static const struct {
@@ -211,6 +232,9 @@ static const struct {
     {REGISTRARS, "water 3", {"water 1", "water 2", "water 4"}},
     {REGISTRARS, REGISTRAR_A, {DOUBT_A REGISTRAR_A, REGISTRAR_A REGISTRAR_A}},
     {REGISTRARS, " 7 34\n", {"\n", " 7\n", " 7 34 1\n", " 7 034\n", " 7 -1\n", " 7 1000000000000000\n"}},
+    {INSYNC, "water 4", {"water 1", "water 2", "water 3", "water 5"}},
+    {INSYNC, PROMISE, {PROMISE PROMISE, "promise 13\n", "promise 013 " ID_B "\n", "promise 0 " ID_B "\n"}},
+    {INSYNC, INSYNC_A, {INSYNC_A INSYNC_A, "insync \n", "insync\n", "insync 1,2\n"}},
     {DOUBTS, SECOND, {FIRST}},
     {DOUBTS, LEASE_A, {DOUBT_A}},
     {DOUBTS, LEASE_A DOUBT_A, {LEASE_A, DOUBT_A LEASE_A}},

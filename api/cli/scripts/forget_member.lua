@@ -53,16 +53,7 @@ end
 if not others then
     return { 'last' }
 end
--- The epoch rises, so that nothing is acknowledged any more to one that was only stalled; all others take it
--- with their next heartbeat, and holds live on.
-local epoch = store.epoch + 1
-stripes_change(LIFE_EPOCH, whole(epoch))
-redis.call('HSET', KEYS[1], 'epoch', whole(epoch))
-for _, id in ipairs(ids) do
-    if id ~= ARGV[1] and tonumber(all[id].epoch) == store.epoch then
-        redis.call('HSET', member_key(id), 'epoch', whole(epoch))
-    end
-end
+epoch_raise(store, all, ids, ARGV[1]) -- nothing is acknowledged any more to one that was only stalled
 -- A list of a lower roll that still names it is not followed (lease/scripts/admit.lua).
 redis.call('HSET', member_key(ARGV[1]), 'state', 'forgotten', 'since', whole(members_changed(store)))
 return { 'forgotten', one.role or '', one.who or '' }

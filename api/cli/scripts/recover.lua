@@ -51,7 +51,8 @@ for _, id in ipairs(ids) do
 end
 
 -- No report is asked for any more, so the epochs that were reported count here.
-local epoch = math.max(store.epoch, stripes.alive, store.alive, tonumber(ARGV[4]))
+local epoch = math.max(store.epoch, stripes.alive, store.alive, tonumber(ARGV[4]),
+    tonumber(store.ballot) or 0)
 for _, id in ipairs(ids) do
     epoch = math.max(epoch, tonumber(all[id].epoch) or 0, tonumber(all[id].repoch) or 0)
     store.roll = math.max(store.roll, tonumber(all[id].roll) or 0, tonumber(all[id].rroll) or 0)
@@ -72,6 +73,10 @@ redis.call('HSET', KEYS[1], 'id', identity, 'epoch', whole(epoch), 'run', redis_
     'gate', '', 'gaterun', '', 'why', '', 'how', 'recovered', 'open', '1', 'lost', whole(epoch),
     'registrars', registrars_of(store.registrars).count, 'majority', '',
     'before', table.concat(before, ' '))
+if store.copies then
+    redis.call('HSET', KEYS[1], 'insync', insync_begin(whole(epoch), redis_run()), 'needed', '',
+        'growing', '', 'changed', whole(store.roll + 1), 'syncs', '', 'ballot', '')
+end
 redis.call('PERSIST', KEYS[1])
 redis.call('HSET', DOUBT, EVERYBODY, 'open ' .. whole(epoch))
 members_changed(store)

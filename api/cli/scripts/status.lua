@@ -6,7 +6,8 @@
 --              knows), or "store"
 --     members  {{name, value, ...}, ...}, in the order of their ids
 --     asked    while gated: 0 no living lease service has reported, 1 none of them may admit the store,
---              2 one of them may   waiting: {ids of lease services}, whose floors the nearest one still needs
+--              2 one of them may, 3 none will: this Redis is not in the in-sync set
+--     waiting  {ids of lease services}, whose floors the nearest one still needs
 --     doubts   {{name, value, ...}, ...}: gateways that may have sent what the store has lost, and have not
 --              said yet that all is recorded again (gateway/scripts/lib/intent.lua), in the order of ids
 local stripes = stripes_read()
@@ -136,5 +137,8 @@ for n, entry in ipairs(who) do
         'gateway', gateway or entry, 'incarnation', incarnation or '', 'state', dead and 'dead' or 'open',
         'age', dead and math.max(0, RAW_MS + store.clock - tonumber(dead)) or -1, -- ms it is known to be dead
     }
+end
+if asked == 2 and (store.behind or '') ~= '' then
+    asked = 3
 end
 return { 'status', facts, members, asked, waiting, doubts }

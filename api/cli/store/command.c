@@ -389,8 +389,8 @@ static int init_run(int argc, char **argv)
 {
     struct store_inbox inbox = {0};
     bool unsafe = false;
-    unsigned registrars = 0;
-    struct option flags[STORE_INBOX_FLAGS + 3] = {{0}};
+    unsigned registrars = 0, copies = 0;
+    struct option flags[STORE_INBOX_FLAGS + 4] = {{0}};
     const struct usage usage = {
         .name = "store init",
         .arguments = "",
@@ -419,6 +419,15 @@ static int init_run(int argc, char **argv)
         .max = 5,
         .command_line_only = true,
         .place = &registrars};
+    flags[STORE_INBOX_FLAGS + 2] = (struct option){
+        .name = "copies",
+        .value = "N",
+        .help = "with fewer nodes of Redis nothing is answered: 1 to 5; not said: nobody waits for replicas",
+        .kind = OPTION_UNSIGNED,
+        .min = 1,
+        .max = STORE_NODES_MAX,
+        .command_line_only = true,
+        .place = &copies};
     status = flags_read(&usage, argc, argv, NULL, NULL);
     if (status != CLI_GO_ON)
         return status;

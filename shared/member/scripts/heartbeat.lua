@@ -22,22 +22,31 @@
 --   ARGV[20]  highest token that it has granted in each stripe in its epoch, as ARGV[14]; "": it grants none
 --   ARGV[21]  "judges" with --access, "open" with --allow-anonymous, else ""
 --   ARGV[22]  its version, for how many ms it runs, what is the matter with it (code) or ""   ARGV[23]  what it adds to a bar (lib/bars.lua), or ""
+--   ARGV[24]  "EPOCH GATE" that its state directory has promised (gated, below), or ""
+--   ARGV[25]  --copies of this process, or "": as the store has it
+--   ARGV[26]  of a lease service "host:port" of this Redis   ARGV[27]  its wish (insync_change() in lib/insync.lua), or ""
 --   returns {"empty"}: no store at all
 --           {"another", schema and id of the one that is here}
 --           {"open"}: a service with --access has used this store, and this one would let everybody in
 --           {"superseded"}: another process has this member id   {"forgotten"}: pawl store forget
---           {"gated", epoch, gate, why}: nobody may act; reported if there was a report
+--           {"copies", how many nodes must have a copy}: and this process was told another number
+--           {"gated", epoch, gate, why, ballot, behind}: nobody may act; reported if there was a report. ballot: of a store with
+--             an in-sync set, the epoch that would begin: a lease service reports when its state directory has promised
+--             to act in no older one   behind: as lease/scripts/admit.lua has it, or ""
 --           {"unsettled"}: it may join when nothing of a former epoch is under way any more
 --           {"pending", epoch, id, roll, goal, time, members}: not yet in every state directory, or not yet
 --             vouched for
 --           {"in", epoch, id, roll, goal, time, members, beats, ceiling, corrected_ms, {256 seqs},
 --              bytes in use, maxmemory, replid of the stream that is admitted, how many registrars there are,
---              and how many of them are live; 0, 0: all lease services count}
+--              and how many of them are live; 0, 0: all lease services count,
+--              {copies, syncs, node that is being added, nodes} (insync_told()), {}: there is no in-sync set}
 --             roll, members: the list to record   goal: the floor to record   time: the store's, ms
 local ROLE, RUN, ID, INCARNATION = ARGV[4], redis_run(ARGV[2]), ARGV[3], ARGV[5]
 local MY_EPOCH, MY_BEATS, MY_FLOOR = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local MY_VERSION, BLOCK, AT_LEAST = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
 local MY_WATER, LEAP_MS = tonumber(ARGV[19]), 2000
+local MY_SET, PROMISED, PROMISED_GATE = insync_listed(ARGV[17]), string.match(ARGV[24], '^(%d+) (%S+)$')
+PROMISED = tonumber(PROMISED) or 0
 
 -- Whether any of these numbers, one for each stripe, is above the stripe's.
 local function is_ahead(text, of_stripes)
@@ -55,6 +64,10 @@ end
 local function is_behind(store, stripes, me)
     if MY_WATER > store.epoch or (MY_WATER == store.epoch and MY_VERSION > store.roll) then
         return true -- its state directory has seen this epoch when it was older
+    end
+    local set = insync_read(store.insync)
+    if set and (PROMISED > set.epoch or insync_is_newer(MY_SET, set)) then
+        return true -- or promised to act in no epoch as old as this one
     end
     for life in string.gmatch(ARGV[17], 'doubt %S+ %S+ (%d+)') do
         if tonumber(life) > store.epoch then
@@ -98,9 +111,41 @@ end
 
 local function gate_shut(store, why)
     redis.call('HSET', KEYS[1], 'gate', ARGV[13], 'gaterun', RUN or '', 'why', why,
-        'epoch', whole(store.epoch), 'id', store.id)
+        'epoch', whole(store.epoch), 'id', store.id, 'behind', '', 'proven', '')
     stripes_change(LIFE_EPOCH, whole(-store.epoch))
-    store.gate, store.why = ARGV[13], why
+    store.gate, store.why, store.ballot, store.behind = ARGV[13], why, nil, ''
+end
+
+-- The highest epoch that this process knows of, but for what it knows of this very gate.
+local function highest_known(store)
+    local most = math.max(MY_WATER, MY_EPOCH, PROMISED_GATE ~= store.gate and PROMISED or 0)
+    for life in string.gmatch(ARGV[17], 'doubt %S+ %S+ (%d+)') do
+        most = math.max(most, tonumber(life) - 1) -- it may be of an epoch that was about to begin
+    end
+    if MY_SET and not (MY_SET.epoch == store.ballot and MY_SET.stream == string.match(RUN or '', '%S+$')) then
+        most = math.max(most, MY_SET.epoch)
+    end
+    return most
+end
+
+-- Of a store with an in-sync set: the epoch that would begin is chosen when the gate is shut, and above all that are
+-- reported to it: else it is shut anew. So no two gates, be they on two nodes, are admitted with one epoch.
+local function ballot_chosen(store)
+    local set = insync_read(store.insync)
+    store.ballot = tonumber(store.ballot)
+    if not set or (store.ballot and highest_known(store) < store.ballot) then
+        return
+    end
+    if store.ballot then
+        gate_shut(store, store.why)
+    end
+    store.ballot = math.max(store.epoch, set.epoch, highest_known(store), math.floor(RAW_MS / 1000) - 1) + 1
+    redis.call('HSET', KEYS[1], 'ballot', whole(store.ballot))
+end
+
+-- A report is a promise.
+local function has_promised(store)
+    return ROLE ~= 'lease' or not store.ballot or (PROMISED == store.ballot and PROMISED_GATE == store.gate)
 end
 
 -- While gated: what this process knows. A report stands for one gating only.
@@ -325,10 +370,16 @@ local function pulse(store, stripes, me, all, ids)
         me = enter(store, me, all, ids)
     end
     beat(me)
+    if ROLE == 'lease' and me.state == 'in' then
+        insync_change(store, all, ids, ARGV[27], recorded_by_all(store, all, ids))
+    end
     local corrected = clock_correct(store)
     promote(store, all, ids)
     registrars_fill(store, all, ids)
     ceiling_raise(store, stripes, all, ids)
+    if ROLE == 'lease' and me.state == 'in' then
+        insync_goes_on(store, RUN, ARGV[26], recorded_by_all(store, all, ids))
+    end
     local reply = { me.state, store.epoch, store.id, store.roll, goal(store, stripes), whole(store.time),
         members_list(store, all, ids) }
     if me.state == 'in' and ARGV[21] == 'judges' and not store.access then
@@ -348,7 +399,7 @@ local function pulse(store, stripes, me, all, ids)
         for _, id in ipairs(registrars.ids) do
             live = live + (all[id] and is_live_lease(all[id]) and 1 or 0)
         end
-        reply[15], reply[16] = #registrars.ids, live
+        reply[15], reply[16], reply[17] = #registrars.ids, live, insync_told(store, RUN)
     end
     return reply
 end
@@ -364,14 +415,18 @@ if why then
     gate_shut(store, why)
 end
 if store.gate then
-    if ARGV[18] == 'settled' then
+    ballot_chosen(store)
+    if ARGV[18] == 'settled' and has_promised(store) then
         report(store, stripes)
     end
-    return { 'gated', store.epoch, store.gate, store.why or '' }
+    return { 'gated', store.epoch, store.gate, store.why or '', store.ballot or '', store.behind or '' }
 end
 -- What it knows is reported all the same while the gate is shut: the others wait for that.
 if store.access and ARGV[21] == '' then
     return { 'open' }
+end
+if ARGV[25] ~= '' and ARGV[25] ~= (store.copies or '1') then
+    return { 'copies', store.copies or '1' }
 end
 if me.state == 'forgotten' then
     return { 'forgotten' }

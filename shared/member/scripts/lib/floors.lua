@@ -23,8 +23,10 @@ end
 -- a lease service in it was forgotten.
 local function each_listed(all, id, f)
     local skipped = false
-    for role, other, incarnation in string.gmatch(all[id].rlist, '(%l+) ([%w_-]+) ([%w_-]+)') do
-        if role ~= 'doubt' and role ~= 'registrar' and not was_forgotten(all[other], all[id].rroll) then
+    for line in string.gmatch(all[id].rlist, '[^,]+') do
+        local role, other, incarnation = string.match(line, '^(%l+) ([%w_-]+) ([%w_-]+)')
+        local is_member = role == 'lease' or role == 'gateway'
+        if is_member and not was_forgotten(all[other], all[id].rroll) then
             f(role, other, incarnation)
         else
             skipped = skipped or role == 'lease'

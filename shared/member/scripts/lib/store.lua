@@ -5,8 +5,9 @@
 --   registrars: how many there are to be, and their ids   majority: "1" when a majority of them counts
 --   before: the lease services that an operator's recover has found alive, behind how many of them could admit
 --   what was there before
+--   of a store with an in-sync set: copies insync needed growing changed syncs ballot (insync.lua)
 --   (the keys of stripes and members are made here; shared/token/keys.h names them all)
-local SCHEMA = '10:' -- as KEYS_SCHEMA in shared/token/keys.h
+local SCHEMA = '11:' -- as KEYS_SCHEMA in shared/token/keys.h
 local STRIPES, TOLERATED_MS = 256, 50
 local MEMBERS, DOUBT = 'pawl:{store}:members', 'pawl:{store}:doubt'
 local DOUBTS_MAX, EVERYBODY = 256, 'whichever_it_was whichever_it_was'
@@ -199,6 +200,21 @@ local function members_changed(store, above)
     return store.roll
 end
 
+-- What is called in the epoch of before is refused from now on; all but one take this one with their next heartbeat, and
+-- holds live on.
+local function epoch_raise(store, all, ids, but)
+    local before = store.epoch
+    store.epoch = before + 1
+    stripes_change(LIFE_EPOCH, whole(store.epoch))
+    redis.call('HSET', KEYS[1], 'epoch', whole(store.epoch))
+    for _, id in ipairs(ids) do
+        if id ~= but and tonumber(all[id].epoch) == before then
+            all[id].epoch = whole(store.epoch)
+            redis.call('HSET', member_key(id), 'epoch', all[id].epoch)
+        end
+    end
+end
+
 -- Who is in doubt (gateway/scripts/lib/intent.lua): {"GATEWAY INCARNATION" = the epoch that began it}. What
 -- nobody can read stands for everybody.
 local function doubts_read()
@@ -228,7 +244,7 @@ local function doubts_list(lives)
 end
 
 -- What state directories keep: {"lease ID INCARNATION" | "gateway ID INCARNATION", ..., the registrars, if a
--- majority of them counts, with the roll and the floor that each was last heard of with, and the doubts}.
+-- majority of them counts, with the roll and the floor that each was last heard of with, the in-sync set, and the doubts}.
 local function members_list(store, all, ids)
     local list = {}
     for _, id in ipairs(ids) do
@@ -240,6 +256,7 @@ local function members_list(store, all, ids)
         local one = all[id] or {}
         list[#list + 1] = 'registrar ' .. id .. ' ' .. (one.roll or 0) .. ' ' .. (one.floor or 0)
     end
+    list[#list + 1] = store.insync and 'insync ' .. store.insync or nil
     for _, line in ipairs(doubts_list(doubts_read())) do
         list[#list + 1] = line
     end

@@ -1,0 +1,330 @@
+/* insync.c - the in-sync set: who is taken out of it, and who gets in (docs/decisions/0047).
+ *
+ *   insync_tick   each node that copies this Redis is asked of itself, several times a second; then a wish
+ *   insync_wish   goes with a heartbeat, and Redis follows it if nothing has changed since (lib/insync.lua)
+ *   insync_take   the nodes that must acknowledge, for all workers of the process
+ *
+ * Each lease service does so, and the first to wish is followed. A wish is of one step, the most urgent:
+ *   drop     the one that is being added is away
+ *   grown    it has acknowledged what came after it was waited for
+ *   shrink   one is away, or does not keep what it acknowledges
+ *   asked    one has connected, no matter which: all that are there keep what they acknowledge
+ *   grow     one is in step, and keeps what it acknowledges */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/member/member_internal.h"
+#include "shared/text/memory.h"
+
+enum { ASK_MS = 100, WISH_MS = 150, ABSENT_MS = 200, SILENT_MS = 200, GROW_US = 1000000 };
+
+struct insync_probe {
+    char name[STORE_NODE_MAX];
+    struct store_probe *probe;
+    bool is_named;
+};
+
+struct insync {
+    struct member *member;
+    struct epoch_set set;
+    struct insync_probe probes[STORE_NODES_SEEN];
+    unsigned probe_count;
+    uint64_t asked_ms, wished_ms;
+    int64_t syncs;          /* how often replicas have connected, as last seen */
+    uint64_t synced_us;     /* when it was seen first */
+    uint64_t grow_us, goal; /* since when a node is being added; what it must acknowledge, 0: not known yet */
+    char wish[MEMBER_WISH_SIZE], sent[MEMBER_WISH_SIZE];
+};
+
+struct insync *insync_new(struct member *member)
+{
+    struct insync *in = must_have(calloc(1, sizeof(*in)));
+
+    in->member = member;
+    in->syncs = -1;
+    return in;
+}
+
+void insync_free(struct insync *in)
+{
+    for (unsigned i = 0; i < in->probe_count; i++)
+        store_probe_close(in->probes[i].probe);
+    free(in);
+}
+
+/* -- what Redis says */
+
+/* "host:port/RUN_ID" */
+static bool node_take(struct epoch_set *set, struct bytes node)
+{
+    size_t len = node.len > STORE_RUN_ID_LEN + 1 ? node.len - STORE_RUN_ID_LEN - 1 : 0;
+
+    if (len == 0 || len >= STORE_NODE_MAX || node.at[len] != '/' || set->count == STORE_NODES_MAX)
+        return false;
+    memcpy(set->nodes[set->count], node.at, len);
+    memcpy(set->runs[set->count++], node.at + len + 1, STORE_RUN_ID_LEN);
+    return true;
+}
+
+static void log_set(struct member *member, const struct epoch_set *set)
+{
+    char names[STORE_NODES_MAX * STORE_NODE_MAX] = "";
+    size_t len = 0;
+
+    for (unsigned i = 0; i < set->count - (set->growing ? 1 : 0); i++)
+        len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s", i > 0 ? " " : "", set->nodes[i]);
+    struct log_field fields[] = {LOG_T("kept", bytes_of(names)), LOG_I("copies", set->copies),
+                                 LOG_T("joins", bytes_of(set->growing ? set->nodes[set->count - 1] : "")),
+                                 LOG_END};
+    member_log(member, LOG_WARNING, "store-kept-changed", fields);
+}
+
+static bool is_same_nodes(const struct epoch_set *a, const struct epoch_set *b)
+{
+    return a->count == b->count && a->growing == b->growing &&
+           memcmp(a->nodes, b->nodes, sizeof(a->nodes)) == 0;
+}
+
+void insync_take(struct member *member, const struct store_reply *list)
+{
+    struct epoch_set set, before;
+    size_t count = list != NULL ? store_reply_count(list) : 0;
+
+    memset(&set, 0, sizeof(set));
+    epoch_nodes(member->options.line->store_epoch, &before);
+    if (count > 3) {
+        int64_t syncs = store_reply_integer(list, 1);
+
+        set.copies = (unsigned)store_reply_integer(list, 0);
+        set.growing = store_reply_text(list, 2).len > 0;
+        set.syncs = syncs >= 0 ? syncs : STORE_SYNCS_NONE;
+    }
+    for (size_t i = 3; i < count; i++)
+        if (!node_take(&set, store_reply_text(list, i)))
+            return; /* of a set that is not understood nothing is told: that of before stays */
+    if (!epoch_set_nodes(member->options.line->store_epoch, &set))
+        return;
+    if (!is_same_nodes(&set, &before))
+        log_set(member, &set);
+    if (member->insync == NULL)
+        return;
+    if (set.growing && !(before.growing && is_same_nodes(&set, &before))) {
+        member->insync->grow_us = loop_now_us();
+        member->insync->goal = 0;
+    }
+    member->insync->set = set;
+}
+
+/* -- what the nodes say of themselves */
+
+static const struct store_probe_answer *answer_of(const struct insync *in, const char *name)
+{
+    for (unsigned i = 0; i < in->probe_count; i++)
+        if (strcmp(in->probes[i].name, name) == 0)
+            return store_probe_answer(in->probes[i].probe);
+    return NULL;
+}
+
+static void probe_name(struct insync *in, const char *name)
+{
+    for (unsigned i = 0; i < in->probe_count; i++)
+        if (strcmp(in->probes[i].name, name) == 0) {
+            in->probes[i].is_named = true;
+            return;
+        }
+    if (in->probe_count == STORE_NODES_SEEN)
+        return;
+    struct insync_probe *one = &in->probes[in->probe_count++];
+    snprintf(one->name, sizeof(one->name), "%s", name);
+    one->probe = store_probe_open(in->member->options.line->store, name);
+    one->is_named = true;
+}
+
+static void nodes_ask(struct insync *in, const struct store_node *nodes, unsigned seen)
+{
+    for (unsigned i = 0; i < in->probe_count; i++)
+        in->probes[i].is_named = false;
+    for (unsigned i = 1; i < seen; i++) {
+        const struct store_probe_answer *answer = answer_of(in, nodes[i].name);
+
+        probe_name(in, nodes[i].name);
+        store_node_says(in->member->options.line->store, i, answer != NULL ? answer->why : NULL);
+    }
+    for (unsigned i = in->probe_count; i-- > 0;) {
+        if (in->probes[i].is_named) {
+            store_probe_ask(in->probes[i].probe);
+            continue;
+        }
+        store_probe_close(in->probes[i].probe);
+        in->probes[i] = in->probes[--in->probe_count];
+    }
+}
+
+static void syncs_see(struct insync *in, int64_t syncs)
+{
+    if (syncs == in->syncs)
+        return;
+    in->syncs = syncs;
+    in->synced_us = loop_now_us();
+}
+
+/* -- what follows */
+
+/* Whether it keeps what it has acknowledged since one of them connected last. */
+static bool keeps(const struct insync *in, const struct store_node *node, const char *run)
+{
+    const struct store_probe_answer *answer = answer_of(in, node->name);
+
+    return answer != NULL && answer->why == NULL && answer->asked_us > in->synced_us &&
+           (run == NULL || strcmp(answer->run_id, run) == 0);
+}
+
+/* A rewrite matters only where a full resync may have been before it. */
+static bool is_out(const struct insync *in, const struct store_node *node, const char *run)
+{
+    const struct store_probe_answer *answer = answer_of(in, node->name);
+    uint64_t now_ms = loop_now_ms(), wait_ms = in->member->options.keep_wait_ms;
+
+    if (node->why != NULL &&
+        now_ms - node->since_ms >= (strcmp(node->why, "absent") == 0 ? ABSENT_MS : wait_ms))
+        return true;
+    if (answer == NULL)
+        return false;
+    if (answer->run_id[0] != '\0' && strcmp(answer->run_id, run) != 0)
+        return true;
+    return answer->why != NULL && now_ms - answer->since_ms >= wait_ms &&
+           (in->set.syncs != in->syncs || strcmp(answer->why, "rewriting") != 0);
+}
+
+/* A look that began after it was waited for has shown the goal. */
+static bool has_caught_up(struct insync *in, const struct store_node *nodes, unsigned last,
+                          uint64_t looked_us)
+{
+    if (in->goal == 0 && looked_us > in->grow_us)
+        in->goal = nodes[0].offset;
+    return in->goal > 0 && nodes[last].offset >= in->goal;
+}
+
+static void wish(struct insync *in, const char *verb, const char *what)
+{
+    snprintf(in->wish, sizeof(in->wish), "%" PRId64 " %s %s", in->member->members_version, verb, what);
+    in->wished_ms = loop_now_ms();
+    epoch_want_heartbeat(in->member->options.line->store_epoch);
+}
+
+static void wish_of(struct insync *in, const char *verb, unsigned i)
+{
+    char node[STORE_NODE_MAX + STORE_RUN_ID_LEN + 2];
+
+    snprintf(node, sizeof(node), "%s/%s", in->set.nodes[i], in->set.runs[i]);
+    wish(in, verb, node);
+}
+
+static bool wish_shrunk(struct insync *in, const struct store_node *nodes)
+{
+    const struct epoch_set *set = &in->set;
+    char out[MEMBER_WISH_SIZE] = "";
+    size_t len = 0;
+    unsigned left = set->count;
+
+    for (unsigned i = 1; i < set->count && left > set->copies; i++)
+        if (is_out(in, &nodes[i], set->runs[i])) {
+            len += (size_t)snprintf(out + len, sizeof(out) - len, "%s%s/%s", len > 0 ? " " : "",
+                                    set->nodes[i], set->runs[i]);
+            left--;
+        }
+    if (len > 0)
+        wish(in, "shrink", out);
+    return len > 0;
+}
+
+static bool wish_asked(struct insync *in, const struct store_node *nodes)
+{
+    char number[BYTES_NUMBER_SIZE];
+
+    if (in->set.syncs == in->syncs || in->syncs < 0)
+        return false;
+    for (unsigned i = 1; i < in->set.count; i++) {
+        bool is_absent = nodes[i].why != NULL && strcmp(nodes[i].why, "absent") == 0;
+
+        if (!is_absent && !keeps(in, &nodes[i], in->set.runs[i]))
+            return false;
+    }
+    snprintf(number, sizeof(number), "%" PRId64, in->syncs);
+    wish(in, "asked", number);
+    return true;
+}
+
+/* Between two looks one that writes to a disk is often a little behind. */
+static bool is_in_step(const struct store_node *node)
+{
+    return node->why == NULL ||
+           (strcmp(node->why, "silent") == 0 && loop_now_ms() - node->since_ms < SILENT_MS);
+}
+
+static void wish_grown(struct insync *in, const struct store_node *nodes, unsigned seen)
+{
+    char node[STORE_NODE_MAX + STORE_RUN_ID_LEN + 2];
+
+    if (in->set.syncs != in->syncs || in->set.count == STORE_NODES_MAX ||
+        loop_now_us() - in->grow_us < GROW_US) /* else the epoch outruns the clock, by which it begins */
+        return;
+    for (unsigned i = in->set.count; i < seen; i++) {
+        if (!is_in_step(&nodes[i]) || !keeps(in, &nodes[i], NULL) || strpbrk(nodes[i].name, " ,") != NULL)
+            continue;
+        snprintf(node, sizeof(node), "%s/%s", nodes[i].name, answer_of(in, nodes[i].name)->run_id);
+        wish(in, "grow", node);
+        return;
+    }
+}
+
+static void wish_find(struct insync *in, const struct store_node *nodes, unsigned seen, uint64_t looked_us)
+{
+    unsigned last = in->set.count - 1;
+
+    if (in->set.growing && is_out(in, &nodes[last], in->set.runs[last]))
+        wish_of(in, "drop", last);
+    else if (in->set.growing && has_caught_up(in, nodes, last, looked_us))
+        wish_of(in, "grown", last);
+    else if (!wish_asked(in, nodes) && !in->set.growing && !wish_shrunk(in, nodes))
+        wish_grown(in, nodes, seen);
+}
+
+/* Whether the link goes by this set already: the nodes are in its order. */
+static bool is_applied(const struct insync *in, const struct store_node *nodes, unsigned in_set)
+{
+    bool is_same = in_set == in->set.count;
+
+    for (unsigned i = 0; is_same && i < in_set; i++)
+        is_same = strcmp(nodes[i].name, in->set.nodes[i]) == 0;
+    return is_same;
+}
+
+void insync_tick(struct insync *in)
+{
+    struct store *store = in->member->options.line->store;
+    uint64_t now_ms = loop_now_ms(), looked_us;
+    int64_t syncs = store_keep_syncs(store, &looked_us);
+    unsigned seen, in_set;
+    const struct store_node *nodes = store_nodes(store, &seen, &in_set);
+
+    if (nodes == NULL || in->set.count == 0 || !is_applied(in, nodes, in_set))
+        return;
+    syncs_see(in, syncs);
+    if (now_ms >= in->asked_ms + ASK_MS) {
+        in->asked_ms = now_ms;
+        store_keep_look(store);
+        nodes_ask(in, nodes, seen);
+    }
+    if (now_ms >= in->wished_ms + WISH_MS)
+        wish_find(in, nodes, seen, looked_us);
+}
+
+struct bytes insync_wish(struct insync *in)
+{
+    memcpy(in->sent, in->wish, sizeof(in->sent));
+    in->wish[0] = '\0';
+    return bytes_of(in->sent);
+}

@@ -1,0 +1,156 @@
+-- insync.lua - the in-sync set: the nodes of Redis that may take over (docs/decisions/0047). Whatever is told is on
+-- the disks of all that are needed. Of a store without a set none of this is in the record:
+--   copies   with fewer nodes nothing is told
+--   insync   "EPOCH GENERATION STREAM NODE...", as state directories have it: the epoch of the admission, how often the
+--            set was changed in it, the replid of that Redis; NODE: "host:port/RUN_ID"
+--   needed   "NODE...": those that are waited for: also one that is being added, or whose going is not recorded yet
+--   growing  the one that is being added, or ""   changed  the roll of the lists that have insync
+--   syncs    how often replicas had connected to this Redis when those of them that are needed were last asked what is
+--            on their disks; "": not yet
+--   ballot   while gated: the epoch that would begin   proven  "1": this Redis was found to be fit by a set of before
+local NODES_MAX = 5
+
+local function insync_read(text)
+    local epoch, generation, stream, rest = string.match(text or '', '^(%d+) (%d+) (%S+)(.*)$')
+    if not epoch then
+        return nil
+    end
+    local set = { epoch = tonumber(epoch), generation = tonumber(generation), stream = stream, nodes = {},
+        runs = {} }
+    for node in string.gmatch(rest, '%S+') do
+        set.nodes[#set.nodes + 1] = node
+        set.runs[string.match(node, '[^/]*$')] = true
+    end
+    return set
+end
+
+-- That of a state directory's list.
+local function insync_listed(list)
+    return insync_read(string.match(',' .. list, ',insync ([^,]+)'))
+end
+
+local function insync_is_newer(one, other)
+    return one and (not other or one.epoch > other.epoch
+        or (one.epoch == other.epoch and one.generation > other.generation))
+end
+
+-- The newest of all that is reported: whoever knows of a later set has acted by it.
+local function insync_newest(store, all)
+    local newest
+    for id, one in pairs(all) do
+        local set = has_reported(store, all, id) and insync_listed(one.rlist)
+        newest = insync_is_newer(set, newest) and set or newest
+    end
+    return newest
+end
+
+-- Whether this Redis, "RUN_ID REPLID", is a node of the set and goes on with its stream. The name alone does not tell:
+-- it may have copied a node outside of it since.
+local function insync_is_fit(set, run)
+    local run_id, stream = string.match(run, '^(%S+) (%S+)$')
+    local before = string.match(redis.call('INFO', 'replication'), '\nmaster_replid2:(%x+)')
+    return set.runs[run_id] and (stream == set.stream or before == set.stream) or false
+end
+
+-- Whether it is a primary that was started again, or has begun a stream without having copied anybody: no replica that
+-- was promoted. Then memory proves what it has (complete), or it is the only one of the set.
+local function insync_is_in_place(set, run, name, complete)
+    local only = set.nodes[1] or ''
+    local before = string.match(redis.call('INFO', 'replication'), '\nmaster_replid2:(%x+)')
+    if #set.nodes == 0 or string.find(before, '[^0]') then
+        return #set.nodes == 0
+    end
+    return complete or (#set.nodes == 1
+        and (set.runs[string.match(run, '^%S+')] or string.sub(only, 1, #name + 1) == name .. '/'))
+end
+
+local function insync_text(set)
+    local text = whole(set.epoch) .. ' ' .. whole(set.generation) .. ' ' .. set.stream
+    return #set.nodes > 0 and text .. ' ' .. table.concat(set.nodes, ' ') or text
+end
+
+local function insync_write(store, set, needed, growing)
+    store.insync, store.needed, store.growing = insync_text(set), needed, growing
+    store.changed = whole(members_changed(store))
+    redis.call('HSET', KEYS[1], 'insync', store.insync, 'needed', needed, 'growing', growing,
+        'changed', store.changed)
+end
+
+-- That of a new store, or by an operator's word: its first node is not named yet.
+local function insync_begin(epoch, run)
+    return epoch .. ' 0 ' .. string.match(run or '-', '%S+$')
+end
+
+-- Without the nodes that are named in out, between blanks.
+local function nodes_without(nodes, out)
+    local left = {}
+    for _, node in ipairs(nodes) do
+        left[#left + 1] = not string.find(' ' .. out .. ' ', ' ' .. node .. ' ', 1, true) and node or nil
+    end
+    return left
+end
+
+-- What a lease service wants of the set that it knows, by the roll of its list:
+--   shrink NODE...   they are away; they are waited for until this is recorded
+--   grow NODE        it is waited for from now on, and by all: what is called in the epoch of before is refused
+--   grown NODE       it has acknowledged what was done since   drop NODE  it does not
+--   asked SYNCS      all that are needed, and connected, have on disk what they acknowledge
+local function insync_change(store, all, ids, wish, recorded)
+    local set = insync_read(store.insync)
+    local roll, verb, what = string.match(wish, '^(%d+) (%l+) (.+)$')
+    if not set or tonumber(roll) ~= store.roll then
+        return
+    end
+    local nodes = table.concat(set.nodes, ' ')
+    local is_still = store.growing == '' and store.needed == nodes
+    if verb == 'asked' then
+        store.syncs = what
+        redis.call('HSET', KEYS[1], 'syncs', what)
+        members_changed(store)
+    elseif verb == 'shrink' and is_still then
+        local left = nodes_without(set.nodes, what)
+        if #left < #set.nodes and #left >= tonumber(store.copies) then
+            set.nodes, set.generation = left, set.generation + 1
+            insync_write(store, set, store.needed, '')
+        end
+    elseif verb == 'grow' and is_still and #set.nodes < NODES_MAX and recorded
+        and recorded >= tonumber(store.changed) then
+        epoch_raise(store, all, ids)
+        insync_write(store, set, nodes .. ' ' .. what, what)
+    elseif verb == 'grown' and store.growing == what then
+        set.nodes[#set.nodes + 1], set.generation = what, set.generation + 1
+        insync_write(store, set, store.needed, '')
+    elseif verb == 'drop' and store.growing == what then
+        insync_write(store, set, nodes, '')
+    end
+end
+
+-- The first node is the one that is there; a shrink is in force when it is recorded.
+local function insync_goes_on(store, run, name, recorded)
+    local set = insync_read(store.insync)
+    if not set then
+        return
+    end
+    if #set.nodes == 0 and name ~= '' then
+        set.nodes[1] = name .. '/' .. string.match(run, '^%S+')
+        insync_write(store, set, set.nodes[1], '')
+    end
+    local nodes = table.concat(set.nodes, ' ')
+    if store.growing == '' and store.needed ~= nodes and recorded and recorded >= tonumber(store.changed) then
+        insync_write(store, set, nodes, '')
+    end
+end
+
+-- For a member: {copies, syncs, the one that is growing, NODE...}, this Redis first; {}: there is no set.
+local function insync_told(store, run)
+    local set = insync_read(store.insync)
+    if not set or #set.nodes == 0 then
+        return {}
+    end
+    local told, own = { store.copies, store.syncs or '', store.growing }, string.match(run, '^%S+')
+    for node in string.gmatch(store.needed, '%S+') do
+        local is_own = string.match(node, '[^/]*$') == own
+        table.insert(told, is_own and 4 or #told + 1, node)
+    end
+    return told
+end

@@ -1,0 +1,274 @@
+#!/usr/bin/python3
+"""The in-sync set (docs/decisions/0047): heartbeat.lua and admit.lua, on a Redis that can copy another one."""
+
+from lua_test import EPOCH, RECORD, check, check_equal, main, test
+from members import Life, Member, all_in, founder
+
+LIFE = Life()
+FIRST, SECOND, THIRD = "here:1/run-1", "there:2/run-2", "there:3/run-3"
+
+
+def record(*fields):
+    return LIFE.record(*fields)
+
+
+def insync():
+    """Generation and nodes of the set that is to be recorded, the nodes that are waited for, the one that is added."""
+    text, needed, growing = record("insync", "needed", "growing")
+    return [int(text.split()[1]), text.split()[3:], needed.split(), growing]
+
+
+def wishes(member, wish, roll=None):
+    """What it asks for, by the list that it knows."""
+    member.wish = f"{member.reply[3] if roll is None else roll} {wish}"
+    member.pulse()
+    member.wish = ""
+
+
+def grow(member, node, *members):
+    wishes(member, f"grow {node}")
+    all_in(*members or [member])
+    wishes(member, f"grown {node}")
+    all_in(*members or [member])
+
+
+def trio(copies=2, registrars=0):
+    """Lease services, and a set of three nodes."""
+    a = founder(LIFE, copies=copies, registrars=registrars)
+    all_in(a)
+    others = [Member(LIFE, f"lease-{name}") for name in "bc"[:2 * bool(registrars)]]
+    all_in(a, *others)
+    for node in (SECOND, THIRD):
+        grow(a, node, a, *others)
+    check_equal(insync(), [2, [FIRST, SECOND, THIRD], [FIRST, SECOND, THIRD], ""])
+    return a, *others
+
+
+def promoted(run, of_stream=True):
+    """Redis is another node now. of_stream: its lineage is that of the recorded set; else it has copied another one since."""
+    LIFE.new_stream()
+    LIFE.run_id = run
+    if not of_stream:
+        LIFE.new_stream()
+
+
+def gated(*members):
+    """Each has reported, and promised before."""
+    for _ in range(4):
+        for one in members:
+            check_equal(one.pulse(), "gated")
+
+
+@test
+def a_store_without_copies_has_no_set_and_says_nothing_of_one():
+    a = founder(LIFE)
+    all_in(a)
+    check_equal((record("copies", "insync", "ballot"), a.reply[16]), ([None, None, None], []))
+    check(not any(line.startswith("insync") for line in a.disk.list), a.disk.list)
+    LIFE.restart()
+    check_equal(a.pulse(), "gated")
+    check_equal((a.reply[4:], a.disk.promise), (["", ""], ""))
+
+
+@test
+def a_primary_that_was_started_again_is_admitted_by_the_memory_of_all_or_as_the_only_one():
+    a = founder(LIFE, copies=1)
+    all_in(a)
+    LIFE.run_id = "run-7"
+    gated(a)
+    check_equal(a.admit()[2], "complete")
+    all_in(a)
+    check_equal(insync()[1], ["here:1/run-7"])
+
+
+@test
+def the_first_node_is_this_redis_and_a_member_learns_who_must_acknowledge():
+    a = founder(LIFE, copies=2)
+    all_in(a)
+    check_equal(insync(), [0, [FIRST], [FIRST], ""])
+    check_equal(a.reply[16], ["2", "", "", FIRST])
+    check_equal([line for line in a.disk.list if line.startswith("insync")], [f"insync {EPOCH} 0 {LIFE.replid()} {FIRST}"])
+    g = Member(LIFE, "gate-g", "gateway")
+    all_in(a, g)
+    check_equal(g.reply[16], a.reply[16])
+
+
+@test
+def a_node_is_waited_for_at_once_and_in_the_set_when_it_has_acknowledged():
+    a = founder(LIFE, copies=2)
+    all_in(a)
+    wishes(a, f"grow {SECOND}")
+    check_equal(insync(), [0, [FIRST], [FIRST, SECOND], SECOND])
+    check_equal((a.reply[0], a.reply[1], a.reply[16]), ("in", EPOCH + 1, ["2", "", SECOND, FIRST, SECOND]))
+    check_equal(LIFE.stripe("epoch"), str(EPOCH + 1))  # what is called in the epoch of before is refused
+    wishes(a, f"grow {THIRD}")
+    check_equal(insync(), [0, [FIRST], [FIRST, SECOND], SECOND])
+    wishes(a, f"grown {THIRD}")
+    check_equal(insync()[3], SECOND)
+    wishes(a, f"grown {SECOND}")
+    check_equal(insync(), [1, [FIRST, SECOND], [FIRST, SECOND], ""])
+    all_in(a)
+    wishes(a, f"grow {THIRD}")
+    wishes(a, f"drop {THIRD}")
+    check_equal(insync(), [1, [FIRST, SECOND], [FIRST, SECOND], ""])
+
+
+@test
+def a_shrink_is_in_force_when_a_majority_has_recorded_it():
+    a, b, c = trio(registrars=3)
+    for one in (a, b, c):
+        one.recording = False
+    wishes(a, f"shrink {THIRD}")
+    check_equal(insync(), [3, [FIRST, SECOND], [FIRST, SECOND, THIRD], ""])
+    for one in (a, b, c, a):
+        one.pulse()
+    a.recording = True
+    a.pulse()
+    a.pulse()
+    check_equal(insync()[2], [FIRST, SECOND, THIRD])
+    b.recording = True
+    b.pulse()
+    b.pulse()
+    check_equal(insync()[2], [FIRST, SECOND])
+
+
+@test
+def a_set_shrinks_not_below_copies_nor_while_it_changes_nor_by_what_is_over():
+    a, = trio()
+    wishes(a, f"shrink {SECOND} {THIRD}")
+    check_equal(insync()[0], 2)
+    wishes(a, f"shrink {SECOND}", a.reply[3] - 1)
+    check_equal(insync()[0], 2)
+    a.recording = False
+    wishes(a, f"shrink {SECOND}")
+    wishes(a, "shrink here:9/run-9")
+    check_equal(insync(), [3, [FIRST, THIRD], [FIRST, SECOND, THIRD], ""])
+    wishes(a, "asked 7")
+    check_equal(record("syncs"), "7")
+
+
+@test
+def a_node_of_the_set_is_admitted_and_complete_without_those_who_are_not_heard():
+    a, = trio()
+    g = Member(LIFE, "gate-g", "gateway")
+    all_in(a, g)
+    stream, alive = LIFE.replid(), record("alive")
+    promoted("run-2")
+    gated(a)
+    check_equal(a.disk.promise, f"{record('ballot')} {record('gate')}")
+    reply = a.admit()
+    check_equal((reply[0], reply[2], reply[4]), ("admitted", "complete", "gate-g"))
+    check(LIFE.replid() != stream, stream)
+    check_equal(record("alive", "insync", "needed"),
+                [alive, f"{reply[1]} 0 {LIFE.replid()} {FIRST} {SECOND} {THIRD}", f"{FIRST} {SECOND} {THIRD}"])
+    all_in(a)
+    check_equal(a.reply[16][3], SECOND)
+
+
+@test
+def no_other_one_is():
+    for run, of_stream in (("run-9", True), ("run-2", False)):
+        a, = trio()
+        promoted(run, of_stream)
+        gated(a)
+        check_equal(a.admit()[0], "behind", run)
+        check_equal(a.ask()[5], f"here:1/{run} {FIRST} {SECOND} {THIRD}")
+
+
+@test
+def one_that_was_taken_out_is_not():
+    a, = trio()
+    wishes(a, f"shrink {THIRD}")
+    all_in(a)
+    promoted("run-3")
+    gated(a)
+    check_equal(a.admit()[0], "behind")
+
+
+@test
+def a_report_is_a_promise_which_is_on_disk_before_it_and_acts_in_no_epoch_of_before():
+    a, b, c = trio(registrars=3)
+    saved = LIFE.save()
+    LIFE.run_id = "run-2"
+    a.recording = False
+    gated(a)
+    check_equal(LIFE.member("lease-a", "rgate"), None)
+    a.recording = True
+    gated(a)
+    check_equal(LIFE.member("lease-a", "rgate"), record("gate"))
+    LIFE.put_back(saved)
+    LIFE.run_id = "run-1"
+    check_equal((b.pulse(), a.pulse()), ("in", "gated"))
+    check(int(record("ballot")) > int(a.disk.promise.split()[0]) - 1, a.disk.promise)
+
+
+@test
+def a_gate_begins_an_epoch_above_all_that_is_promised_to_others():
+    a, b, c = trio(registrars=3)
+    LIFE.run_id = "run-2"
+    gated(b)
+    ballot, gate = record("ballot", "gate")
+    a.disk.promise = f"{ballot} gate-of-another"
+    a.pulse()
+    check_equal(int(record("ballot")), int(ballot) + 1)
+    check(record("gate") != gate, gate)
+    check_equal(LIFE.member("lease-a", "rgate"), None)
+
+
+@test
+def the_gate_opens_when_a_majority_has_recorded_the_new_set():
+    a, b, c = trio(registrars=3)
+    promoted("run-2")
+    gated(a, b)
+    check_equal(a.ask_to_admit()[0], "record")
+    check_equal(record("gate") != "", True)
+    a.disk.list = a.ask_to_admit()[1]
+    a.pulse()
+    check_equal(a.ask_to_admit()[:2], ["unrecorded", "lease-b"])
+    b.admit()
+    check_equal(record("gate"), "")
+
+
+@test
+def the_newest_set_that_anybody_reports_counts():
+    a, b, c = trio(registrars=3)
+    old = list(a.disk.list), a.disk.roll
+    wishes(a, f"shrink {THIRD}")
+    all_in(a, b, c)
+    g = Member(LIFE, "gate-g", "gateway")
+    promoted("run-3")
+    g.disk.list = [line for line in a.disk.list if line.startswith("insync")]
+    for one in (a, b):
+        one.disk.list, one.disk.roll = old
+    gated(a, b, g)
+    check_equal(a.admit()[0] in ("behind", "registrars-missing"), True)
+
+
+@test
+def by_an_operators_word_the_set_begins_anew_above_what_was_promised():
+    a, = trio()
+    promoted("run-9")
+    gated(a)
+    check_equal(a.admit()[0], "behind")
+    ballot = int(record("ballot"))
+    reply = LIFE.run("api/cli/scripts/recover.lua", [RECORD], "", "11:fresh", 5000, 1, "")
+    check(reply[0] == "recovered" and reply[1] > ballot, (reply, ballot))
+    LIFE.run_id = LIFE.real_run().split()[0]
+    all_in(a)
+    check_equal((insync(), record("insync").split()[0]), ([0, [f"here:1/{LIFE.run_id}"], [f"here:1/{LIFE.run_id}"], ""], str(reply[1])))
+
+
+@test
+def who_was_told_another_number_of_copies_is_refused():
+    a = founder(LIFE, copies=2)
+    all_in(a)
+    a.copies = "3"
+    check_equal(a.ask(), ["copies", "2"])
+    a.copies = "2"
+    check_equal(a.pulse(), "in")
+    b = founder(LIFE)
+    b.copies = "2"
+    check_equal(b.ask(), ["copies", "1"])
+
+
+main()
