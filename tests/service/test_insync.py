@@ -1,0 +1,68 @@
+#!/usr/bin/python3
+"""test_insync.py - who must have a copy of what is answered: three real Redises."""
+
+import sys
+
+sys.dont_write_bytecode = True
+
+from world import check, check_equal, check_in, main, test, wait_until  # noqa: E402
+from world.trio import Load, Trio  # noqa: E402
+
+
+@test
+def the_set_is_of_all_who_are_in_step_and_the_service_says_so():
+    world = Trio()
+    world.wait_kept(0, 1, 2)
+    world.acquire("job")
+    wait_until(lambda: world.lease("GET", "/readyz").json.get("away") == [], "nobody is away")
+    check(world.lease.metric("pawl_store_kept") == 3 and world.gateway.metric("pawl_store_kept") == 3, "of three")
+    wait_until(lambda: world.lease.metric("pawl_store_keep_seconds_count") > 0, "an answer has waited for them")
+    world.close()
+
+
+@test
+def a_frozen_replica_is_taken_out_and_is_back_within_five_seconds_of_being_in_step():
+    world = Trio()
+    world.wait_kept(0, 1, 2)
+    world.nodes[2].stop()
+    load = Load(world)
+    wait_until(lambda: len(load.written) > 50, "answers go on without it")
+    load.end()
+    check_equal(set(load.others), set())
+    world.wait_kept(0, 1)
+    check_in(world.called(2)[0], str(world.lease("GET", "/readyz").json["away"]))
+    world.nodes[2].go_on()
+    world.wait_kept(0, 1, 2, deadline_s=5)
+    world.close()
+
+
+@test
+def a_node_that_stands_still_while_it_joins_is_not_in_the_set():
+    world = Trio(copies=1, replicas=1, settings=(("--replica-priority", "0"), ()))
+    world.wait_kept(0)
+    world.nodes[1]("CONFIG", "SET", "replica-priority", 100)
+    wait_until(lambda: world.record()[2], "it is waited for", again_ms=1)
+    world.nodes[1].stop()
+    wait_until(lambda: world.record()[2] == "", "it is given up, or in the set")
+    check_equal([node.split("/")[0] for node in world.record()[0].split()[3:]], world.called(0))
+    world.acquire("job")
+    world.close()
+
+
+@test
+def with_too_few_copies_nothing_is_answered():
+    world = Trio()
+    world.wait_kept(0, 1, 2)
+    for node in world.nodes[1:]:
+        node.stop()
+    wait_until(lambda: world.lease("GET", "/readyz").code == "store-not-kept", "too few have a copy")
+    answer = world.lease("POST", "/v1/leases/job", body={})
+    check_equal((answer.status, answer.code), (503, "store-not-kept"))
+    for node in world.nodes[1:]:
+        node.go_on()
+    world.granted("job")
+    world.wait_kept(0, 1, 2)
+    world.close()
+
+
+main()

@@ -1,0 +1,106 @@
+#!/usr/bin/python3
+"""test_takeover.py - who may take over when the primary is gone: three real Redises, promoted by hand."""
+
+import sys
+
+sys.dont_write_bytecode = True
+
+from world import check, check_equal, check_in, main, test, wait_until  # noqa: E402
+from world.trio import Load, Trio, is_behind  # noqa: E402
+
+
+@test
+def nothing_that_was_acknowledged_is_lost_with_the_primary():
+    world = Trio(keep_wait="2s")  # else one that stands still is taken out before the primary is killed
+    world.wait_kept(0, 1, 2)
+    load = Load(world)
+    wait_until(lambda: len(load.written) > 100, "there is a load")
+    world.kill_primary_ahead()
+    world.promote(1, 2)
+    before = len(load.written)
+    wait_until(lambda: len(load.written) > before + 30, "the load goes on at the one that was promoted")
+    load.end()
+    load.is_kept()
+    check_equal(set(load.others) - {503, 504}, set())
+    world.wait_kept(1, 2)
+    check_in('"proof":"complete"', world.lease_daemon.log())
+    world.close()
+
+
+@test
+def a_machine_dies_with_the_primary_and_a_lease_service_and_holds_survive():
+    world = Trio(registrars=("--registrars", "3"))
+    second, _ = world.daemon("pawl-lease"), world.daemon("pawl-lease")
+    wait_until(lambda: world.lease("GET", "/readyz").json.get("registrars") == {"heard": 3, "of": 3}, "three are heard")
+    world.wait_kept(0, 1, 2)
+    held = world.granted("job", ttl_ms=600000)
+    world.lease_daemon.kill()
+    world.daemons.remove(world.lease_daemon)
+    world.lease = world.client(second)
+    world.nodes[0].kill()
+    world.promote(1, 2)
+    world.granted("other")
+    check_equal([one["token"] for one in world.look("job")["holders"]], [held["token"]])
+    check_in('"proof":"complete"', world.lease_logs())
+    world.wait_kept(1, 2)
+    world.close()
+
+
+@test
+def a_primary_that_is_started_again_in_its_place_goes_on_while_all_remember_and_else_is_behind():
+    world = Trio()
+    world.wait_kept(0, 1, 2)
+    held = world.acquire("job", ttl_ms=600000)
+    world.nodes[0].kill()
+    world.nodes[0].start()
+    world.granted("other")
+    check_equal([one["token"] for one in world.look("job")["holders"]], [held["token"]])
+    world.wait_kept(0, 1, 2)
+    for daemon in world.daemons:
+        daemon.kill()
+    world.nodes[0].kill()
+    world.nodes[0].start()
+    world.daemons.clear()
+    world.lease_daemon, world.gateway_daemon = world.daemon("pawl-lease"), world.daemon("pawl-gateway")
+    world.lease, world.gateway = world.client(world.lease_daemon), world.client(world.gateway_daemon)
+    is_behind(world, 0)
+    check_in("make a node of the set the primary", world.pawl("store", "status").stdout.lower())
+    done = world.pawl("store", "recover", "--floor", "900000000", "--yes")
+    check_equal(done.returncode, 0, done.stdout + done.stderr)
+    check(world.granted("job")["token"] > 900000000, "by an operator's word")
+    world.wait_kept(0, 1, 2)
+    world.close()
+
+
+@test
+def a_node_outside_of_the_set_is_never_served():
+    world = Trio(settings=((), ("--replica-priority", "0")))
+    world.wait_kept(0, 1)
+    check_in(world.called(2)[0], [one["node"] for one in world.lease("GET", "/readyz").json["away"]])
+    held = world.acquire("job", ttl_ms=600000)
+    world.nodes[0].kill()
+    world.promote(2)
+    is_behind(world, 2)
+    world.promote(1)
+    world.nodes[2].copy(world.nodes[1].port)
+    wait_until(lambda: world.lease("GET", "/readyz").code == "store-not-kept", "node 1 alone is too few")
+    world.nodes[2]("CONFIG", "SET", "replica-priority", 100)
+    world.wait_kept(1, 2)
+    check_equal(world.look("job")["holders"][0]["token"], held["token"])
+    world.close()
+
+
+@test
+def a_node_of_the_set_that_has_copied_another_one_is_not_admitted_under_the_same_run_id():
+    world = Trio(settings=((), ("--replica-priority", "0")))
+    world.wait_kept(0, 1)
+    world.nodes[0].kill()
+    world.nodes[2]("REPLICAOF", "NO", "ONE")
+    world.nodes[1].copy(world.nodes[2].port)
+    wait_until(lambda: b"master_link_status:up" in world.nodes[1]("INFO", "replication"), "it has copied the other one")
+    world.promote(1)
+    is_behind(world, 1)
+    world.close()
+
+
+main()
