@@ -15,6 +15,9 @@ static const struct {
 } remedies[] = {
     {"draining", "Others serve. Wait until the service has stopped, and start it again.", NULL},
     {"store-connecting", NOTHING_GOES "Start Redis, or mend the way to it.", "pawl store status"},
+    {"store-electing",
+     NOTHING_GOES "Wait until the sentinels have elected a primary, or start a node that may be it.",
+     "pawl store status"},
     {"store-auth", NOTHING_GOES "Give the service the password of Redis: --redis-password-file.", NULL},
     {"store-loading", NOTHING_GOES "Wait until Redis has loaded its data.", NULL},
     {"store-busy", NOTHING_GOES "Wait, or find out whose script keeps Redis busy.", "redis-cli script kill"},

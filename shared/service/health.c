@@ -115,6 +115,8 @@ const struct metric service_metrics[SERVICE_METRICS] = {
                            "From a call of the store to its end, whether or not it is known how it ended."},
     [METRIC_STORE_RECONNECTS] = {"pawl_store_reconnects_total", METRIC_COUNTER, NULL,
                                  "Connections made anew."},
+    [METRIC_STORE_FAILOVERS] = {"pawl_store_failovers_total", METRIC_COUNTER, NULL,
+                                "How often another node has become primary (sentinel://)."},
     [METRIC_STORE_IN_FLIGHT] = {"pawl_store_calls_in_flight", METRIC_GAUGE, NULL, "Calls not yet answered."},
     [METRIC_STORE_MEMORY_USED] = {MEMORY, METRIC_GAUGE, "what=\"used\"", MEMORY_HELP},
     [METRIC_STORE_MEMORY_ALLOWED] = {MEMORY, METRIC_GAUGE, "what=\"allowed\"", MEMORY_HELP},
@@ -210,6 +212,7 @@ static enum step ready_tell(struct http_request *req, struct worker *worker)
     char own[READY_DETAIL_SIZE];
     const char *member = NULL, *lacking = service_lacks(worker, &member, own);
     const char *unloaded = store_not_loaded(worker->store);
+    struct store_election election;
 
     if (plan->stand != NULL)
         plan->stand(worker, &stand);
@@ -243,6 +246,12 @@ static enum step ready_tell(struct http_request *req, struct worker *worker)
         json_object_end(json);
     }
     nodes_tell(json, worker->store);
+    if (store_election(worker->store, &election)) {
+        json_object(json, "sentinels");
+        json_int(json, "heard", election.heard);
+        json_int(json, "of", election.sentinels);
+        json_object_end(json);
+    }
     return http_json_end(req, 200);
 }
 

@@ -18,12 +18,14 @@ static const struct service_flag common_flags[] = {
                  0, 0),
     SERVICE_FLAG("listen-unix", listen_unix, OPTION_TEXT, "PATH", "a unix socket beside that, mode 0660", 0,
                  0),
-    SERVICE_FLAG(
-        "redis", redis, OPTION_LIST, "URL",
-        "redis[s]://[user@]host:port[/db] or unix:///path; pawl-lease also 3, 5 or 7 of them: a quorum", 0,
-        0),
+    SERVICE_FLAG("redis", redis, OPTION_LIST, "URL",
+                 "redis[s]://[user@]host:port[/db], unix:///path or "
+                 "sentinel[s]://[user@]host:port[,host:port...]/name; pawl-lease also 3, 5 or 7 Redis: a quorum",
+                 0, 0),
     SERVICE_FLAG("redis-password-file", redis_password_file, OPTION_TEXT, "FILE",
                  "the password of the store; read again for each connection", 0, 0),
+    SERVICE_FLAG("sentinel-password-file", sentinel_password_file, OPTION_TEXT, "FILE",
+                 "of sentinel://: the password of the sentinels", 0, 0),
     SERVICE_FLAG("redis-ca", redis_ca, OPTION_TEXT, "FILE",
                  "of rediss://: whom its certificate must come from (PEM; default: whom the system trusts)",
                  0, 0),
@@ -299,6 +301,8 @@ static int settings_check(struct service *service)
 
     if (bad != NULL)
         return fail(service, SERVICE_CONFIG, bad);
+    if (strncmp(s->redis, "sentinel", 8) == 0 && getenv("SENTINEL_UNKEPT") == NULL)
+        return fail(service, SERVICE_CONFIG, "sentinel:// needs --copies 2, which is planned");
     if (listen_check(service, "--listen", s->listen) >= 0 ||
         listen_check(service, "--ui-listen", s->ui_listen) >= 0)
         return SERVICE_CONFIG;
@@ -663,7 +667,8 @@ static void service_end(struct service *service)
     }
     if (!all_answered)
         return; /* the end of the process closes what is left */
-    for (unsigned i = 0; service->workers != NULL && i < service->settings.threads; i++)
+    for (unsigned i = service->settings.threads;
+         service->workers != NULL && i-- > 0;) /* see store_finder() */
         if (service->workers[i].loop != NULL)
             worker_close(&service->workers[i]);
     if (service->plan->close != NULL)

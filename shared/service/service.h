@@ -22,8 +22,8 @@
 
 /* Everything that flags, environment and file can set. */
 struct service_settings {
-    const char *listen, *listen_unix, *redis, *redis_password_file, *keys, *access, *config, *state_dir,
-        *routes;
+    const char *listen, *listen_unix, *redis, *redis_password_file, *sentinel_password_file, *keys, *access,
+        *config, *state_dir, *routes;
     const char *allow_hosts, *allow_origins, *trusted_proxies, *ui_peer, *ui_listen;
     const char *tls_cert, *tls_key, *tls_client_ca, *tls_crl, *redis_ca, *redis_cert, *redis_key;
     unsigned threads, connections_max, connections_per_address, token_block, registrars, copies;
@@ -151,6 +151,7 @@ struct worker {
     int listen_fd, unix_fd, ui_fd; /* the last two: 0: none */
     struct loop_timer tick;
     struct store_counts counted;           /* in the metrics already */
+    unsigned failovers;                    /* the same */
     uint64_t logged_second, closed_second; /* of the last lines */
     unsigned logged;
     struct audit *audit;   /* audit.c's */
@@ -211,6 +212,7 @@ enum {
     METRIC_STORE_UNKNOWN,
     METRIC_STORE_TIME,
     METRIC_STORE_RECONNECTS,
+    METRIC_STORE_FAILOVERS,
     METRIC_STORE_IN_FLIGHT,
     METRIC_STORE_MEMORY_USED,
     METRIC_STORE_MEMORY_ALLOWED,

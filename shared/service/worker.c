@@ -41,7 +41,10 @@ struct store_options service_store_options(const struct service *service)
     return (struct store_options){
         .url = service->settings.redis,
         .files = {service->settings.redis_ca, service->settings.redis_cert, service->settings.redis_key,
-                  service->settings.redis_password_file},
+                  service->settings.redis_password_file, service->settings.sentinel_password_file},
+        .finder = service->workers != NULL && service->workers[0].store != NULL
+                      ? store_finder(service->workers[0].store)
+                      : NULL,
         .password = service->password,
         .timeout_ms = (unsigned)service->settings.store_timeout_ms,
         .allow_unsafe = service->settings.allow_unsafe_redis || service->plan->quorum_of_stores,
@@ -186,6 +189,19 @@ static void worker_take_keys(struct worker *worker)
         worker->service->plan->judge(worker);
 }
 
+/* Once for the process: all its workers go to the same node. */
+static void worker_tell_failovers(struct worker *worker)
+{
+    struct store_election now;
+
+    if (!store_election(worker->store, &now) || now.failovers == worker->failovers)
+        return;
+    metric_add(worker->metrics, METRIC_STORE_FAILOVERS, now.failovers - worker->failovers);
+    worker->failovers = now.failovers;
+    struct log_field fields[] = {LOG_T("node", bytes_of(now.host)), LOG_I("port", now.port), LOG_END};
+    log_event(&worker->service->log, LOG_WARNING, "store-failover-seen", fields);
+}
+
 static void worker_tell_store(struct worker *worker)
 {
     struct store_counts now = {0};
@@ -206,6 +222,8 @@ static void worker_tell_store(struct worker *worker)
     metric_add(worker->metrics, METRIC_STORE_RECONNECTS, now.reconnects - worker->counted.reconnects);
     metric_set(worker->metrics, METRIC_STORE_IN_FLIGHT, now.in_flight);
     metric_set(worker->metrics, METRIC_CONNECTIONS, http_server_connections(worker->http));
+    if (worker->index == 0)
+        worker_tell_failovers(worker);
     if (worker->index == 0)
         metric_set(worker->metrics, METRIC_READY, service_is_ready(worker));
     if (worker->index == 0 && worker->service->plan->stand != NULL) { /* one store for all of them */

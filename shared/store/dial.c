@@ -15,14 +15,17 @@
 #include "shared/text/read_all.h"
 #include "shared/tls/tls.h"
 
-/* -- redis[s]://[user[:password]@]host[:port][/db] and unix:///path[?db=N] */
+/* -- redis[s]://[user[:password]@]host[:port][/db], unix:///path[?db=N] and
+ * sentinel[s]://[user[:password]@]host[:port][,host[:port]...]/name */
 
 enum { STORE_PASSWORD_FILE_MAX = 4096 };
-enum { PORT_DEFAULT = 6379, PORT_MAX = 65535, DB_MAX = 65535 };
+enum { PORT_DEFAULT = 6379, SENTINEL_PORT_DEFAULT = 26379, PORT_MAX = 65535, DB_MAX = 65535 };
 
 #define TCP_SCHEME BYTES("redis://")
 #define TLS_SCHEME BYTES("rediss://")
 #define UNIX_SCHEME BYTES("unix://")
+#define SENTINEL_SCHEME BYTES("sentinel://")
+#define SENTINEL_TLS_SCHEME BYTES("sentinels://")
 
 static struct bytes from(struct bytes text, size_t at)
 {
@@ -88,28 +91,37 @@ static const char *read_user(struct bytes text, struct store_url *url)
     return NULL;
 }
 
-/* A name, an IPv4 address, or an IPv6 address in brackets: nothing is decoded in it. */
-static bool read_host(struct bytes text, struct store_url *url)
+/* A name or an IPv4 address; or, with colons, an IPv6 address: nothing is decoded in it. */
+static bool take_host(struct bytes text, bool has_colons, char host[STORE_HOST_MAX + 1])
 {
-    bool bracketed = text.len > 0 && text.at[0] == '[';
-
-    if (bracketed) {
-        if (text.len < 4 || text.at[text.len - 1] != ']')
-            return false;
-        text = (struct bytes){text.at + 1, text.len - 2};
-    }
     if (text.len == 0 || text.len > STORE_HOST_MAX)
         return false;
     for (size_t i = 0; i < text.len; i++) {
         char c = text.at[i];
-        bool good = bracketed ? ascii_hex_value(c) >= 0 || c == ':' || c == '.'
-                              : ascii_is_alnum(c) || c == '-' || c == '.' || c == '_';
+        bool good = has_colons ? ascii_hex_value(c) >= 0 || c == ':' || c == '.'
+                               : ascii_is_alnum(c) || c == '-' || c == '.' || c == '_';
         if (!good)
             return false;
     }
-    memcpy(url->host, text.at, text.len);
-    url->host[text.len] = '\0';
+    memcpy(host, text.at, text.len);
+    host[text.len] = '\0';
     return true;
+}
+
+static bool read_host(struct bytes text, struct store_url *url)
+{
+    bool bracketed = text.len > 0 && text.at[0] == '[';
+
+    if (!bracketed)
+        return take_host(text, false, url->host);
+    return text.len >= 4 && text.at[text.len - 1] == ']' &&
+           take_host((struct bytes){text.at + 1, text.len - 2}, true, url->host);
+}
+
+bool store_place_read(struct bytes host, struct bytes port, struct store_place *place)
+{
+    return take_host(host, find(host, ':') < host.len, place->host) &&
+           read_number(port, PORT_MAX, &place->port) && place->port > 0;
 }
 
 static const char *read_host_and_port(struct bytes text, struct store_url *url)
@@ -160,6 +172,50 @@ static const char *read_unix(struct bytes text, struct store_url *url)
     return NULL;
 }
 
+static bool is_sentinel_name(struct bytes name)
+{
+    for (size_t i = 0; i < name.len; i++)
+        if (!ascii_is_alnum(name.at[i]) && strchr("._-", name.at[i]) == NULL)
+            return false;
+    return name.len > 0 && name.len <= SENTINEL_NAME_MAX;
+}
+
+static const char *read_sentinel(struct bytes text, struct store_url *url)
+{
+    struct store_place *place = &url->sentinels[url->sentinel_count];
+    const char *bad;
+
+    url->port = SENTINEL_PORT_DEFAULT;
+    bad = read_host_and_port(text, url);
+    if (bad != NULL)
+        return bad;
+    memcpy(place->host, url->host, sizeof(place->host));
+    place->port = url->port;
+    for (unsigned i = 0; i < url->sentinel_count; i++)
+        if (strcmp(url->sentinels[i].host, place->host) == 0 && url->sentinels[i].port == place->port)
+            return "the store's url names a sentinel twice";
+    url->sentinel_count++;
+    return NULL;
+}
+
+static const char *read_sentinels(struct bytes text, struct store_url *url)
+{
+    size_t slash = find_last(text, '/'), at = find_last((struct bytes){text.at, slash}, '@');
+    struct bytes places = at < slash ? (struct bytes){text.at + at + 1, slash - at - 1}
+                                     : (struct bytes){text.at, slash};
+    struct bytes name = slash < text.len ? from(text, slash + 1) : (struct bytes){NULL, 0};
+    const char *bad = at < slash ? read_user((struct bytes){text.at, at}, url) : NULL;
+
+    if (!is_sentinel_name(name))
+        return "the store's url needs the name of the primary: sentinel://host:port,host:port/name";
+    memcpy(url->name, name.at, name.len);
+    while (bad == NULL && places.at != NULL && url->sentinel_count < SENTINELS_MAX)
+        bad = read_sentinel(bytes_cut(&places, ','), url);
+    url->host[0] = '\0';
+    url->port = PORT_DEFAULT;
+    return bad == NULL && places.at != NULL ? "the store's url names more than 9 sentinels" : bad;
+}
+
 const char *store_url_read(const char *text, struct store_url *url)
 {
     struct bytes rest = bytes_of(text);
@@ -169,10 +225,14 @@ const char *store_url_read(const char *text, struct store_url *url)
         return read_tcp(rest, url);
     if (bytes_take(&rest, UNIX_SCHEME))
         return read_unix(rest, url);
-    url->is_tls = bytes_take(&rest, TLS_SCHEME);
-    if (url->is_tls)
+    if (bytes_take(&rest, SENTINEL_SCHEME))
+        return read_sentinels(rest, url);
+    url->is_tls = true;
+    if (bytes_take(&rest, TLS_SCHEME))
         return read_tcp(rest, url);
-    return "the store's url must begin with redis://, rediss:// or unix://";
+    if (bytes_take(&rest, SENTINEL_TLS_SCHEME))
+        return read_sentinels(rest, url);
+    return "the store's url must begin with redis://, rediss://, unix://, sentinel:// or sentinels://";
 }
 
 /* Asked of malformed urls too, and then rather once too often: a password must not be shown because of a
@@ -183,8 +243,9 @@ static bool may_have_password(struct bytes text)
 
     if (bytes_take(&text, UNIX_SCHEME))
         return false;
-    bytes_take(&text, TCP_SCHEME);
-    bytes_take(&text, TLS_SCHEME);
+    if (!bytes_take(&text, TCP_SCHEME) && !bytes_take(&text, TLS_SCHEME) &&
+        !bytes_take(&text, SENTINEL_SCHEME))
+        bytes_take(&text, SENTINEL_TLS_SCHEME);
     at = find_last(text, '@');
     return at < text.len && find((struct bytes){text.at, at}, ':') < at;
 }
@@ -273,10 +334,15 @@ const char *store_files_check(const char *text, const struct store_files *files)
 {
     const char *why = NULL;
     struct tls_trust *trust;
+    struct bytes url = bytes_of(text);
+    bool is_sentinel = bytes_take(&url, SENTINEL_SCHEME), is_tls = bytes_take(&url, SENTINEL_TLS_SCHEME);
 
-    if (strncmp(text, "rediss://", TLS_SCHEME.len) != 0)
+    if (files->sentinel_password != NULL && !is_sentinel && !is_tls)
+        return "--sentinel-password-file is of use with sentinel:// and sentinels:// only";
+    if (!is_tls && !bytes_take(&url, TLS_SCHEME))
         return files->ca != NULL || files->cert != NULL || files->key != NULL
-                   ? "--redis-ca, --redis-cert and --redis-key are of use with rediss:// only"
+                   ? "--redis-ca, --redis-cert and --redis-key are of use with rediss:// and sentinels:// "
+                     "only"
                    : NULL;
     if ((files->cert == NULL) != (files->key == NULL))
         return "--redis-cert and --redis-key go together: a certificate and its key";

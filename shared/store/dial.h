@@ -8,7 +8,14 @@ struct redisContext;
 
 /* Where it is. Texts end with NUL; an empty one is not given. */
 enum { STORE_HOST_MAX = 255, STORE_PATH_MAX = 107, STORE_USER_MAX = 255, STORE_PASSWORD_MAX = 1023 };
+enum { SENTINELS_MAX = 9, SENTINEL_NAME_MAX = 127 };
 
+struct store_place {
+    char host[STORE_HOST_MAX + 1];
+    unsigned port;
+};
+
+/* Of sentinel:// host and port are the finder's to fill in (finder_where()); "" and 6379 before. */
 struct store_url {
     char host[STORE_HOST_MAX + 1];
     char path[STORE_PATH_MAX + 1]; /* a unix socket's; then there is no host */
@@ -16,10 +23,15 @@ struct store_url {
     char password[STORE_PASSWORD_MAX + 1];
     unsigned port, db;
     bool is_tls;
+    struct store_place sentinels[SENTINELS_MAX];
+    unsigned sentinel_count;          /* 0: it names the Redis itself */
+    char name[SENTINEL_NAME_MAX + 1]; /* of the primary, as the sentinels call it */
 };
 
 /* NULL, or what is wrong with it (a static sentence): then url is unusable. */
 const char *store_url_read(const char *text, struct store_url *url);
+/* Whether it can be the host of a url, without brackets; then into the place. */
+bool store_place_read(struct bytes host, struct bytes port, struct store_place *place);
 
 enum { DIAL_WHY_MAX = 128 };
 /* The password in use, a copy, or NULL; the one in the url is wiped. */

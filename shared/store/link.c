@@ -78,7 +78,7 @@ static void link_enter(struct store *store, enum link_state next)
         link_arm(link, store->timeout_ms);
         handshake_greet(store);
         return;
-    case LINK_WAITING: link_arm(link, dial_pause_ms(&link->attempts)); return;
+    case LINK_WAITING: link_arm(link, finder_pause_ms(store->finder, dial_pause_ms(&link->attempts))); return;
     case LINK_READY: link->ready_us = loop_now_us(); return;
     case LINK_LEAVING:
     case LINK_IDLE:
@@ -89,9 +89,14 @@ static void link_enter(struct store *store, enum link_state next)
 static void connect_begin(struct store *store)
 {
     struct store_link *link = &store->link;
-    char why[DIAL_WHY_MAX];
+    char why[DIAL_WHY_MAX], unknown[FINDER_WHY_MAX];
     redisContext *context;
 
+    if (store->finder != NULL && !finder_where(store->finder, &store->url, &store->found, unknown)) {
+        snprintf(link->detail, sizeof(link->detail), "%s.", unknown);
+        link_enter(store, LINK_WAITING);
+        return;
+    }
     dial_password_again(&store->password, store->files.password);
     context = dial_begin(&store->url, why);
     if (context == NULL) {
@@ -205,7 +210,7 @@ static void link_describe(struct store *store, const char *check, const char *wh
     struct store_link *link = &store->link;
     const struct store_url *url = &store->url;
 
-    link->check = check;
+    link->check = store->finder != NULL ? "store-electing" : check;
     if (url->path[0] != '\0')
         snprintf(link->detail, sizeof(link->detail), "Redis at %s: %s.", url->path, why);
     else
@@ -231,6 +236,8 @@ void link_end(struct store *store)
 
     if (stood && dial_lasted(link->ready_us))
         link->attempts = 0;
+    if (store->finder != NULL)
+        finder_doubt(store->finder, store->found);
     link_shut(store);
     link_enter(store, LINK_WAITING);
 }
@@ -245,6 +252,24 @@ void link_drop(struct store *store, const char *check, const char *why, ...)
     va_end(args);
     link_describe(store, check, text);
     link_end(store);
+}
+
+void link_follow(struct store *store)
+{
+    if (store->finder != NULL && store->link.context != NULL && finder_has_moved(store->finder, store->found))
+        link_drop(store, "store-connecting", "it is not the primary any more");
+}
+
+struct store_finder *store_finder(const struct store *store)
+{
+    return store->finder;
+}
+
+bool store_election(const struct store *store, struct store_election *now)
+{
+    if (store->finder != NULL)
+        finder_tell(store->finder, now);
+    return store->finder != NULL;
 }
 
 /* -- open and close */
@@ -262,7 +287,7 @@ static struct store *store_begin(const struct store *as)
     store_look_every(store, LOOK_MS);
     call_list_init(&link->flight);
     loop_timer_init(loop, &link->timer, link_timer_fired);
-    link->check = "store-connecting";
+    link->check = store->finder != NULL ? "store-electing" : "store-connecting";
     snprintf(link->detail, sizeof(link->detail), "The connection to Redis is being made.");
     handshake_new(store);
     link_enter(store, LINK_CONNECTING);
@@ -283,6 +308,10 @@ struct store *store_open(struct loop *loop, const struct store_options *options)
     assert(bad == NULL);
     (void)bad;
     as.password = dial_password(&as.url, options->password);
+    as.finder = options->finder;
+    as.has_own_finder = options->finder == NULL && as.url.sentinel_count > 0;
+    if (as.has_own_finder)
+        as.finder = finder_open(loop, &as.url, options, as.password);
     return store_begin(&as);
 }
 
@@ -293,6 +322,7 @@ struct store *store_open_beside(const struct store *store)
                        .allow_unsafe = true,
                        .sends_whole = true,
                        .files = store->files,
+                       .finder = store->finder,
                        .url = store->url};
 
     as.password = dial_password(&as.url, store->password);
@@ -315,6 +345,7 @@ struct store *store_open_at(const struct store *store, const char *node)
     as.url.port = colon != NULL ? (unsigned)strtoul(colon + 1, NULL, 10) : 0;
     as.url.path[0] = '\0';
     as.url.db = 0;
+    as.url.sentinel_count = 0;
     as.password = dial_password(&as.url, store->password);
     return store_begin(&as);
 }
@@ -345,6 +376,8 @@ void store_close(struct store *store)
     while (store->ended.head != NULL)
         store_deliver(store);
     assert(store->counts.in_flight == 0);
+    if (store->has_own_finder)
+        finder_close(store->finder);
     dial_forget_password(store->password);
     free(store);
 }

@@ -489,6 +489,7 @@ void store_turn_end(struct loop_hook *hook)
     struct store *store = container_of(hook, struct store, turn_end);
 
     store->in_turn_end = true;
+    link_follow(store);
     store_deliver(store);
     link_flush(store);
     store->in_turn_end = false;

@@ -124,10 +124,15 @@ struct store_owner {
  * before counts while it cannot be read). Each may be NULL. */
 struct store_files {
     const char *ca, *cert, *key, *password;
+    const char *sentinel_password; /* of sentinel://; password is that of the nodes */
 };
 
+struct store_finder;
+
 struct store_options {
-    const char *url; /* redis[s]://[user[:password]@]host[:port][/db], unix:///path[?db=N] */
+    /* redis[s]://[user[:password]@]host[:port][/db], unix:///path[?db=N],
+     * sentinel[s]://[user[:password]@]host[:port][,host[:port]...]/name */
+    const char *url;
     struct store_files files;
     const char *password;                /* overrides the one in the url; NULL: none */
     unsigned timeout_ms;                 /* for each call, and for each step of connecting */
@@ -135,6 +140,9 @@ struct store_options {
     const struct store_library *library; /* whose functions are run */
     bool sends_whole; /* never load it: each call is an EVAL of its text (the command line's own calls) */
     const struct store_owner *owner; /* outlives the store; NULL: nobody counts */
+    /* Of sentinel://: store_finder() of a store that is closed later, of this thread or another; NULL: the
+     * store finds the primary itself. A subscriber needs one. */
+    struct store_finder *finder;
 };
 
 /* Begins to connect; never fails (a bad url was refused by store_url_check). options->library must
@@ -144,7 +152,19 @@ struct store *store_open(struct loop *loop, const struct store_options *options)
  * Calls that their continuations make meanwhile end NOT_SENT too. Not from inside a continuation. */
 void store_close(struct store *store);
 
-/* NULL, or what is wrong with the files for TLS, or that they are given and the url is none of TLS (a static
+/* -- the primary that sentinels watch: links and subscribers go where it is, and leave a node that is not. */
+/* NULL: the url is not of sentinel://. */
+struct store_finder *store_finder(const struct store *store);
+struct store_election {
+    unsigned sentinels, heard; /* how many there are, how many of them are subscribed to */
+    unsigned failovers;        /* how often another node has become primary */
+    char host[256];            /* the last one that was found; "": none */
+    unsigned port;
+};
+/* Whether the url is of sentinel://. */
+bool store_election(const struct store *store, struct store_election *now);
+
+/* NULL, or what is wrong with the files, or that they are given and of no use with this url (a static
  * sentence). */
 const char *store_files_check(const char *url, const struct store_files *files);
 /* NULL, or what is wrong with the url (a static sentence). has_password: whether it has, or may have, one. */
@@ -169,8 +189,8 @@ const char *store_run_id(const struct store *store);
 
 /* NULL when calls are being taken, else the failing check in one word or two, for /readyz:
  * "store-connecting", "store-auth", "store-loading", "store-busy", "store-refused", one of store_misled(), or
- * "store-unsafe" (calls are taken all the same). detail: a sentence for people; never NULL; good until the
- * loop turns. */
+ * "store-unsafe" (calls are taken all the same); with sentinel:// "store-electing" or "store-unsafe".
+ * detail: a sentence for people; never NULL; good until the loop turns. */
 const char *store_not_ready(const struct store *store, const char **detail);
 /* NULL, or what to do when the address leads to what can be no store, as the last greeting found: a replica
  * ("store-replica"), a Sentinel ("store-sentinel"), a node of a Cluster ("store-cluster"); store_not_ready()
@@ -262,7 +282,7 @@ struct store_subscriber_owner { /* the owner embeds it and finds itself with con
     void (*deaf)(struct store_subscriber_owner *owner);
 };
 
-/* Never fails; options as for store_open(), of which it takes url, password and timeout_ms. */
+/* Never fails; options as for store_open(), of which it takes url, files, password, timeout_ms and finder. */
 struct store_subscriber *store_subscriber_open(struct loop *loop, const struct store_options *options,
                                                struct store_subscriber_owner *owner);
 /* No callback comes any more. Not from inside one. */

@@ -7,13 +7,14 @@
  *   probe.c       another node, asked of itself
  *   wire.c        commands as bytes, on their way to the kernel
  *   reply.c       replies, the lines of INFO, and what an error says
+ *   sentinel.c    which node is the primary that sentinels watch
  *   dial.c        where Redis is, how a connection is made, and when again
  *   subscriber.c  the subscriber's connection: a state machine; its channels, messages in */
 #ifndef PAWL_SHARED_STORE_INTERNAL_H
 #define PAWL_SHARED_STORE_INTERNAL_H
 
-#include "shared/store/dial.h"
 #include "shared/store/reply.h"
+#include "shared/store/sentinel.h"
 
 enum { SAFETY_LOOKS = 7, SAFETY_TEXT_MAX = 448 };
 
@@ -130,7 +131,10 @@ struct store {
     const struct store_library *library;
     struct store_url url;
     struct store_files files;
-    char *password; /* NULL: none */
+    char *password;              /* NULL: none */
+    struct store_finder *finder; /* NULL: the url is that of the Redis */
+    bool has_own_finder;
+    unsigned found; /* the version of what the link goes to */
     struct store_safety safety;
     struct store_link link;
     struct store_keep *keep; /* NULL: answers wait for nobody */
@@ -172,6 +176,8 @@ struct store *store_open_at(const struct store *store, const char *node);
 /* Ends the link and every call on it, and says why; of the printf family, after the address and ": ". */
 void link_drop(struct store *store, const char *check, const char *why, ...)
     __attribute__((format(printf, 3, 4)));
+/* Ends a link to what is not the primary any more. */
+void link_follow(struct store *store);
 /* How often the settings are read; 10 s unless a test is in a hurry. */
 void store_look_every(struct store *store, unsigned period_ms);
 

@@ -205,7 +205,8 @@ static void subscriber_enter(struct store_subscriber *subscriber, enum subscribe
         return;
     case SUBSCRIBER_STANDING: subscriber_begin(subscriber); return;
     case SUBSCRIBER_WAITING:
-        loop_timer_arm(&subscriber->timer, dial_pause_ms(&subscriber->attempts), 0);
+        loop_timer_arm(&subscriber->timer,
+                       finder_pause_ms(subscriber->finder, dial_pause_ms(&subscriber->attempts)), 0);
         return;
     case SUBSCRIBER_IDLE:
     case SUBSCRIBER_STATES: return;
@@ -227,6 +228,8 @@ struct store_subscriber *store_subscriber_open(struct loop *loop, const struct s
     subscriber->owner = owner;
     subscriber->timeout_ms = options->timeout_ms;
     subscriber->files = options->files;
+    subscriber->finder = options->finder;
+    assert((subscriber->finder != NULL) == (subscriber->url.sentinel_count > 0));
     subscriber->password = dial_password(&subscriber->url, options->password);
     loop_hook_add(loop, &subscriber->turn_end, subscriber_turn_end);
     loop_timer_init(loop, &subscriber->timer, subscriber_timer_fired);
@@ -278,8 +281,13 @@ static void subscriber_drop(struct store_subscriber *subscriber)
 
 static void subscriber_connect(struct store_subscriber *subscriber)
 {
-    char why[DIAL_WHY_MAX];
+    char why[DIAL_WHY_MAX], unknown[FINDER_WHY_MAX];
 
+    if (subscriber->finder != NULL &&
+        !finder_where(subscriber->finder, &subscriber->url, &subscriber->found, unknown)) {
+        subscriber_drop(subscriber);
+        return;
+    }
     dial_password_again(&subscriber->password, subscriber->files.password);
     subscriber->context = dial_begin(&subscriber->url, why);
     if (subscriber->context == NULL) {
@@ -541,7 +549,9 @@ static void subscriber_turn_end(struct loop_hook *hook)
     struct store_subscriber *subscriber = container_of(hook, struct store_subscriber, turn_end);
     bool open = subscriber->state == SUBSCRIBER_STANDING || subscriber->state == SUBSCRIBER_GREETING;
 
-    if (open && !subscriber->blocked && wire_waiting(&subscriber->wire) > 0)
+    if (open && subscriber->finder != NULL && finder_has_moved(subscriber->finder, subscriber->found))
+        subscriber_drop(subscriber);
+    else if (open && !subscriber->blocked && wire_waiting(&subscriber->wire) > 0)
         subscriber_write(subscriber);
 }
 

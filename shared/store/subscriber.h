@@ -2,7 +2,7 @@
 #ifndef PAWL_SHARED_STORE_SUBSCRIBER_H
 #define PAWL_SHARED_STORE_SUBSCRIBER_H
 
-#include "shared/store/dial.h"
+#include "shared/store/sentinel.h"
 
 enum subscriber_state {
     SUBSCRIBER_IDLE,
@@ -37,7 +37,9 @@ struct store_subscriber {
     struct store_wire wire;
     struct store_url url;
     struct store_files files;
-    char *password; /* NULL: none */
+    struct store_finder *finder; /* NULL: the url is that of the Redis */
+    unsigned found;              /* the version of where it goes */
+    char *password;              /* NULL: none */
     struct subscriber_channels channels;
     enum subscriber_state state;
     bool blocked;   /* the kernel takes no more for now */

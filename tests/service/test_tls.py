@@ -442,7 +442,7 @@ def operators_ask_over_tls_too_and_wrong_files_are_78():
         check("cannot be reached" not in done.stderr and done.returncode in (0, 1), f"{words}: {done.returncode} {done.stderr}")
     for flags, why in ((("--redis", URL, "--redis-cert", path("client.pem")), "go together"),
                        (("--redis", URL, "--redis-ca", "/nowhere"), "has no certificate"),
-                       (("--redis", "redis://localhost", *SHOWS[:2]), "are of use with rediss:// only")):
+                       (("--redis", "redis://localhost", *SHOWS[:2]), "are of use with rediss:// and sentinels:// only")):
         done = run_daemon("pawl-lease", "--check-config", "--keys", PLAIN.keys_file, *flags)
         check_equal(done.returncode, 78, done.stderr)
         check_in(why, done.stderr)

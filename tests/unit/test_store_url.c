@@ -28,6 +28,17 @@ static const struct good good[] = {
     {"unix:///a?db=65535", {.path = "/a", .port = 6379, .db = 65535}},
     {"unix:///a%20b%3Fc?db=0", {.path = "/a b?c", .port = 6379}},
     {"unix:///a:b@c", {.path = "/a:b@c", .port = 6379}},
+    {"sentinel://a/main", {.port = 6379, .sentinels = {{"a", 26379}}, .sentinel_count = 1, .name = "main"}},
+    {"sentinels://u:p/q@a:1,[::1],b:2/m.y-1_",
+     {.port = 6379,
+      .user = "u",
+      .password = "p/q",
+      .is_tls = true,
+      .sentinels = {{"a", 1}, {"::1", 26379}, {"b", 2}},
+      .sentinel_count = 3,
+      .name = "m.y-1_"}},
+    {"sentinel://a,b,c,d,e,f,g,h,i/n",
+     {.port = 6379, .sentinels = {{"a", 26379}}, .sentinel_count = 9, .name = "n"}},
 };
 
 TEST(a_good_url_is_taken_apart)
@@ -44,6 +55,13 @@ TEST(a_good_url_is_taken_apart)
         CHECK_TEXT(bytes_of(url.password), bytes_of(good[i].url.password));
         CHECK_INT(url.port, good[i].url.port);
         CHECK_INT(url.db, good[i].url.db);
+        CHECK_INT(url.is_tls, good[i].url.is_tls);
+        CHECK_INT(url.sentinel_count, good[i].url.sentinel_count);
+        CHECK_TEXT(bytes_of(url.name), bytes_of(good[i].url.name));
+        for (unsigned k = 0; k < SENTINELS_MAX && good[i].url.sentinels[k].port > 0; k++) {
+            CHECK_TEXT(bytes_of(url.sentinels[k].host), bytes_of(good[i].url.sentinels[k].host));
+            CHECK_INT(url.sentinels[k].port, good[i].url.sentinels[k].port);
+        }
     }
 }
 
@@ -103,6 +121,18 @@ static const char *const bad[] = {
     "unix:///a%",
     "unix:///a%00b",
     " redis://h",
+    "sentinel://a",
+    "sentinel://a/",
+    "sentinel://a/x y",
+    "sentinel://a/0/main",
+    "sentinel:///main",
+    "sentinel://a,/main",
+    "sentinel://,a/main",
+    "sentinel://a:0/main",
+    "sentinel://a,b,a/main",
+    "sentinel://a,a:26379/main",
+    "sentinel://a,b,c,d,e,f,g,h,i,j/main",
+    "sentinels://[::1/main",
 };
 
 TEST(a_bad_url_is_refused_in_a_sentence)
@@ -145,12 +175,13 @@ static const struct {
     const char *text;
     bool has;
 } passwords[] = {
-    {"redis://u:p@h:1", true},     {"redis://:p@h", true},
-    {"redis://h:1", false},        {"redis://u@h:1", false},
-    {"redis://u:p@", true},        {"redis://u:pa/ss@h", true},
-    {"redis:/u:p@h", true},        {"u:p@h", true},
-    {"unix:///a:b@c", false},      {"", false},
-    {"redis://u:%zz@h:1/x", true}, {"rediss://u:p@h", true},
+    {"redis://u:p@h:1", true},       {"redis://:p@h", true},
+    {"redis://h:1", false},          {"redis://u@h:1", false},
+    {"redis://u:p@", true},          {"redis://u:pa/ss@h", true},
+    {"redis:/u:p@h", true},          {"u:p@h", true},
+    {"unix:///a:b@c", false},        {"", false},
+    {"redis://u:%zz@h:1/x", true},   {"rediss://u:p@h", true},
+    {"sentinel://u@a:1,b/m", false}, {"sentinels://u:p@a/m", true},
 };
 
 TEST(a_password_is_noticed_in_good_and_in_mistyped_urls)

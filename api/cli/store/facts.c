@@ -22,9 +22,13 @@ void store_inbox_flags(struct store_inbox *inbox, struct option rows[STORE_INBOX
 {
     const struct option own[STORE_INBOX_FLAGS] = {
         FLAG_ENV("redis", "URL",
-                 "redis[s]://[user@]host:port[/db] or unix:///path (default " REDIS_DEFAULT ")",
+                 "redis[s]://[user@]host:port[/db], unix:///path or "
+                 "sentinel[s]://[user@]host:port[,host:port...]/name "
+                 "(default " REDIS_DEFAULT ")",
                  &inbox->redis),
         FLAG_ENV("redis-password-file", "FILE", "the password of the store", &inbox->files.password),
+        FLAG_ENV("sentinel-password-file", "FILE", "of sentinel://: the password of the sentinels",
+                 &inbox->files.sentinel_password),
         FLAG_ENV("redis-ca", "FILE", "of rediss://: whom its certificate must come from", &inbox->files.ca),
         FLAG_ENV("redis-cert", "FILE", "of rediss://: a certificate to show", &inbox->files.cert),
         FLAG_ENV("redis-key", "FILE", "its key", &inbox->files.key),

@@ -27,7 +27,7 @@ struct store_inbox {
 };
 
 /* Rows that every command has; the last row of a table stays {0}. */
-enum { STORE_INBOX_FLAGS = 7 };
+enum { STORE_INBOX_FLAGS = 8 };
 void store_inbox_flags(struct store_inbox *inbox, struct option rows[STORE_INBOX_FLAGS]);
 
 /* CLI_GO_ON when the store takes calls and its settings have been read, or the exit status: 69 it cannot be
