@@ -573,12 +573,17 @@ void event_hub_line(struct event_listener *listener)
     event_line_tell(listener->channel->hub->lines, &listener->channel->line);
 }
 
+static void event_hub_missed(struct event_hub *hub);
 static void event_hub_heard(struct store_subscriber_owner *owner, struct bytes channel, struct bytes message)
 {
     struct event_hub *hub = container_of(owner, struct event_hub, owner);
     struct bytes lease = {channel.at + PREFIX_LEN, channel.len - PREFIX_LEN};
     struct event_channel *one;
 
+    if (epoch_lease_is_over(member_line_of_worker(hub->worker)->store_epoch)) {
+        event_hub_missed(hub); /* it may be of a primary that is none any more */
+        return;
+    }
     if (channel.len <= PREFIX_LEN || !name_is_lease(lease) || message.len <= STRIPE_LEN)
         return;
     one = channel_find(hub, lease);

@@ -7,19 +7,21 @@
 --   ARGV[1]  "SCHEMA:ID"   ARGV[2]  run_id of the Redis on this link   ARGV[3]  name of the gating
 --   ARGV[4]  member id of the lease service that asks; it has reported
 --   ARGV[5]  "wait" while the members have time to report, then "now"   ARGV[6]  "host:port" of this Redis
+--   ARGV[7]  "lease" with the lease on the epoch (docs/decisions/0050), else ""
 --   returns {"admitted", epoch, "complete" | "incomplete", counter, members that were not asked, comma
 --             between}
 --           {"floors-missing", ids of lease services, comma between; "unknown" if none is known}: nobody may
 --             admit without their floors, or this one does not know enough to admit at all
 --           {"registrars-missing", how many were heard, how many are needed, ids of the others, comma between}
 --           {"members-missing", ids, comma between}: given more time, the store may prove to be complete
+--           {"echoes-young"}: who was not asked may still answer what it reads at a former primary
 --           {"record", {the list}}: the state directory of the one that asks must have this list, which names
 --             all that are in doubt, before the gate opens; then it reports once more, and asks again
 --           {"unrecorded", ids, comma between}: those of these lease services must, too; of registrars a
 --             majority
 --           {"behind", this Redis and the nodes of the in-sync set, blank between}: it is none of them, or not of their stream
 --           {"moved"}: this gating is over, or this Redis another one; nothing was changed
-local ASKER, RUN = ARGV[4], redis_run(ARGV[2])
+local ASKER, RUN, QUIET_MS = ARGV[4], redis_run(ARGV[2]), 3300
 local stripes = stripes_read()
 local store = store_read(stripes)
 local all, ids = members_read()
@@ -113,6 +115,18 @@ local function unasked(needed)
         end
     end
     return sorted(absent)
+end
+
+-- Who was not asked answers until 3 s after it has sent the last heartbeat of which enough of these have said
+-- that they have read of it: of each majority of the registrars one is in any other one.
+local function are_quiet(needed, registrars)
+    local quiet, count = 0, 0
+    for id in pairs(needed) do
+        count = count + 1
+        local quiet_ms = has_reported(store, all, id) and tonumber(all[id].rquiet) or 0
+        quiet = quiet + (quiet_ms >= QUIET_MS and 1 or 0)
+    end
+    return quiet >= (registrars and registrars.most or count)
 end
 
 -- The epoch is at least the Unix time, as that of a new store is: what all forgot shall not come again.
@@ -257,6 +271,9 @@ if newest and not (fit or insync_is_in_place(newest, RUN, ARGV[6], complete)) th
     local text = ARGV[6] .. '/' .. string.match(RUN, '^%S+') .. ' ' .. table.concat(newest.nodes, ' ')
     redis.call('HSET', KEYS[1], 'behind', text)
     return { 'behind', text }
+end
+if #absent > 0 and ARGV[7] == 'lease' and not are_quiet(needed, registrars) then
+    return { 'echoes-young' }
 end
 local set, insync
 if known then

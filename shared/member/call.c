@@ -48,6 +48,8 @@ enum problem member_line_problem(struct member_line *line)
         line_keep(line);
         line->changes = changes;
     }
+    if (line->problem == PROBLEM_NONE && epoch_lease_is_over(line->store_epoch))
+        return PROBLEM_STORE_NOT_ADMITTED;
     return line->problem;
 }
 
@@ -109,7 +111,10 @@ enum problem member_problem(struct member_call *call, enum store_outcome outcome
     int64_t seq;
 
     switch (outcome) {
-    case STORE_DONE: break;
+    case STORE_DONE:
+        if (epoch_lease_is_over(call->store_epoch)) /* another primary may have begun an epoch */
+            return PROBLEM_OUTCOME_UNKNOWN;
+        break;
     case STORE_NOT_SENT:
         if (store_call_was_not_kept(&call->store))
             return PROBLEM_STORE_NOT_KEPT;

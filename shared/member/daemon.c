@@ -195,6 +195,7 @@ static void member_open(struct worker *worker, struct member_daemon *daemon, str
         .access = worker->service->settings.access != NULL    ? "judges"
                   : worker->service->settings.allow_anonymous ? "open"
                                                               : "",
+        .is_leased = store_finder(worker->store) != NULL,
         .who = daemon->who,
         .heartbeat = plan->heartbeat,
         .leave = plan->leave,

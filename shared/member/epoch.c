@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "shared/loop/loop.h"
 #include "shared/text/memory.h"
@@ -41,6 +42,7 @@ struct epoch {
     atomic_uint registrars, registrars_heard;
     uint64_t memory_max;
     _Atomic(const struct store_refusal *) refusal;
+    _Atomic(uint64_t) lease_ends_us; /* UINT64_MAX: never */
     struct epoch_line lines[EPOCH_WORKERS_MAX];
     struct epoch_set set;
     unsigned set_number;
@@ -57,6 +59,7 @@ struct epoch *epoch_new(void)
 
     atomic_store(&store_epoch->behind_us, NO_SAMPLE);
     atomic_store(&store_epoch->heartbeat_above, INT64_MAX);
+    atomic_store(&store_epoch->lease_ends_us, UINT64_MAX);
     pthread_mutex_init(&store_epoch->lock, NULL);
     store_epoch->problem = PROBLEM_STORE_UNAVAILABLE;
     store_epoch->check = "store-connecting";
@@ -426,6 +429,26 @@ bool epoch_set_refusal(struct epoch *store_epoch, const struct store_refusal *re
 const struct store_refusal *epoch_refusal(const struct epoch *store_epoch)
 {
     return atomic_load(&store_epoch->refusal);
+}
+
+uint64_t epoch_clock_us(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+void epoch_lease_until(struct epoch *store_epoch, uint64_t ends_us)
+{
+    atomic_store(&store_epoch->lease_ends_us, ends_us);
+}
+
+bool epoch_lease_is_over(const struct epoch *store_epoch)
+{
+    uint64_t ends_us = atomic_load(&store_epoch->lease_ends_us);
+
+    return ends_us != UINT64_MAX && epoch_clock_us() >= ends_us;
 }
 
 const char *epoch_check(struct epoch *store_epoch, enum problem *problem, char detail[EPOCH_DETAIL_SIZE])

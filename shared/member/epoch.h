@@ -137,6 +137,12 @@ void epoch_registrars(const struct epoch *store_epoch, unsigned *count, unsigned
 bool epoch_set_refusal(struct epoch *store_epoch, const struct store_refusal *refusal);
 const struct store_refusal *epoch_refusal(const struct epoch *store_epoch);
 
+/* The lease on the epoch: until when (epoch_clock_us()) what is read in it may be answered. Without a word
+ * said: for ever. */
+uint64_t epoch_clock_us(void); /* CLOCK_BOOTTIME: it goes on while the machine is suspended */
+void epoch_lease_until(struct epoch *store_epoch, uint64_t ends_us);
+bool epoch_lease_is_over(const struct epoch *store_epoch);
+
 /* Why calls are not allowed, for readyz: the check in one word, NULL when they are. */
 const char *epoch_check(struct epoch *store_epoch, enum problem *problem, char detail[EPOCH_DETAIL_SIZE]);
 

@@ -285,6 +285,7 @@ static void heartbeat_in(struct member *member, const struct store_reply *reply)
     epoch_set_registrars(store_epoch, (unsigned)store_reply_integer(reply, REPLY_REGISTRARS),
                          (unsigned)store_reply_integer(reply, REPLY_REGISTRARS + 1));
     record(member, reply);
+    lease_take(member, reply);
     log_clock(member, store_reply_integer(reply, 9));
     if (news)
         log_in(member, epoch);
@@ -529,6 +530,7 @@ void member_heartbeat(struct member *member)
     store_node_name(member->options.line->store, member->node);
     args[25] = bytes_of(member->node);
     args[26] = member->insync != NULL ? insync_wish(member->insync) : BYTES("");
+    lease_put(member, &args[27]);
     args[17] = settled ? BYTES("settled") : BYTES("");
     member->settled_asked = settled;
     member->asked_link = member->options.line->link;
@@ -568,9 +570,10 @@ void member_admit(struct member *member)
     member->argv[4] = bytes_of(member->options.state_file->recorded.member);
     member->argv[5] = waited ? BYTES("now") : BYTES("wait");
     member->argv[6] = bytes_of(member->node);
+    member->argv[7] = member->options.is_leased ? BYTES("lease") : BYTES("");
     member->in_flight = true;
     member->call.done = admit_answered;
-    store_run(member->options.line->store, &member->call, member->options.admit, 1, 7, member->argv);
+    store_run(member->options.line->store, &member->call, member->options.admit, 1, 8, member->argv);
 }
 
 static void log_admission(struct member *member, const struct store_reply *reply)

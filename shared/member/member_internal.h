@@ -20,8 +20,9 @@ enum member_state {
 };
 
 enum {
-    MEMBER_HEARTBEAT_ARGS = 28,
+    MEMBER_HEARTBEAT_ARGS = 31,
     MEMBER_WISH_SIZE = 64 + STORE_NODES_MAX * (STORE_NODE_MAX + STORE_RUN_ID_LEN + 2),
+    MEMBER_SENT_MAX = 16, /* heartbeats in 3 s, and as many again */
     MEMBER_ABOUT_SIZE = 96,
     MEMBER_CONDITION_SIZE = 32,
     MEMBER_BAR_MS = 5000, /* as shared/member/scripts/lib/bars.lua has it */
@@ -46,6 +47,7 @@ struct member_options {
     unsigned copies; /* --copies; 0: as the store has it */
     unsigned keep_wait_ms;
     const char *access; /* "judges": with --access; "open": with --allow-anonymous; else "" */
+    bool is_leased;     /* it answers only while enough others have read of its heartbeats (lease.c) */
     const char *who;    /* for people: "pawl-lease pid 12 on host3"; lives as long as the member */
     const struct store_script *heartbeat, *leave;
     const struct store_script *admit; /* NULL: never admits (a gateway) */
@@ -89,6 +91,13 @@ struct member {
     bool settled_asked, unsettled, reported; /* a whole report for this gate was taken */
     uint64_t gated_ms, admit_ms;             /* admit_ms: not asked to begin a new epoch before that */
     unsigned admit_wait_ms;
+    struct {                               /* lease.c's */
+        int64_t number;                    /* of the last heartbeat that was sent */
+        uint64_t sent_us[MEMBER_SENT_MAX]; /* when, by number; epoch_clock_us() */
+        uint64_t echoed_us;                /* when an echo was sent last, or may have been */
+        char echo[STATE_MEMBERS_MAX * 60]; /* what was read of all members; "": nothing in this epoch */
+        char text[2][MEMBER_TEXT_SIZE];
+    } lease;
     char logged[EPOCH_DETAIL_SIZE]; /* the last reason why nothing happens: each is logged once */
     /* arguments in flight */
     struct insync *insync; /* NULL: a gateway, which changes no set */
@@ -123,6 +132,12 @@ struct bytes member_identity(struct member *member);
 struct bytes member_list_print(const struct state_record *record, char text[MEMBER_LIST_SIZE]);
 /* False: no list, too many, one that is malformed or there twice; record then has those in front of it. */
 bool member_list_read(const struct store_reply *list, struct state_record *record);
+/* lease.c. At the start; the last three arguments of a heartbeat; what came back. */
+void lease_begin(struct member *member);
+void lease_put(struct member *member, struct bytes args[3]);
+void lease_take(struct member *member, const struct store_reply *reply);
+/* Says so when it is over. */
+void lease_watch(struct member *member);
 /* Asks the store to begin a new epoch; whether it is time to. */
 bool member_may_admit(const struct member *member);
 void member_admit(struct member *member);

@@ -37,7 +37,7 @@
 
 #include "shared/token/random.h"
 
-enum { TICK_MS = 50, HEARTBEAT_MS = 1000, REFUSED_HEARTBEAT_MS = 250 };
+enum { TICK_MS = 50, HEARTBEAT_MS = 1000, LEASED_HEARTBEAT_MS = 500, REFUSED_HEARTBEAT_MS = 250 };
 
 static const bool arrows[MEMBER_STATES][MEMBER_STATES] = {
     [MEMBER_AWAY] =
@@ -97,6 +97,7 @@ void member_start(struct member *member, const struct member_options *options)
     member->began_ms = loop_now_ms();
     random_text(member->incarnation, MEMBER_ID_CHARS);
     snprintf(member->key, sizeof(member->key), "pawl:{store}:m:%s", options->state_file->recorded.member);
+    lease_begin(member);
     loop_timer_init(options->loop, &member->timer, member_tick);
     member->insync = options->admit != NULL ? insync_new(member) : NULL;
     member->call.at_once = true; /* a gate is shut and a loss is reported also while nothing can be kept */
@@ -146,11 +147,13 @@ static bool report_is_due(const struct member *member)
 
 static bool heartbeat_is_due(struct member *member)
 {
+    unsigned every_ms = member->state == MEMBER_REFUSED ? REFUSED_HEARTBEAT_MS
+                        : member->options.is_leased     ? LEASED_HEARTBEAT_MS
+                                                        : HEARTBEAT_MS;
+
     return member->options.line->link != member->asked_link ||
            epoch_wants_heartbeat(member->options.line->store_epoch) ||
-           loop_now_ms() >=
-               member->pulsed_ms + (member->state == MEMBER_REFUSED ? REFUSED_HEARTBEAT_MS : HEARTBEAT_MS) ||
-           report_is_due(member);
+           loop_now_ms() >= member->pulsed_ms + every_ms || report_is_due(member);
 }
 
 static void member_tick(struct loop_timer *timer)
@@ -158,6 +161,7 @@ static void member_tick(struct loop_timer *timer)
     struct member *member = container_of(timer, struct member, timer);
 
     tick_arm(member);
+    lease_watch(member);
     if (member->in_flight || member->state == MEMBER_LEFT)
         return;
     if (link_is_away(member)) {

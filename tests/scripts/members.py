@@ -112,6 +112,7 @@ class Member:
         self.disk = Directory()
         self.identity, self.recording, self.doubt, self.at_least, self.bar = IDENTITY, True, "", 0, ""
         self.copies, self.node, self.wish = "", "here:1", ""
+        self.leased = False  # with the lease on the epoch (docs/decisions/0050)
         self.start()
 
     def start(self):
@@ -119,6 +120,7 @@ class Member:
         self.incarnation = f"{self.name}-{next(_numbers)}"
         self.epoch, self.beats, self.seen, self.passed, self.granted = 0, 0, [], 0, []
         self.gate, self.reply, self.stream = "", [], None
+        self.sent, self.echo, self.quiet_ms, self.echoed = 0, "", 0, 0
 
     def line(self):
         return f"{self.role} {self.name} {self.incarnation}"
@@ -128,7 +130,7 @@ class Member:
                 self.disk.floor, self.disk.roll, self.block, self.at_least, f"pawl-{self.role} {self.name}",
                 f"gate-{next(_numbers)}", " ".join(map(str, self.seen)), self.passed, self.doubt, ",".join(self.disk.list),
                 settled, self.disk.epoch, " ".join(map(str, self.granted)), access, "1.2.3 5000", self.bar, self.disk.promise,
-                self.copies, self.node, self.wish]
+                self.copies, self.node, self.wish, *([self.sent, self.echo, self.quiet_ms] if self.leased else [])]
 
     def ask(self, settled="settled"):
         """The reply to a pulse, from which nothing is learned."""
@@ -136,6 +138,7 @@ class Member:
 
     def pulse(self, settled="settled"):
         """The first word of the reply, after all was done that it asks for."""
+        self.sent += 1
         self.learn(self.ask(settled))
         return self.reply[0]
 
@@ -145,6 +148,8 @@ class Member:
             self.beats = reply[7]
             self.seen = reply[10] if self.epoch != reply[1] else [max(pair) for pair in zip(self.seen, reply[10])]
             self.epoch, self.stream = reply[1], reply[13]
+        if reply[0] == "in" and self.leased:
+            self.echo, self.echoed = reply[17] if self.role == "lease" else "", reply[18]
         if reply[0] == "gated":
             self.gate = reply[2]
             if reply[4] and self.role == "lease" and self.recording:
@@ -162,7 +167,7 @@ class Member:
     def ask_to_admit(self, when="now", gate=None):
         """The reply of one call."""
         return self.life.run(ADMIT, [RECORD], self.identity, self.life.run_id, self.gate if gate is None else gate, self.name,
-                             when, self.node)
+                             when, self.node, "lease" if self.leased else "")
 
     def records(self, when="now"):
         """Whether its state directory had to record who is in doubt; it has, and has reported that."""

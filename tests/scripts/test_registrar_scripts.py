@@ -380,6 +380,81 @@ def after_recover_nothing_is_granted_until_too_few_are_left_that_could_admit_wha
 
 
 @test
+def a_heartbeat_counts_when_a_majority_has_read_of_it_and_said_so():
+    a, b, c, g = members = board(LIFE)
+    for one in members:
+        one.leased = True
+    g.pulse()
+    sent = g.sent
+    check_equal((g.pulse(), g.echoed), ("in", 0))
+    a.pulse()  # has read of it
+    check_equal((g.pulse(), g.echoed), ("in", 0))
+    a.pulse()  # and says so
+    check_equal((g.pulse(), g.echoed), ("in", 0), "one of three")
+    b.pulse(), b.pulse()
+    g.pulse()
+    check(sent < g.echoed < g.sent, "what two of them have read of, and no more")
+    echoed = g.echoed
+    a.pulse(), a.pulse(), a.pulse()
+    check_equal((g.pulse(), g.echoed), ("in", max(echoed, sent + 3)), "b has read of no later one")
+    g.start()  # another process, whose numbers begin anew
+    for _ in range(2):
+        g.pulse()
+    check_equal(g.echoed, 0, "they were another's")
+    b.pulse(), b.pulse(), c.pulse(), c.pulse()
+    g.pulse()
+    check_equal((g.echoed > 0, unleased(a, b, c)), (True, "in"))
+
+
+def unleased(*members):
+    """Who has no lease sends, and gets, what it always did."""
+    for one in members:
+        one.leased = False
+    reply = members[0].ask()
+    check_equal(len(reply), 16)
+    return reply[0]
+
+
+@test
+def whoever_is_not_heard_is_waited_for_until_a_majority_has_echoed_nothing_for_long():
+    a, b, c, g = members = board(LIFE)
+    for one in members:
+        one.leased = True
+    beat(*members)
+    restarted(a, b, c, g)
+    admitted(a, "complete")  # all are heard: nobody waits
+    all_in(*members)
+    restarted(a, b)
+    check_equal(unchanged_by(LIFE, a.admit), ["echoes-young"])
+    for quiet in ((3299, 3300), (3300, 3299), (3300, 0)):
+        a.quiet_ms, b.quiet_ms = quiet
+        check_equal((a.pulse(), b.pulse()), ("gated", "gated"))
+        check_equal(unchanged_by(LIFE, a.admit), ["echoes-young"], quiet)
+    check_equal(c.pulse(), "gated")
+    c.quiet_ms = 3300  # two of three; of the third it does not matter
+    check_equal(c.pulse(), "gated")
+    admitted(a, "incomplete", "gate-g")
+
+
+@test
+def without_registrars_one_echo_is_enough_and_all_must_be_quiet():
+    a = founder(LIFE)
+    b, g = Member(LIFE, "lease-b"), Member(LIFE, "gate-g", "gateway")
+    all_in(a, b, g)
+    a.leased = b.leased = g.leased = True
+    g.pulse(), b.pulse(), b.pulse()
+    g.pulse()
+    check(g.echoed > 0, "b has read of it")
+    restarted(a, b)
+    a.quiet_ms = 3300
+    a.pulse()
+    check_equal(unchanged_by(LIFE, a.admit), ["echoes-young"])
+    b.quiet_ms = 3300
+    b.pulse()
+    admitted(a, "incomplete", "gate-g")
+
+
+@test
 def without_registrars_all_that_live_must_know_of_a_recover():
     a = founder(LIFE)
     b, c = Member(LIFE, "lease-b"), Member(LIFE, "lease-c")

@@ -25,6 +25,9 @@
 --   ARGV[24]  "EPOCH GATE" that its state directory has promised (gated, below), or ""
 --   ARGV[25]  --copies of this process, or "": as the store has it
 --   ARGV[26]  of a lease service "host:port" of this Redis   ARGV[27]  its wish (insync_change() in lib/insync.lua), or ""
+--   ARGV[28]  with the lease on the epoch (docs/decisions/0050): the number of this heartbeat of this incarnation; else ""
+--   ARGV[29]  a lease service: which heartbeats it has read of, "ID INCARNATION NUMBER", comma between; or ""
+--   ARGV[30]  and for how many ms it has sent no such list
 --   returns {"empty"}: no store at all
 --           {"another", schema and id of the one that is here}
 --           {"open"}: a service with --access has used this store, and this one would let everybody in
@@ -39,7 +42,8 @@
 --           {"in", epoch, id, roll, goal, time, members, beats, ceiling, corrected_ms, {256 seqs},
 --              bytes in use, maxmemory, replid of the stream that is admitted, how many registrars there are,
 --              and how many of them are live; 0, 0: all lease services count,
---              {copies, syncs, node that is being added, nodes} (insync_told()), {}: there is no in-sync set}
+--              {copies, syncs, node that is being added, nodes} (insync_told()), {}: there is no in-sync set;
+--              with ARGV[28]: the list for ARGV[29]; the last of this process's heartbeats that enough others have read of}
 --             roll, members: the list to record   goal: the floor to record   time: the store's, ms
 local ROLE, RUN, ID, INCARNATION = ARGV[4], redis_run(ARGV[2]), ARGV[3], ARGV[5]
 local MY_EPOCH, MY_BEATS, MY_FLOOR = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
@@ -47,6 +51,7 @@ local MY_VERSION, BLOCK, AT_LEAST = tonumber(ARGV[9]), tonumber(ARGV[10]), tonum
 local MY_WATER, LEAP_MS = tonumber(ARGV[19]), 2000
 local MY_SET, PROMISED, PROMISED_GATE = insync_listed(ARGV[17]), string.match(ARGV[24], '^(%d+) (%S+)$')
 PROMISED = tonumber(PROMISED) or 0
+local NUMBER = ARGV[28] or ''
 
 -- Whether any of these numbers, one for each stripe, is above the stripe's.
 local function is_ahead(text, of_stripes)
@@ -155,7 +160,7 @@ local function report(store, stripes)
     redis.call('HSET', member_key(ID), 'role', ROLE, 'rgate', store.gate, 'rincarnation', INCARNATION,
         'repoch', ARGV[6], 'rseqs', ARGV[14], 'rfloor', ARGV[8], 'rpassed', ARGV[15],
         'rdoubt', fell_back and 'doubt' or ARGV[16], 'rlist', ARGV[17], 'rroll', ARGV[9], 'rwater', ARGV[19],
-        'who', ARGV[12], 'at', whole(RAW_MS))
+        'who', ARGV[12], 'at', whole(RAW_MS), 'rquiet', ARGV[30] or '')
 end
 
 -- The offset only rises: the store's clock never goes back, and after a jump forward it stays ahead.
@@ -248,6 +253,38 @@ local function beat(me)
     me.beats, me.floor, me.roll, me.at = whole(tonumber(me.beats) + 1), ARGV[8], ARGV[9], whole(RAW_MS)
     redis.call('HSET', member_key(ID), 'beats', me.beats, 'floor', me.floor, 'roll', me.roll, 'at', me.at,
         'who', ARGV[12], 'about', ARGV[22])
+    if NUMBER ~= '' then
+        me.sent, me.echo = NUMBER, ARGV[29]
+        redis.call('HSET', member_key(ID), 'sent', me.sent, 'echo', me.echo)
+    end
+end
+
+-- Which heartbeats of whom the store has.
+local function beats_sent(all, ids)
+    local list = {}
+    for _, id in ipairs(ids) do
+        list[#list + 1] = all[id].sent and id .. ' ' .. all[id].incarnation .. ' ' .. all[id].sent
+    end
+    return table.concat(list, ',')
+end
+
+-- The last heartbeat of this process that those have read of, and said so, without whom nobody admits: a majority of
+-- the registrars; else any lease service, for an admission needs all.
+local function beats_echoed(store, all, ids)
+    local last = 0
+    for _, id in ipairs(ids) do
+        local one = all[id]
+        for whose, incarnation, number in string.gmatch(one.echo or '', '([%w_-]+) ([%w_-]+) (%d+)') do
+            if one.role == 'lease' and whose == ID and incarnation == INCARNATION then
+                one.echoed = number
+            end
+        end
+        last = one.state == 'in' and math.max(last, tonumber(one.echoed or 0)) or last
+    end
+    if store.majority == '1' then
+        return registrars_reached(registrars_of(store.registrars), all, 'echoed') or 0
+    end
+    return last
 end
 
 -- The roll that those have recorded who count: a majority of the registrars, else all live lease services;
@@ -400,6 +437,9 @@ local function pulse(store, stripes, me, all, ids)
             live = live + (all[id] and is_live_lease(all[id]) and 1 or 0)
         end
         reply[15], reply[16], reply[17] = #registrars.ids, live, insync_told(store, RUN)
+        if NUMBER ~= '' then
+            reply[18], reply[19] = beats_sent(all, ids), beats_echoed(store, all, ids)
+        end
     end
     return reply
 end
