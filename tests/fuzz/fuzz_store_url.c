@@ -11,10 +11,18 @@ static void must(bool holds)
         abort();
 }
 
-/* A url that was taken names one place, and what is in it can be used as it is. */
+/* A url that was taken names one place or some sentinels, and what is in it can be used as it is. */
 static void check_url(const struct store_url *url)
 {
-    must((url->host[0] != '\0') != (url->path[0] != '\0'));
+    must((url->host[0] != '\0') + (url->path[0] != '\0') + (url->sentinel_count > 0) == 1);
+    must((url->sentinel_count > 0) == (url->name[0] != '\0') && strpbrk(url->name, "\r\n/@ ") == NULL);
+    must(url->sentinel_count <= SENTINELS_MAX && strlen(url->name) <= SENTINEL_NAME_MAX);
+    for (unsigned i = 0; i < url->sentinel_count; i++) {
+        const struct store_place *place = &url->sentinels[i];
+
+        must(place->host[0] != '\0' && strlen(place->host) <= STORE_HOST_MAX);
+        must(place->port >= 1 && place->port <= 65535 && strpbrk(place->host, "\r\n/@ ,") == NULL);
+    }
     must(url->path[0] == '\0' || url->path[0] == '/');
     must(url->port >= 1 && url->port <= 65535 && url->db <= 65535);
     must(strlen(url->host) <= STORE_HOST_MAX && strlen(url->path) <= STORE_PATH_MAX);
