@@ -1,0 +1,71 @@
+#!/usr/bin/python3
+"""The lease on an epoch (docs/decisions/0050): nothing is answered of a primary that may have been deposed."""
+
+import socket
+import sys
+import time
+
+sys.dont_write_bytecode = True
+
+from world import DEADLINE_S, check, check_equal, check_in, main, test, wait_until  # noqa: E402
+from world.asking import Later  # noqa: E402
+from world.sentinel import FAILOVER_S, Sentinel, Watched  # noqa: E402
+
+
+@test
+def a_gateway_that_is_left_at_a_former_primary_answers_nothing_of_it_after_3_s():
+    world = Watched()
+    world.follows(0)
+    token = {"Fencing-Token": world.acquire("left", ttl_ms=600000)["fencing_token"]}
+    check(write(world, token).status < 300, "it writes")
+    world.sentinel.kill()
+    world.replica("REPLICAOF", "NO", "ONE")
+    world.lease_daemon.kill()
+    alone_s, told_s, refused = time.monotonic(), 0, None
+    world.daemons.remove(world.lease_daemon)
+    world.sentinel = Sentinel(world.folder, world.replica_port)
+    world.flags[1] = f"sentinel://127.0.0.1:{world.sentinel.port}/main"
+    there = world.client(world.daemon("pawl-lease"))
+    while not there.is_ready() and time.monotonic() < alone_s + FAILOVER_S:
+        answer = write(world, token)
+        if answer.status < 300:
+            told_s = time.monotonic() - alone_s
+        else:
+            refused = answer
+    check_equal((refused.status, refused.code, there.is_ready()), (503, "store-not-admitted", True))
+    check(told_s < 3.1, f"it has answered for {told_s:.2f} s")
+    check_equal([write(world, token).code for _ in range(20)], ["store-not-admitted"] * 20, "the other epoch has begun")
+    world.close()
+
+
+def write(world, token):
+    return world.gateway("PUT", "/v1/resources/left", token, b"x")
+
+
+@test
+def a_call_that_was_under_way_when_the_lease_on_the_epoch_ended_is_unknown():
+    world = Watched("--store-timeout", "20s")
+    world.follows(0)
+    token = {"Fencing-Token": world.acquire("left", ttl_ms=600000)["fencing_token"]}
+    world.sentinel.kill()
+    with socket.create_connection((world.lease_daemon.host, world.lease_daemon.port), DEADLINE_S) as stream:
+        stream.sendall(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        check_in(b" 200 ", stream.recv(65536))
+        told(world, token)
+        check(b"unheard" not in b"".join(iter(lambda: stream.recv(65536), b"")), "the stream ends without what came too late")
+    world.close()
+
+
+def told(world, token):
+    """What is answered of what was sent to a primary that stands still until the lease is over."""
+    world.redis.stop()
+    waits, acquires = Later(write, world, token), Later(world.lease, "POST", "/v1/leases/late", body={})
+    world.redis.connection.socket.sendall(b'PUBLISH pawl:e:unheard "00 1.1.1\\trefused\\t1\\t\\t5\\t"\r\n')
+    wait_until(lambda: world.check_of(world.gateway) == "store-not-admitted", "the lease is over")
+    world.redis.go_on()
+    for answer in (waits.get(), acquires.get()):
+        check_equal((answer.status, answer.code), (504, "outcome-unknown"))
+    wait_until(lambda: write(world, token).status < 300, "and goes on")
+
+
+main()

@@ -1,0 +1,123 @@
+"""A primary and a replica of it, watched by a sentinel; all are real. The services find the primary by it."""
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+
+from .asking import Later
+from .ports import own_port
+from .process import die_with_parent
+from .redis import DURABLE, Connection, PrivateRedis
+from .tap import check, check_equal
+from .wait import wait_until
+from .world import World
+
+os.environ["SENTINEL_UNKEPT"] = "1"  # until there is --copies
+FAILOVER_S = 40  # a machine that does much else
+
+
+def settings(port, *more):
+    return [*DURABLE, "--port", str(port), "--bind", "127.0.0.1", "--repl-diskless-sync-delay", "0", "--repl-backlog-ttl", "0",
+            *more]
+
+
+def replica_of(port):
+    return ["--replicaof", "127.0.0.1", str(port)]
+
+
+def is_copied(redis):
+    """On a connection of its own: a sentinel ends those of a node that it makes a replica."""
+    try:
+        connection = Connection(redis.path)
+        said = connection("INFO", "replication")
+        connection.close()
+        return b"master_link_status:up" in said
+    except OSError:
+        return False
+
+
+class Sentinel:
+    """One process; alone it is a majority."""
+
+    def __init__(self, folder, watched, *lines, port=None, port_word="port"):
+        self.port, self.conf = port or own_port(), tempfile.mkstemp(dir=folder, suffix=".conf")[1]
+        with open(self.conf, "w", encoding="ascii") as file:
+            file.write("\n".join([
+                f"{port_word} {self.port}", "bind 127.0.0.1", f"dir {folder}", f"logfile {self.conf}.log",
+                f"sentinel monitor main 127.0.0.1 {watched} 1", "sentinel down-after-milliseconds main 1500",
+                "sentinel failover-timeout main 3000", *lines, ""]))
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(["redis-server", self.conf, "--sentinel"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL, preexec_fn=die_with_parent, start_new_session=True)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+class Watched(World):
+    """A primary, a replica of it, and a sentinel; the services find the primary by it."""
+
+    def __init__(self, *flags, more_sentinels="", **more):
+        self.port, self.replica_port, self.more_sentinels = own_port(), own_port(), more_sentinels
+        super().__init__(*flags, redis_settings=settings(self.port), **more)
+
+    def init_store(self):
+        os.mkdir(os.path.join(self.folder, "replica"))
+        self.replica = PrivateRedis(os.path.join(self.folder, "replica"), settings(self.replica_port, *replica_of(self.port)))
+        wait_until(lambda: is_copied(self.replica), "the replica is one")
+        super().init_store()  # of the stream that the first replica has begun
+        self.sentinel = Sentinel(self.folder, self.port)
+        self.flags[1] = self.url = f"sentinel://127.0.0.1:{self.sentinel.port}{self.more_sentinels}/main"
+
+    def daemon(self, name, *flags):
+        """In a state directory of its own; of the first lease service it is the one of --init-store."""
+        number = sum(one.name == name for one in self.daemons)
+        return super().daemon(name, "--state-dir", os.path.join(self.folder, "redis", f"state-{name}-{number}"), *flags)
+
+    def close(self):
+        self.replica.process.send_signal(signal.SIGCONT)
+        super().close()
+        self.replica.close()
+        self.sentinel.kill()
+
+    def check_of(self, client):
+        answer = client("GET", "/readyz")
+        return answer.json["check"] if answer.status == 503 else None
+
+    def electing(self):
+        for client in (self.lease, self.gateway):
+            wait_until(lambda client=client: self.check_of(client) == "store-electing", "it says that there is no primary", FAILOVER_S)
+            check_equal(client("GET", "/readyz").code, "store-unavailable")
+
+    def follows(self, failovers):
+        """Both serve, a waiter is handed a lease (the subscribers are at the same node), and that was counted."""
+        wait_until(lambda: self.lease.is_ready() and self.gateway.is_ready(), "both are ready", FAILOVER_S)
+        name = self.name()
+        grant = wait_until(lambda: (lambda answer: answer.json if answer.status == 201 else None)(
+            self.lease("POST", f"/v1/leases/{name}", body={})), "a lease is granted", FAILOVER_S)
+        waiter = Later(self.lease, "POST", f"/v1/leases/{name}", body={"wait_ms": 20000})
+        wait_until(lambda: self.waiting(name) == 1, "one waits")
+        self.release(name, grant)
+        check_equal(waiter.get().status, 201)
+        for daemon, client in ((self.lease_daemon, self.lease), (self.gateway_daemon, self.gateway)):
+            counted = wait_until(lambda client=client: client.metric("pawl_store_failovers_total") >= failovers and
+                                 client.metric("pawl_store_failovers_total") + 1, "it was counted") - 1
+            wait_until(lambda daemon=daemon, counted=counted: len(self.seen(daemon)) >= counted, "each has a line")
+            check(failovers > 0 or counted == 0, f"{counted} failovers were seen")
+
+    @staticmethod
+    def seen(daemon):
+        """Who became primary: the ports, in order. On a busy machine a sentinel may promote somebody for no reason."""
+        return [json.loads(line)["port"] for line in daemon.log().splitlines() if "store-failover-seen" in line]
+
+    def primary(self):
+        ports = [self.port, *self.seen(self.lease_daemon)]
+        return (self.redis, self.replica)[ports[-1] == self.replica_port]
+
+    def is_replica(self, node):
+        wait_until(lambda: is_copied(node) or self.primary() is node, "it is a replica", FAILOVER_S)
