@@ -49,18 +49,27 @@ void lease_take(struct member *member, const struct store_reply *reply)
         return;
     if (member->options.role == MEMBER_LEASE && sent.len < sizeof(member->lease.echo))
         snprintf(member->lease.echo, sizeof(member->lease.echo), "%.*s", (int)sent.len, sent.at);
+    member->lease.was_echoed = member->lease.was_echoed || echoed > 0;
     if (echoed > member->lease.number - MEMBER_SENT_MAX && echoed > 0 && echoed <= member->lease.number)
         epoch_lease_until(member->options.line->store_epoch,
                           member->lease.sent_us[echoed % MEMBER_SENT_MAX] + LEASE_US);
     lease_watch(member);
 }
 
+/* A process that has just come is no reason for a line in the log. */
 void lease_watch(struct member *member)
 {
-    if (member->state == MEMBER_IN && epoch_lease_is_over(member->options.line->store_epoch)) {
-        member_forbid(
-            member, PROBLEM_STORE_NOT_ADMITTED, "store-not-admitted",
-            "No majority of the registrars has read of a heartbeat of this process in the last 3 s: another "
-            "node may be primary. Is the way to the lease services cut, or are too few of them running?");
+    struct epoch *store_epoch = member->options.line->store_epoch;
+
+    if (member->state != MEMBER_IN || !epoch_lease_is_over(store_epoch))
+        return;
+    if (!member->lease.was_echoed) {
+        epoch_suspend(store_epoch, PROBLEM_STORE_NOT_ADMITTED, "store-not-admitted",
+                      "The lease services have yet to read of the first heartbeats of this process.");
+        return;
     }
+    member_forbid(member, PROBLEM_STORE_NOT_ADMITTED, "store-not-admitted",
+                  "No majority of the registrars has read of a heartbeat of this process in the last 3 s: "
+                  "another node may be primary. Is the way to the lease services cut, or are too few of them "
+                  "running?");
 }

@@ -22,7 +22,7 @@ enum member_state {
 enum {
     MEMBER_HEARTBEAT_ARGS = 31,
     MEMBER_WISH_SIZE = 64 + STORE_NODES_MAX * (STORE_NODE_MAX + STORE_RUN_ID_LEN + 2),
-    MEMBER_SENT_MAX = 16, /* heartbeats in 3 s, and as many again */
+    MEMBER_SENT_MAX = 64, /* more than 3 s of heartbeats, one in each tick */
     MEMBER_ABOUT_SIZE = 96,
     MEMBER_CONDITION_SIZE = 32,
     MEMBER_BAR_MS = 5000, /* as shared/member/scripts/lib/bars.lua has it */
@@ -94,6 +94,7 @@ struct member {
     struct {                               /* lease.c's */
         int64_t number;                    /* of the last heartbeat that was sent */
         uint64_t sent_us[MEMBER_SENT_MAX]; /* when, by number; epoch_clock_us() */
+        bool was_echoed;
         uint64_t echoed_us;                /* when an echo was sent last, or may have been */
         char echo[STATE_MEMBERS_MAX * 60]; /* what was read of all members; "": nothing in this epoch */
         char text[2][MEMBER_TEXT_SIZE];

@@ -37,7 +37,13 @@
 
 #include "shared/token/random.h"
 
-enum { TICK_MS = 50, HEARTBEAT_MS = 1000, LEASED_HEARTBEAT_MS = 500, REFUSED_HEARTBEAT_MS = 250 };
+enum {
+    TICK_MS = 50,
+    HEARTBEAT_MS = 1000,
+    LEASED_HEARTBEAT_MS = 500,
+    UNLEASED_HEARTBEAT_MS = 100,
+    REFUSED_HEARTBEAT_MS = 250
+};
 
 static const bool arrows[MEMBER_STATES][MEMBER_STATES] = {
     [MEMBER_AWAY] =
@@ -147,9 +153,10 @@ static bool report_is_due(const struct member *member)
 
 static bool heartbeat_is_due(struct member *member)
 {
-    unsigned every_ms = member->state == MEMBER_REFUSED ? REFUSED_HEARTBEAT_MS
-                        : member->options.is_leased     ? LEASED_HEARTBEAT_MS
-                                                        : HEARTBEAT_MS;
+    unsigned every_ms = member->state == MEMBER_REFUSED                          ? REFUSED_HEARTBEAT_MS
+                        : epoch_lease_is_over(member->options.line->store_epoch) ? UNLEASED_HEARTBEAT_MS
+                        : member->options.is_leased                              ? LEASED_HEARTBEAT_MS
+                                                                                 : HEARTBEAT_MS;
 
     return member->options.line->link != member->asked_link ||
            epoch_wants_heartbeat(member->options.line->store_epoch) ||

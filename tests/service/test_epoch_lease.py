@@ -61,7 +61,8 @@ def told(world, token):
     world.redis.stop()
     waits, acquires = Later(write, world, token), Later(world.lease, "POST", "/v1/leases/late", body={})
     world.redis.connection.socket.sendall(b'PUBLISH pawl:e:unheard "00 1.1.1\\trefused\\t1\\t\\t5\\t"\r\n')
-    wait_until(lambda: world.check_of(world.gateway) == "store-not-admitted", "the lease is over")
+    for client in (world.gateway, world.lease):
+        wait_until(lambda client=client: world.check_of(client) == "store-not-admitted", "the lease is over")
     world.redis.go_on()
     for answer in (waits.get(), acquires.get()):
         check_equal((answer.status, answer.code), (504, "outcome-unknown"))
