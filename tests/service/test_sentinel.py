@@ -69,12 +69,32 @@ def a_primary_that_goes_on_answering_is_left_when_more_sentinels_name_another():
 
 
 @test
+def a_former_primary_that_is_back_is_not_taken_again_by_a_sentinel_that_goes_on_naming_it():
+    world = Watched()
+    world.follows(0)
+    world.sentinel.kill()
+    world.sentinel = Sentinel(world.folder, world.port, world.known, port=world.sentinel.port, quorum=2)  # it promotes nobody
+    world.hears(1)
+    world.redis.kill()
+    world.replica("REPLICAOF", "NO", "ONE")
+    world.follows(1)
+    world.redis.start(settings(world.port))
+    world.sentinel.kill()
+    world.hears(0)
+    world.sentinel.start()  # it is asked again
+    world.hears(1)
+    for _ in range(2):
+        world.follows(1)
+    check_equal([world.seen(one) for one in (world.lease_daemon, world.gateway_daemon)], [[world.replica_port]] * 2)
+    world.close()
+
+
+@test
 def nothing_is_refused_while_the_sentinels_are_gone_and_the_primary_answers():
     world = Watched()
     world.follows(0)
     world.sentinel.kill()
-    for client in (world.lease, world.gateway):
-        wait_until(lambda client=client: client("GET", "/readyz").json.get("sentinels") == {"heard": 0, "of": 1}, "none is heard")
+    world.hears(0)
     world.follows(0)
     late = world.daemon("pawl-lease")  # it starts, and says why it does not serve
     client = world.client(late)

@@ -41,12 +41,12 @@ def is_copied(redis):
 class Sentinel:
     """One process; alone it is a majority."""
 
-    def __init__(self, folder, watched, *lines, port=None, port_word="port"):
+    def __init__(self, folder, watched, *lines, port=None, port_word="port", quorum=1):
         self.port, self.conf = port or own_port(), tempfile.mkstemp(dir=folder, suffix=".conf")[1]
         with open(self.conf, "w", encoding="ascii") as file:
             file.write("\n".join([
                 f"{port_word} {self.port}", "bind 127.0.0.1", f"dir {folder}", f"logfile {self.conf}.log",
-                f"sentinel monitor main 127.0.0.1 {watched} 1", "sentinel down-after-milliseconds main 1500",
+                f"sentinel monitor main 127.0.0.1 {watched} {quorum}", "sentinel down-after-milliseconds main 1500",
                 "sentinel failover-timeout main 3000", *lines, ""]))
         self.start()
 
@@ -71,13 +71,21 @@ class Watched(World):
         self.replica = PrivateRedis(os.path.join(self.folder, "replica"), settings(self.replica_port, *replica_of(self.port)))
         wait_until(lambda: is_copied(self.replica), "the replica is one")
         super().init_store()  # of the stream that the first replica has begun
-        self.sentinel = Sentinel(self.folder, self.port)
+        self.known = f"sentinel known-replica main 127.0.0.1 {self.replica_port}"  # else it has to ask the primary first
+        self.sentinel = Sentinel(self.folder, self.port, self.known)
         self.flags[1] = self.url = f"sentinel://127.0.0.1:{self.sentinel.port}{self.more_sentinels}/main"
 
     def daemon(self, name, *flags):
         """In a state directory of its own; of the first lease service it is the one of --init-store."""
         number = sum(one.name == name for one in self.daemons)
         return super().daemon(name, "--state-dir", os.path.join(self.folder, "redis", f"state-{name}-{number}"), *flags)
+
+    def wait_ready(self, *clients):
+        wait_until(lambda: all(client.is_ready() for client in clients or (self.lease, self.gateway)), "all are ready", FAILOVER_S)
+
+    def hears(self, count):
+        for client in (self.lease, self.gateway):
+            wait_until(lambda client=client: client("GET", "/readyz").json.get("sentinels", {}).get("heard") == count, f"{count} are heard")
 
     def close(self):
         self.replica.process.send_signal(signal.SIGCONT)
@@ -96,7 +104,12 @@ class Watched(World):
 
     def follows(self, failovers):
         """Both serve, a waiter is handed a lease (the subscribers are at the same node), and that was counted."""
-        wait_until(lambda: self.lease.is_ready() and self.gateway.is_ready(), "both are ready", FAILOVER_S)
+        try:
+            self.wait_ready()
+        except TimeoutError:
+            said = [client("GET", "/readyz").body for client in (self.lease, self.gateway)]
+            with open(self.sentinel.conf + ".log", encoding="utf-8") as log:
+                check(self.lease.is_ready() and self.gateway.is_ready(), f"{said} {log.read()[-1500:]}")
         name = self.name()
         grant = wait_until(lambda: (lambda answer: answer.json if answer.status == 201 else None)(
             self.lease("POST", f"/v1/leases/{name}", body={})), "a lease is granted", FAILOVER_S)
