@@ -70,7 +70,8 @@ class Watched(World):
         os.mkdir(os.path.join(self.folder, "replica"))
         self.replica = PrivateRedis(os.path.join(self.folder, "replica"), settings(self.replica_port, *replica_of(self.port)))
         wait_until(lambda: is_copied(self.replica), "the replica is one")
-        super().init_store()  # of the stream that the first replica has begun
+        super().init_store()  # of the stream that the first replica has begun, and is sent after its first acknowledgement
+        wait_until(lambda: self.replica("EXISTS", "pawl:{store}"), "the replica has the store")
         self.known = f"sentinel known-replica main 127.0.0.1 {self.replica_port}"  # else it has to ask the primary first
         self.sentinel = Sentinel(self.folder, self.port, self.known)
         self.flags[1] = self.url = f"sentinel://127.0.0.1:{self.sentinel.port}{self.more_sentinels}/main"
