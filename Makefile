@@ -152,7 +152,7 @@ build/flags.mk: Makefile deploy/install-deps
 
 # -- made from other things
 
-SCRIPTS_MADE_OF := $(SCRIPTS) deploy/build/library.txt deploy/build/library_quorum.txt deploy/build/scripts.py $(GEN)/scripts.txt
+SCRIPTS_MADE_OF := $(SCRIPTS) $(wildcard deploy/build/library*.txt) deploy/build/scripts.py $(GEN)/scripts.txt
 $(GEN)/scripts.h $(GEN)/scripts.c &: $(SCRIPTS_MADE_OF)
 	$(call say,GEN,$@)
 	$(Q)deploy/build/scripts.py embed $(GEN)/scripts

@@ -218,7 +218,8 @@ def embed(out, replace):
     # Longer than the 4,095 characters that C11 5.2.4.1 promises; gcc and clang take any length.
     source = [made_from, '#include "build/gen/scripts.h"\n\n', '#pragma GCC diagnostic ignored "-Woverlength-strings"\n\n']
     embed_one(Library(replace), "pawl", "script", header, source)
-    embed_one(Library({}, which=QUORUM), "node", "node", header, source)
+    if os.path.exists(os.path.join(ROOT, QUORUM)):
+        embed_one(Library({}, which=QUORUM), "node", "node", header, source)
     write(out + ".h", "".join(header) + "\n#endif\n")
     write(out + ".c", "".join(source))
 

@@ -167,7 +167,8 @@ static inline void instance_worker_begin(struct instance *instance)
                  instance->world->redis.dir);
         instance->service.settings.redis = instance->relay_url;
     }
-    worker->store = service_store_open(&instance->service, worker->loop);
+    worker->store_count = service_stores_open(&instance->service, worker->loop, NULL, worker->stores);
+    worker->store = worker->stores[0];
     instance_worker_open(worker);
 }
 

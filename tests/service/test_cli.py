@@ -132,7 +132,7 @@ def an_unknown_variable_of_ours_is_an_error_and_a_daemons_is_not():
     pawl("ls", status=78, PAWL_XYZZY="")
     for daemon in ("pawl-lease", "pawl-gateway"):
         usage = subprocess.run([BUILD / daemon, "--help"], capture_output=True, text=True, check=True).stdout
-        flags = set(re.findall(r"^  --([\w-]+)", usage, re.M)) - {"help", "version", "check-config", "init-store", "registrars"}
+        flags = set(re.findall(r"^  --([\w-]+)", usage, re.M)) - {"help", "version", "check-config", "init-store", "registrars", "max-ttl", "floor"}
         check("redis" in flags, usage)
         pawl("ls", **{"PAWL_" + flag.upper().replace("-", "_"): "x" for flag in flags})
     pawl("ls", status=64, PAWL_OUTPUT="yaml")
