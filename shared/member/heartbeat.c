@@ -129,6 +129,17 @@ static struct bytes number_put(struct member *member, unsigned slot, int64_t val
     return (struct bytes){member->number[slot], (size_t)len};
 }
 
+/* Who follows sentinels follows no node that may lack what was answered. */
+static struct bytes copies_put(struct member *member)
+{
+    struct bytes number = member->options.copies > 0 ? number_put(member, 8, member->options.copies)
+                                                     : (struct bytes){member->number[8], 0};
+
+    if (member->options.is_leased)
+        member->number[8][number.len++] = 's';
+    return number;
+}
+
 /* One number for each stripe. */
 static struct bytes numbers_put(const struct member *member, char text[MEMBER_SEQS_SIZE],
                                 uint64_t (*of)(const struct epoch *, unsigned, int64_t))
@@ -419,11 +430,12 @@ static void heartbeat_refused(struct member *member, const struct store_reply *r
                       "everything: give it --access FILE, or --allow-anonymous if that is meant.");
         return;
     } else if (store_reply_is(reply, "copies")) {
-        snprintf(
-            detail, sizeof(detail),
-            "This store was made with --copies %.*s, and this service was started with --copies %u: give it "
-            "the same, or none.",
-            (int)identity.len, identity.len > 0 ? identity.at : "", member->options.copies);
+        snprintf(detail, sizeof(detail),
+                 identity.len > 0 ? "This store was made with --copies %.*s, and this service was started with "
+                                    "another number: give it the same, or none."
+                                  : "This store was made without --copies%.*s, which sentinel:// and --copies "
+                                    "need: whoever is promoted might lack what was answered.",
+                 (int)identity.len, identity.len > 0 ? identity.at : "");
     } else if (store_reply_is(reply, "superseded")) {
         snprintf(detail, sizeof(detail),
                  "Another process acts under the member id of this one: two copies of one state directory? "
@@ -526,7 +538,7 @@ void member_heartbeat(struct member *member)
     args[21] = bytes_of(member->about);
     args[22] = member->options.bars != NULL ? bar_put(member) : BYTES("");
     args[23] = promise_put(record, member->promise);
-    args[24] = member->options.copies > 0 ? number_put(member, 8, member->options.copies) : BYTES("");
+    args[24] = copies_put(member);
     store_node_name(member->options.line->store, member->node);
     args[25] = bytes_of(member->node);
     args[26] = member->insync != NULL ? insync_wish(member->insync) : BYTES("");

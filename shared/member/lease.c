@@ -11,7 +11,7 @@
 
 #include "shared/member/member_internal.h"
 
-enum { LEASE_US = 3000 * 1000, REPLY_SENT = 16, REPLY_ECHOED = 17 };
+enum { LEASE_US = 3000 * 1000, REPLY_SENT = 17, REPLY_ECHOED = 18 };
 
 /* A process of before with this state directory may have sent an echo just now. */
 void lease_begin(struct member *member)

@@ -257,6 +257,11 @@ static int listen_check(const struct service *service, const char *flag, const c
 
 enum { KEEP_WAIT_MS = 1000 };
 
+static bool is_by_sentinels(const char *url)
+{
+    return strncmp(url, "sentinel", 8) == 0;
+}
+
 /* NULL, or what is wrong with the stores that --redis names. Several make it another plan. */
 static const char *stores_wrong(struct service *service)
 {
@@ -269,6 +274,8 @@ static const char *stores_wrong(struct service *service)
         bool has_password;
         const char *bad = store_url_check(urls[count], &has_password);
 
+        if (bad == NULL && is_by_sentinels(urls[count]) && count + list.len > 0)
+            bad = "--redis takes one store by its sentinels, and nothing beside it";
         for (unsigned i = 0; i < count && bad == NULL; i++)
             if (strcmp(urls[i], urls[count]) == 0)
                 bad = "--redis names the same store twice: the nodes of a quorum know nothing of each other";
@@ -301,8 +308,8 @@ static int settings_check(struct service *service)
 
     if (bad != NULL)
         return fail(service, SERVICE_CONFIG, bad);
-    if (strncmp(s->redis, "sentinel", 8) == 0 && getenv("SENTINEL_UNKEPT") == NULL)
-        return fail(service, SERVICE_CONFIG, "sentinel:// needs --copies 2, which is planned");
+    if (s->init_store && s->copies == 0 && is_by_sentinels(s->redis))
+        service->settings.copies = 2;
     if (listen_check(service, "--listen", s->listen) >= 0 ||
         listen_check(service, "--ui-listen", s->ui_listen) >= 0)
         return SERVICE_CONFIG;

@@ -55,7 +55,7 @@ struct store_options service_store_options(const struct service *service)
 /* A URL may have a comma in it: a member of the list begins with a scheme. */
 bool service_url_take(struct bytes *list, char url[SERVICE_URL_SIZE])
 {
-    static const char *const schemes[] = {"redis://", "rediss://", "unix://"};
+    static const char *const schemes[] = {"redis://", "rediss://", "unix://", "sentinel://", "sentinels://"};
     size_t len = list->len, next = len;
 
     for (size_t at = 0; at + 1 < list->len && len == list->len; at++)

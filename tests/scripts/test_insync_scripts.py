@@ -264,11 +264,13 @@ def who_was_told_another_number_of_copies_is_refused():
     all_in(a)
     a.copies = "3"
     check_equal(a.ask(), ["copies", "2"])
-    a.copies = "2"
-    check_equal(a.pulse(), "in")
+    for told in ("2", "2s", "s"):
+        a.copies = told
+        check_equal(a.pulse(), "in", told)
     b = founder(LIFE)
-    b.copies = "2"
-    check_equal(b.ask(), ["copies", "1"])
+    for told, wanted in (("2", "copies"), ("s", "copies"), ("1s", "copies"), ("1", "in")):
+        b.copies = told
+        check_equal(b.ask()[0], wanted, told)
 
 
 main()

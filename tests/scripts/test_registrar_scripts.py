@@ -411,7 +411,7 @@ def unleased(*members):
     for one in members:
         one.leased = False
     reply = members[0].ask()
-    check_equal(len(reply), 16)
+    check_equal(len(reply), 17)
     return reply[0]
 
 

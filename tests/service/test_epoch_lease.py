@@ -19,8 +19,8 @@ def a_gateway_that_is_left_at_a_former_primary_answers_nothing_of_it_after_3_s()
     token = {"Fencing-Token": world.acquire("left", ttl_ms=600000)["fencing_token"]}
     check(write(world, token).status < 300, "it writes")
     world.sentinel.kill()
+    world.lease_daemon.kill()  # else it would take the replica out of the set
     world.replica("REPLICAOF", "NO", "ONE")
-    world.lease_daemon.kill()
     alone_s, told_s, refused = time.monotonic(), 0, None
     world.daemons.remove(world.lease_daemon)
     world.sentinel = Sentinel(world.folder, world.replica_port)

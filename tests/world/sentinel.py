@@ -14,7 +14,6 @@ from .tap import check, check_equal
 from .wait import wait_until
 from .world import World
 
-os.environ["SENTINEL_UNKEPT"] = "1"  # until there is --copies
 FAILOVER_S = 40  # a machine that does much else
 
 
@@ -62,9 +61,16 @@ class Sentinel:
 class Watched(World):
     """A primary, a replica of it, and a sentinel; the services find the primary by it."""
 
-    def __init__(self, *flags, more_sentinels="", **more):
+    def __init__(self, *flags, more_sentinels="", copies=1, **more):
         self.port, self.replica_port, self.more_sentinels = own_port(), own_port(), more_sentinels
+        self.init_flags = ("--copies", str(copies))
         super().__init__(*flags, redis_settings=settings(self.port), **more)
+        self.wait_kept(2)
+
+    def wait_kept(self, count):
+        """So many may take over, and both services know it."""
+        wait_until(lambda: {len(client("GET", "/readyz").json.get("kept", ())) for client in (self.lease, self.gateway)} == {count} and
+                   self.primary()("HGET", "pawl:{store}", "growing") == b"", f"{count} may take over", FAILOVER_S)
 
     def init_store(self):
         os.mkdir(os.path.join(self.folder, "replica"))
@@ -135,3 +141,4 @@ class Watched(World):
 
     def is_replica(self, node):
         wait_until(lambda: is_copied(node) or self.primary() is node, "it is a replica", FAILOVER_S)
+        self.wait_kept(2)

@@ -154,7 +154,7 @@ class Daemon:
 class World:
     """Everything that a test needs. Flags given here come after the usual ones."""
 
-    contract = None
+    contract, init_flags = None, ()
 
     def __init__(self, *flags, lease_flags=(), gateway_flags=(), redis_settings=None, init_store=True):
         if World.contract is None:
@@ -178,7 +178,7 @@ class World:
         self.gateway = Client("gateway", self.gateway_daemon.url, World.contract)
 
     def init_store(self):
-        done = run_daemon("pawl-lease", "--redis", self.redis.url, "--init-store", "--allow-unsafe-redis")
+        done = run_daemon("pawl-lease", "--redis", self.redis.url, "--init-store", "--allow-unsafe-redis", *self.init_flags)
         if done.returncode != 0:
             raise AssertionError(f"--init-store: {done}")
         self.keys.store = self.redis("HGET", "pawl:{store}", "id").decode().split(":", 1)[1]

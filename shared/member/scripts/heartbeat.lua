@@ -23,7 +23,7 @@
 --   ARGV[21]  "judges" with --access, "open" with --allow-anonymous, else ""
 --   ARGV[22]  its version, for how many ms it runs, what is the matter with it (code) or ""   ARGV[23]  what it adds to a bar (lib/bars.lua), or ""
 --   ARGV[24]  "EPOCH GATE" that its state directory has promised (gated, below), or ""
---   ARGV[25]  --copies of this process, or "": as the store has it
+--   ARGV[25]  --copies of this process, or nothing: as the store has it; "s" behind it: the store must have been made with it
 --   ARGV[26]  of a lease service "host:port" of this Redis   ARGV[27]  its wish (insync_change() in lib/insync.lua), or ""
 --   ARGV[28]  with the lease on the epoch (docs/decisions/0050): the number of this heartbeat of this incarnation; else ""
 --   ARGV[29]  a lease service: which heartbeats it has read of, "ID INCARNATION NUMBER", comma between; or ""
@@ -32,7 +32,7 @@
 --           {"another", schema and id of the one that is here}
 --           {"open"}: a service with --access has used this store, and this one would let everybody in
 --           {"superseded"}: another process has this member id   {"forgotten"}: pawl store forget
---           {"copies", how many nodes must have a copy}: and this process was told another number
+--           {"copies", how many nodes must have a copy, or ""}: and this process was told another number
 --           {"gated", epoch, gate, why, ballot, behind}: nobody may act; reported if there was a report. ballot: of a store with
 --             an in-sync set, the epoch that would begin: a lease service reports when its state directory has promised
 --             to act in no older one   behind: as lease/scripts/admit.lua has it, or ""
@@ -465,8 +465,9 @@ end
 if store.access and ARGV[21] == '' then
     return { 'open' }
 end
-if ARGV[25] ~= '' and ARGV[25] ~= (store.copies or '1') then
-    return { 'copies', store.copies or '1' }
+local copies, must = string.match(ARGV[25], '^(%d*)(s?)$')
+if (copies ~= '' and copies ~= (store.copies or '1')) or (must == 's' and not store.copies) then
+    return { 'copies', store.copies or '' }
 end
 if me.state == 'forgotten' then
     return { 'forgotten' }
