@@ -64,7 +64,7 @@ def what_redis_is_given_must_be_three_five_or_seven_that_differ_and_of_a_lease_s
     one, two, three = (f"unix:///nowhere/{number}" for number in range(3))
     for name, words, says in (
             ("pawl-lease", [one, two], "3, 5 or 7"), ("pawl-lease", [one, two, one], "twice"),
-            ("pawl-lease", [one, two, three, one + "4"], "3, 5 or 7"), ("pawl-lease", [one, two, "sentinel://x/y"], "3, 5 or 7"),
+            ("pawl-lease", [one, two, three, one + "4"], "3, 5 or 7"), ("pawl-lease", [one, two, "sentinel://x/y"], "nothing beside it"),
             ("pawl-lease", [f"{one}{number}" for number in range(9)], "3, 5 or 7"), ("pawl-gateway", [one, two, three], "takes one")):
         done = run_daemon(name, *(word for url in words for word in ("--redis", url)), "--keys", "none")
         check_equal(done.returncode, 78, str(done))
