@@ -26,15 +26,19 @@ def replica_of(port):
     return ["--replicaof", "127.0.0.1", str(port)]
 
 
-def is_copied(redis):
-    """On a connection of its own: a sentinel ends those of a node that it makes a replica."""
+def fresh(redis, *words):
+    """On a connection of its own: a sentinel ends those of a node that it makes a replica. None: nobody answers."""
     try:
         connection = Connection(redis.path)
-        said = connection("INFO", "replication")
+        said = connection(*words)
         connection.close()
-        return b"master_link_status:up" in said
+        return said
     except OSError:
-        return False
+        return None
+
+
+def is_copied(redis):
+    return b"master_link_status:up" in (fresh(redis, "INFO", "replication") or b"")
 
 
 class Sentinel:
@@ -70,7 +74,7 @@ class Watched(World):
     def wait_kept(self, count):
         """So many may take over, and both services know it."""
         wait_until(lambda: {len(client("GET", "/readyz").json.get("kept", ())) for client in (self.lease, self.gateway)} == {count} and
-                   self.primary()("HGET", "pawl:{store}", "growing") == b"", f"{count} may take over", FAILOVER_S)
+                   fresh(self.primary(), "HGET", "pawl:{store}", "growing") == b"", f"{count} may take over", FAILOVER_S)
 
     def init_store(self):
         os.mkdir(os.path.join(self.folder, "replica"))
