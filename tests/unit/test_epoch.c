@@ -4,8 +4,11 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include <hiredis/hiredis.h>
+
 #include "shared/loop/loop.h"
 #include "shared/member/member.h"
+#include "shared/store/reply.h"
 #include "tests/unit/check.h"
 
 #define TEST_EPOCH(sentence)                                                                                 \
@@ -564,6 +567,23 @@ TEST(what_redis_has_no_memory_for_is_told_as_a_full_store)
     CHECK_INT(member_problem(&call, STORE_NOT_SENT, NULL), PROBLEM_STORE_FULL);
     CHECK(epoch_wants_heartbeat(call.store_epoch));
     CHECK_INT(member_problem(&call, STORE_UNKNOWN, NULL), PROBLEM_OUTCOME_UNKNOWN);
+    epoch_free(call.store_epoch);
+}
+
+TEST(what_comes_after_the_lease_on_the_epoch_is_unknown)
+{
+    redisReply words[] = {{.type = REDIS_REPLY_STRING, .str = (char *)"done", .len = 4},
+                          {.type = REDIS_REPLY_INTEGER, .integer = 7}};
+    redisReply *both[] = {&words[0], &words[1]},
+               list = {.type = REDIS_REPLY_ARRAY, .elements = 2, .element = both};
+    struct member_call call = {.store_epoch = epoch_new()};
+
+    CHECK_INT(member_problem(&call, STORE_DONE, reply_of(&list)), PROBLEM_NONE);
+    epoch_lease_until(call.store_epoch, epoch_clock_us() + 60000000);
+    CHECK_INT(member_problem(&call, STORE_DONE, reply_of(&list)), PROBLEM_NONE);
+    epoch_lease_until(call.store_epoch, epoch_clock_us());
+    CHECK_INT(member_problem(&call, STORE_DONE, reply_of(&list)), PROBLEM_OUTCOME_UNKNOWN);
+    CHECK_INT(member_problem(&call, STORE_NOT_SENT, NULL), PROBLEM_STORE_UNAVAILABLE);
     epoch_free(call.store_epoch);
 }
 
