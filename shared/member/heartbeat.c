@@ -431,10 +431,11 @@ static void heartbeat_refused(struct member *member, const struct store_reply *r
         return;
     } else if (store_reply_is(reply, "copies")) {
         snprintf(detail, sizeof(detail),
-                 identity.len > 0 ? "This store was made with --copies %.*s, and this service was started with "
-                                    "another number: give it the same, or none."
-                                  : "This store was made without --copies%.*s, which sentinel:// and --copies "
-                                    "need: whoever is promoted might lack what was answered.",
+                 identity.len > 0
+                     ? "This store was made with --copies %.*s, and this service was started with "
+                       "another number: give it the same, or none."
+                     : "This store was made without --copies%.*s, which sentinel:// and --copies "
+                       "need: whoever is promoted might lack what was answered.",
                  (int)identity.len, identity.len > 0 ? identity.at : "");
     } else if (store_reply_is(reply, "superseded")) {
         snprintf(detail, sizeof(detail),

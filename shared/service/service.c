@@ -18,10 +18,11 @@ static const struct service_flag common_flags[] = {
                  0, 0),
     SERVICE_FLAG("listen-unix", listen_unix, OPTION_TEXT, "PATH", "a unix socket beside that, mode 0660", 0,
                  0),
-    SERVICE_FLAG("redis", redis, OPTION_LIST, "URL",
-                 "redis[s]://[user@]host:port[/db], unix:///path or "
-                 "sentinel[s]://[user@]host:port[,host:port...]/name; pawl-lease also 3, 5 or 7 Redis: a quorum",
-                 0, 0),
+    SERVICE_FLAG(
+        "redis", redis, OPTION_LIST, "URL",
+        "redis[s]://[user@]host:port[/db], unix:///path or "
+        "sentinel[s]://[user@]host:port[,host:port...]/name; pawl-lease also 3, 5 or 7 Redis: a quorum",
+        0, 0),
     SERVICE_FLAG("redis-password-file", redis_password_file, OPTION_TEXT, "FILE",
                  "the password of the store; read again for each connection", 0, 0),
     SERVICE_FLAG("sentinel-password-file", sentinel_password_file, OPTION_TEXT, "FILE",
