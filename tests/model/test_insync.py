@@ -1,0 +1,39 @@
+#!/usr/bin/python3
+"""test_insync.py - Spin searches insync.pml: nothing that was acknowledged is lost when a node is promoted."""
+
+import sys
+
+sys.dont_write_bytecode = True
+
+from spin import Tap, holds_always, is_violated  # noqa: E402
+
+SMALL = ("insync.pml", "-DEPOCHS=2", "-DCHANGES=1")
+BACK = SMALL + ("-DREGISTRARS=3", "-DONE_IS_SET_BACK", "-DWITHOUT_GROWTH", "-DSTREAMS_STAY")
+HOLDS = (
+    ("nothing acknowledged is lost with two nodes and one registrar", ("insync.pml",)),
+    ("nothing acknowledged is lost when two of three registrars decide", SMALL + ("-DREGISTRARS=3", "-DWITHOUT_GROWTH")),
+    ("nothing acknowledged is lost when nodes have it in memory only, since a full resync", SMALL + ("-DWITH_DISKS",)),
+    ("nothing acknowledged is lost when a registrar is set back of which both others have recorded more", BACK),
+    ("nothing acknowledged is lost when it is set back with no primary deposed, and services report what they acted by",
+     BACK + ("-DSERVICES_LIVE",)),
+)
+REACHABLE = (
+    ("an operation is acknowledged, another node takes over, and the next one has seen it", SMALL + ("-DREACH_FAILOVER",)),
+    ("the same after the set has shrunk", SMALL + ("-DREACH_SHRINK_AND_FAILOVER",)),
+    ("the same after the set has grown", ("insync.pml", "-DREACH_GROWTH_AND_FAILOVER")),
+    ("the same after a full resync", SMALL + ("-DWITH_DISKS", "-DREACH_DISK")),
+    ("a registrar that was set back is left out", BACK + ("-DREACH_SET_BACK_IS_LEFT_OUT",)),
+)
+
+
+def main():
+    tap = Tap()
+    for sentence, flags in HOLDS:
+        tap.run(sentence, holds_always, *flags)
+    for sentence, flags in REACHABLE:
+        tap.run(f"the model gets there: {sentence}", is_violated, *flags)
+    return tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
