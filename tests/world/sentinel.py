@@ -124,8 +124,7 @@ class Watched(World):
         name = self.name()
         grant = wait_until(lambda: (lambda answer: answer.json if answer.status == 201 else None)(
             self.lease("POST", f"/v1/leases/{name}", body={})), "a lease is granted", FAILOVER_S)
-        waiter = Later(self.lease, "POST", f"/v1/leases/{name}", body={"wait_ms": 20000})
-        wait_until(lambda: self.waiting(name) == 1, "one waits")
+        waiter = wait_until(lambda: self.waits(name), "one waits")
         self.release(name, grant)
         check_equal(waiter.get().status, 201)
         for daemon, client in ((self.lease_daemon, self.lease), (self.gateway_daemon, self.gateway)):
@@ -133,6 +132,13 @@ class Watched(World):
                                  client.metric("pawl_store_failovers_total") + 1, "it was counted") - 1
             wait_until(lambda daemon=daemon, counted=counted: len(self.seen(daemon)) >= counted, "each has a line")
             check(failovers > 0 or counted == 0, f"{counted} failovers were seen")
+
+    def waits(self, name):
+        """None: at a worker to which the store can send nothing yet."""
+        waiter = Later(self.lease, "POST", f"/v1/leases/{name}", body={"wait_ms": 20000})
+        wait_until(lambda: self.waiting(name) == 1 or waiter.answer, "it waits, or is refused")
+        check(waiter.answer is None or waiter.answer.code == "store-unavailable", repr(waiter.answer))
+        return None if waiter.answer else waiter
 
     @staticmethod
     def seen(daemon):
