@@ -394,7 +394,10 @@ const char *member_worker_ready(struct worker *worker, enum problem *problem, ch
 void member_worker_stand(struct worker *worker, struct service_stand *stand)
 {
     const struct member_daemon *daemon = worker->service->extra;
+    struct epoch_set set;
 
+    epoch_nodes(daemon->store_epoch, &set);
+    stand->is_joining = set.growing;
     epoch_memory(daemon->store_epoch, &stand->used, &stand->allowed);
     stand->is_full = epoch_is_full(daemon->store_epoch) || epoch_is_crowded(daemon->store_epoch);
     if (plan_of(worker->service)->role == MEMBER_LEASE)

@@ -175,8 +175,8 @@ const char *service_lacks(struct worker *worker, const char **member, char detai
     return "not-reloaded";
 }
 
-/* Of a store with an in-sync set: who has to have a copy of what is answered, and who has none. */
-static void nodes_tell(struct json_out *json, const struct store *store)
+/* Of a store with an in-sync set: who may take over, and who may not. */
+static void nodes_tell(struct json_out *json, const struct store *store, bool is_joining)
 {
     unsigned count, in_set;
     const struct store_node *nodes = store_nodes(store, &count, &in_set);
@@ -184,6 +184,7 @@ static void nodes_tell(struct json_out *json, const struct store *store)
 
     if (nodes == NULL)
         return;
+    in_set -= is_joining && in_set > 1;
     json_list(json, "kept");
     for (unsigned i = 0; i < in_set; i++)
         json_text(json, NULL, bytes_of(nodes[i].name));
@@ -196,7 +197,10 @@ static void nodes_tell(struct json_out *json, const struct store *store)
             continue;
         json_object(json, NULL);
         json_text(json, "node", bytes_of(nodes[i].name));
-        json_text(json, "why", bytes_of(why != NULL ? why : "not-in-set"));
+        json_text(json, "why",
+                  bytes_of(why != NULL                 ? why
+                           : is_joining && i == in_set ? "joining"
+                                                       : "not-in-set"));
         json_int(json, "since_ms", nodes[i].why != NULL ? (int64_t)(now_ms - nodes[i].since_ms) : 0);
         json_object_end(json);
     }
@@ -245,7 +249,7 @@ static enum step ready_tell(struct http_request *req, struct worker *worker)
         json_int(json, "of", stand.registrars);
         json_object_end(json);
     }
-    nodes_tell(json, worker->store);
+    nodes_tell(json, worker->store, stand.is_joining);
     if (store_election(worker->store, &election)) {
         json_object(json, "sentinels");
         json_int(json, "heard", election.heard);

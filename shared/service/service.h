@@ -59,6 +59,7 @@ struct worker;
 struct service_stand {
     uint64_t used, allowed;
     bool is_full;
+    bool is_joining; /* the last node that has to have a copy may not take over yet */
     unsigned registrars, registrars_heard;
 };
 
