@@ -1,6 +1,7 @@
 /* event_hub.c - what happens to leases, as it happens.
  *
- *   event_hub_heard   a message: to those who listen to its lease, then to those who listen to all
+ *   event_hub_heard   a message: held until its copies are there (member_held_take())
+ *   event_hub_kept    to those who listen to its lease, then to those who listen to all
  *   channel_round     what was gathered: to a few of its listeners after the other
  *   event_hub_listens Redis has confirmed a channel: the store is to publish, then its listeners hear
  *   listen_run        run listen.lua: now, and LISTEN_AGAIN_MS after it was confirmed
@@ -84,6 +85,8 @@ struct event_hub {
     struct event_lines *lines;
     struct store_subscriber *subscriber;
     struct store_subscriber_owner owner;
+    struct member_held *held; /* items that are heard, and not told yet */
+    struct member_held_owner held_owner;
     struct listen listen;
     void *tree; /* of the channels, by name; tsearch(3) */
     LIST_HEAD(, event_channel) channels;
@@ -573,17 +576,12 @@ void event_hub_line(struct event_listener *listener)
     event_line_tell(listener->channel->hub->lines, &listener->channel->line);
 }
 
-static void event_hub_missed(struct event_hub *hub);
 static void event_hub_heard(struct store_subscriber_owner *owner, struct bytes channel, struct bytes message)
 {
     struct event_hub *hub = container_of(owner, struct event_hub, owner);
     struct bytes lease = {channel.at + PREFIX_LEN, channel.len - PREFIX_LEN};
     struct event_channel *one;
 
-    if (epoch_lease_is_over(member_line_of_worker(hub->worker)->store_epoch)) {
-        event_hub_missed(hub); /* it may be of a primary that is none any more */
-        return;
-    }
     if (channel.len <= PREFIX_LEN || !name_is_lease(lease) || message.len <= STRIPE_LEN)
         return;
     one = channel_find(hub, lease);
@@ -594,6 +592,15 @@ static void event_hub_heard(struct store_subscriber_owner *owner, struct bytes c
     }
     if (is_heard_again(hub, lease, message))
         return;
+    if (hub->all->listens || (one != NULL && one->listens))
+        member_held_take(hub->held, lease, message);
+}
+
+static void event_hub_kept(struct member_held_owner *owner, struct bytes lease, struct bytes message)
+{
+    struct event_hub *hub = container_of(owner, struct event_hub, held_owner);
+    struct event_channel *one = channel_find(hub, lease);
+
     if (one != NULL && one->listens)
         channel_send(one, lease, item_of(message));
     if (hub->all->listens) {
@@ -636,6 +643,7 @@ static void event_hub_stands(struct event_hub *hub)
 /* Those who wait for a channel to be listened to have missed nothing: they go on waiting. */
 static void event_hub_missed(struct event_hub *hub)
 {
+    member_held_forget(hub->held);
     ring_empty(hub);
     hub->last_len = 0;
     for (struct event_channel *channel = LIST_FIRST(&hub->channels), *next; channel != NULL; channel = next) {
@@ -645,6 +653,16 @@ static void event_hub_missed(struct event_hub *hub)
             channel_lost(channel);
         }
     }
+}
+
+/* What comes from now on is heard and noted all the same. */
+static void event_hub_unkept(struct member_held_owner *owner)
+{
+    struct event_hub *hub = container_of(owner, struct event_hub, held_owner);
+
+    event_hub_missed(hub);
+    if (hub->listen.until > 0)
+        event_hub_stands(hub);
 }
 
 static void event_hub_deaf(struct store_subscriber_owner *owner)
@@ -661,6 +679,7 @@ static void event_hub_deaf(struct store_subscriber_owner *owner)
 static void event_hub_off(struct event_hub *hub)
 {
     hub->is_off = true;
+    member_held_forget(hub->held);
     ring_empty(hub);
     event_hub_drain(hub);
     hub->all->listens = false;
@@ -713,6 +732,8 @@ struct event_hub *event_hub_new(struct worker *worker, struct store_options opti
 
     hub->worker = worker;
     hub->owner = (struct store_subscriber_owner){event_hub_heard, event_hub_listens, event_hub_deaf};
+    hub->held_owner = (struct member_held_owner){event_hub_kept, event_hub_unkept};
+    hub->held = member_held_new(member_line_of_worker(worker), &hub->held_owner);
     hub->linger_ms = EVENT_HUB_LINGER_MS;
     hub->lines = event_lines_new(worker, channel_line);
     hub->all = channel_add(hub, BYTES("*"));
@@ -751,6 +772,7 @@ void event_hub_free(struct event_hub *hub)
 {
     event_hub_drain(hub);
     store_subscriber_close(hub->subscriber);
+    member_held_free(hub->held);
     loop_timer_done(&hub->linger);
     ring_drop(hub);
     channel_free(hub, hub->all);

@@ -4,7 +4,7 @@
  *   inbox_look     several times a second: opens, sends heartbeats, notices that the link is another
  *   inbox_run      run inbox_heartbeat.lua
  *   inbox_answer   OPEN | CLOSED | SHUT
- *   inbox_heard    a message: notify the waiter
+ *   inbox_heard    a message: notify the waiter, if that ends its wait when its copies are there
  *   inbox_announce the inbox has closed: notify all that were there, some in each turn
  *
  *   CLOSED   --the subscriber listens, the line to the store stands--> OPENING   inbox_heartbeat.lua "open"
@@ -13,6 +13,7 @@
  *   OPEN     --the subscriber is deaf, the link is another or none-->  CLOSED
  *   OPEN     --a heartbeat is late or unknown, or none taken for 3 s--> CLOSED
  *   OPEN     --the reply of a release is lost-->                       CLOSED
+ *   OPEN     --a message has no copies in time-->                      CLOSED
  *   OPEN     --drained-->                                              CLOSING   inbox_heartbeat.lua "close"
  *   CLOSED   --drained-->                                              SHUT
  *   CLOSING  --answered, however-->                                    SHUT
@@ -57,6 +58,8 @@ struct inbox {
     struct member_line *line;
     struct store_subscriber *subscriber;
     struct store_subscriber_owner subscriber_owner;
+    struct member_held *held; /* messages of which no call of the waiter says the same */
+    struct member_held_owner held_owner;
     struct alarm_clock *clock;
     struct loop_timer look, announce;
     enum inbox_state state;
@@ -417,7 +420,27 @@ void inbox_hear(struct inbox *inbox, struct bytes channel, struct bytes message)
 
 static void inbox_heard(struct store_subscriber_owner *owner, struct bytes channel, struct bytes message)
 {
-    inbox_hear(container_of(owner, struct inbox, subscriber_owner), channel, message);
+    struct inbox *inbox = container_of(owner, struct inbox, subscriber_owner);
+    uint64_t wid = 0;
+    enum inbox_news news = message_read(message, &wid);
+
+    if (news == INBOX_GRANTED)
+        inbox_hear(inbox, channel, message); /* what claims it waits for the copies */
+    else if (news != INBOX_NO_NEWS)
+        member_held_take(inbox->held, channel, message);
+}
+
+static void inbox_kept(struct member_held_owner *owner, struct bytes channel, struct bytes message)
+{
+    inbox_hear(container_of(owner, struct inbox, held_owner), channel, message);
+}
+
+static void inbox_missed(struct member_held_owner *owner)
+{
+    struct inbox *inbox = container_of(owner, struct inbox, held_owner);
+
+    if (inbox->state == INBOX_OPEN)
+        inbox_enter_state(inbox, INBOX_CLOSED);
 }
 
 struct inbox *inbox_new(struct worker *worker)
@@ -429,6 +452,8 @@ struct inbox *inbox_new(struct worker *worker)
     inbox->line = member_line_of_worker(worker);
     inbox->used = true; /* there is no id yet */
     inbox->slot_free = UINT32_MAX;
+    inbox->held_owner = (struct member_held_owner){inbox_kept, inbox_missed};
+    inbox->held = member_held_new(inbox->line, &inbox->held_owner);
     inbox->clock = alarm_clock_new(worker->loop);
     inbox->subscriber_owner = (struct store_subscriber_owner){inbox_heard, inbox_listens, inbox_deaf};
     inbox->subscriber = store_subscriber_open(worker->loop, &options, &inbox->subscriber_owner);
@@ -444,6 +469,7 @@ void inbox_free(struct inbox *inbox)
     loop_timer_done(&inbox->look);
     loop_timer_done(&inbox->announce);
     store_subscriber_close(inbox->subscriber);
+    member_held_free(inbox->held);
     alarm_clock_free(inbox->clock);
     free(inbox->slots);
     free(inbox);

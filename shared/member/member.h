@@ -71,6 +71,25 @@ enum problem member_run(struct member_line *line, struct member_call *call, unsi
 enum problem member_problem(struct member_call *call, enum store_outcome outcome,
                             const struct store_reply *reply);
 
+/* -- messages (Redis Pub/Sub) that tell a client something: with an in-sync set they wait, as answers do,
+ * until every node of it has what they tell of. */
+struct member_held;
+struct member_held_owner { /* the owner embeds it and finds itself with container_of */
+    /* A message, in the order in which they were taken; while answers wait for nobody from inside of
+     * member_held_take(). Both valid during the call only. */
+    void (*kept)(struct member_held_owner *owner, struct bytes channel, struct bytes message);
+    /* What waited is not told: it was too much, its copies were not known in the store's timeout, or the
+     * lease on the epoch is over. */
+    void (*missed)(struct member_held_owner *owner);
+};
+struct member_held *member_held_new(struct member_line *line, struct member_held_owner *owner);
+/* The store has ended every call of the line. */
+void member_held_free(struct member_held *held);
+/* Both are copied, if they wait. */
+void member_held_take(struct member_held *held, struct bytes channel, struct bytes message);
+/* What waits is told to nobody. */
+void member_held_forget(struct member_held *held);
+
 /* What a script may answer: a row for each first word, the likeliest first; the last, ANSWER_OTHER or another
  * without a word, is for all else. */
 typedef enum step script_answer_fn(struct member_call *call, const struct store_reply *reply);

@@ -32,9 +32,14 @@ static bool is_on(const struct store_keep *keep)
     return keep != NULL && (keep->count > 1 || keep->copies > 1);
 }
 
+bool store_keeps(const struct store *store)
+{
+    return is_on(store->keep);
+}
+
 bool keep_waits(const struct store *store, const struct store_call *call)
 {
-    return is_on(store->keep) && !call->at_once && call->script != NULL;
+    return store_keeps(store) && !call->at_once && (call->script != NULL || call->is_kept);
 }
 
 /* -- what is known of the nodes */

@@ -80,6 +80,7 @@ struct store_call {
     /* Set by the caller before store_run(). */
     store_done_fn *done;
     bool at_once; /* does not wait for the in-sync set: store_keep() */
+    bool is_kept; /* of store_ask(): waits for it, as scripts do */
     /* The store's own, from store_run() until done is called. */
     struct store_call *next;
     const struct store_script *script;
@@ -235,6 +236,8 @@ enum { STORE_SYNCS_ANY = -1, STORE_SYNCS_NONE = -2 };
  * waits, and with STORE_SYNCS_ANY Redis is asked nothing. What waits already waits for this set. */
 void store_keep(struct store *store, const struct bytes *nodes, unsigned count, unsigned copies,
                 int64_t syncs);
+/* Whether answers wait for other nodes. */
+bool store_keeps(const struct store *store);
 /* Looks at the nodes now, unless it is doing so. */
 void store_keep_look(struct store *store);
 /* How often they have, as the last look has shown it, and when that look began (loop_now_us()); below 0:

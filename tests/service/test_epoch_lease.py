@@ -72,6 +72,21 @@ def an_event_that_comes_when_the_lease_on_the_epoch_is_over_ends_the_stream():
     world.close()
 
 
+@test
+def an_event_whose_copies_come_when_the_lease_on_the_epoch_is_over_ends_the_stream():
+    world = Watched("--store-timeout", "20s", copies=2)  # so that the replica is not taken out
+    with socket.create_connection((world.lease_daemon.host, world.lease_daemon.port), DEADLINE_S) as stream:
+        stream.sendall(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        check_in(b" 200 ", stream.recv(65536))
+        world.replica.stop()
+        world.primary()("PUBLISH", "pawl:e:unheard", "00 1.1.1\trefused\t1\t\t\t5\t")
+        world.primary()("HSET", "pawl:{store}", "majority", "1", "registrars", "1 nobody")
+        is_over(world, world.lease)
+        world.replica.go_on()
+        check(b"unheard" not in b"".join(iter(lambda: stream.recv(65536), b"")), "the stream ends without it")
+    world.close()
+
+
 def is_over(world, *clients):
     for client in clients:
         wait_until(lambda client=client: world.check_of(client) == "store-not-admitted", "the lease is over")

@@ -70,10 +70,10 @@ class Node(PrivateRedis):
 class Trio(World):
     """A primary, two replicas, a lease service, a gateway."""
 
-    def __init__(self, copies=2, replicas=2, settings=((), ()), keep_wait="500ms", registrars=()):
+    def __init__(self, copies=2, replicas=2, settings=((), ()), keep_wait="500ms", registrars=(), store_timeout="4s", **more):
         self.registrars = registrars
         self.copies, self.replicas, self.own = copies, replicas, settings
-        super().__init__("--store-timeout", "4s", "--keep-wait", keep_wait, redis_settings=[])
+        super().__init__("--store-timeout", store_timeout, "--keep-wait", keep_wait, redis_settings=[], **more)
 
     def init_store(self):
         self.redis.close()

@@ -1,0 +1,131 @@
+#!/usr/bin/python3
+"""test_copies.py - what waits for the in-sync set beside answers: events, and what ends a wait in line; three real Redises."""
+
+import re
+import select
+import socket
+import sys
+
+sys.dont_write_bytecode = True
+
+from world import DEADLINE_S, check, check_equal, check_in, main, test, wait_until  # noqa: E402
+from world.asking import Later, path  # noqa: E402
+from world.redis import Connection  # noqa: E402
+from world.trio import Trio  # noqa: E402
+from world.waiting import Waiter  # noqa: E402
+
+SILENT_S = 0.5  # what waits for nobody comes sooner
+FLOOD = "for n = 1, 4500 do redis.call('PUBLISH', 'pawl:e:flood', '00 1.' .. n .. '.1\trefused\t1\t\t5\t' .. string.rep('x', 1000)) end"
+
+
+class Stream:
+    """A client of GET /v1/events."""
+
+    def __init__(self, world, query=""):
+        self.socket, self.text = socket.create_connection((world.lease_daemon.host, world.lease_daemon.port), DEADLINE_S), b""
+        self.socket.sendall(f"GET /v1/events{query} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+
+    def hears(self, what):
+        """Reads until this has come; what came."""
+        while what not in self.text:
+            more = self.socket.recv(65536)
+            check(more, f"it ended with {self.text!r}")
+            self.text += more
+        return self.text
+
+    def is_silent(self):
+        check_equal(select.select([self.socket], [], [], SILENT_S)[0], [], "nothing has come")
+
+    def ended(self):
+        """What came until the end."""
+        return self.text + b"".join(iter(lambda: self.socket.recv(65536), b""))
+
+
+class Ear:
+    """Hears what the primary publishes when it does."""
+
+    def __init__(self, world, pattern):
+        self.connection = Connection(world.redis.path)
+        self.connection("PSUBSCRIBE", pattern)
+
+    def hears(self, what):
+        while what not in self.connection._reply()[3]:  # pylint: disable=protected-access
+            pass
+
+
+def trio(**more):
+    """No node of it is taken out."""
+    world = Trio(copies=3, **more)
+    world.wait_kept(0, 1, 2)
+    return world
+
+
+@test
+def an_event_and_one_of_before_are_told_when_every_node_of_the_set_has_what_they_tell_of():
+    world = trio()
+    stream, ear = Stream(world), Ear(world, "pawl:e:*")
+    stream.hears(b"\n\n")
+    world.acquire("x")
+    first = re.search(rb"id: (\S+)", stream.hears(b'"x"'))[1].decode()
+    world.nodes[2].stop()
+    granted = Later(world.lease, "POST", path("early"), body={})
+    ear.hears(b"granted")
+    stream.is_silent()
+    replayed = Stream(world, f"?lease=x&since={first}")
+    replayed.is_silent()
+    world.nodes[2].go_on()
+    stream.hears(b'"early"')
+    check_equal(granted.get().status, 201)
+    check_in(b" 200 ", replayed.hears(b"\n\n"))
+    world.close()
+
+
+@test
+def a_stream_ends_without_the_event_that_has_no_copies_in_time():
+    world = trio()
+    stream, ear = Stream(world), Ear(world, "pawl:e:*")
+    stream.hears(b"\n\n")
+    world.nodes[2].stop()
+    granted = Later(world.lease, "POST", path("late"), body={})
+    ear.hears(b"granted")
+    check(b"late" not in stream.ended(), "it was told")
+    check_equal(granted.get().status, 504)
+    world.nodes[2].go_on()
+    wait_until(lambda: world.lease("GET", path("late")).status == 200, "it goes on")
+    stream = Stream(world)
+    stream.hears(b"\n\n")
+    world.acquire("x")
+    stream.hears(b'"x"')
+    world.close()
+
+
+@test
+def a_stream_ends_when_more_than_its_bound_waits_for_copies():
+    world = trio(store_timeout="60s")
+    stream = Stream(world)
+    stream.hears(b"\n\n")
+    world.nodes[2].stop()
+    world.redis("EVAL", FLOOD, 0)
+    told = stream.ended()
+    check(b"flood" not in told and b"alive" not in told, f"it was told, or waited for its deadline: {told}")
+    world.nodes[2].go_on()
+    world.close()
+
+
+@test
+def a_waiter_that_is_superseded_hears_so_when_every_node_of_the_set_has_that():
+    world = trio()
+    world.acquire("job", ttl_ms=600000)
+    first, ear = Waiter(world, world.lease, "job", "ada"), Ear(world, "pawl:{*")
+    world.nodes[2].stop()
+    second = Waiter(world, world.lease, "job", "ada", in_line=False)
+    ear.hears(b"superseded")
+    first.join(SILENT_S)
+    check(first.answer is None, repr(first.answer))
+    world.nodes[2].go_on()
+    first.told(409, "superseded")
+    check(second.answer is None, repr(second.answer))
+    world.close()
+
+
+main()
