@@ -53,15 +53,22 @@ def a_node_that_stands_still_while_it_joins_is_not_in_the_set():
 def with_too_few_copies_nothing_is_answered():
     world = Trio()
     world.wait_kept(0, 1, 2)
+    token = {"Fencing-Token": world.acquire("stored", ttl_ms=600000)["fencing_token"]}
     for node in world.nodes[1:]:
         node.stop()
-    wait_until(lambda: world.lease("GET", "/readyz").code == "store-not-kept", "too few have a copy")
-    answer = world.lease("POST", "/v1/leases/job", body={})
-    check_equal((answer.status, answer.code), (503, "store-not-kept"))
+    answer = world.gateway("PUT", "/v1/resources/stored", token, b"x")
+    check_equal((answer.status, answer.code), (504, "outcome-unknown"))
+    for client in (world.lease, world.gateway):
+        wait_until(lambda client=client: client("GET", "/readyz").code == "store-not-kept", "too few have a copy")
+    for client, call in ((world.lease, ("POST", "/v1/leases/job", (), {})), (world.gateway, ("PUT", "/v1/resources/stored", token, b"y")),
+                         (world.gateway, ("GET", "/v1/resources/stored"))):
+        answer = client(*call)
+        check_equal((answer.status, answer.code), (503, "store-not-kept"), call[:2])
     for node in world.nodes[1:]:
         node.go_on()
     world.granted("job")
     world.wait_kept(0, 1, 2)
+    check_equal(world.gateway("GET", "/v1/resources/stored").body, b"x")
     world.close()
 
 
