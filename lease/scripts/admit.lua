@@ -8,6 +8,7 @@
 --   ARGV[4]  member id of the lease service that asks; it has reported
 --   ARGV[5]  "wait" while the members have time to report, then "now"   ARGV[6]  "host:port" of this Redis
 --   ARGV[7]  "lease" with the lease on the epoch (docs/decisions/0050), else ""
+--   ARGV[8]  what other nodes of the in-sync set have, "HOST:PORT SCHEMA:ID SEQ...", comma between; or ""
 --   returns {"admitted", epoch, "complete" | "incomplete", counter, members that were not asked, comma
 --             between}
 --           {"floors-missing", ids of lease services, comma between; "unknown" if none is known}: nobody may
@@ -267,7 +268,9 @@ local fit = newest and (is_own or insync_is_fit(newest, RUN))
 -- That they have recorded the set of the new epoch says nothing: what was found before does.
 local proven = fit and known and (is_own and store.proven == '1' or known.epoch == newest.epoch)
 local complete = nothing_lost and (#absent == 0 or proven) and true or false
-if newest and not (fit or insync_is_in_place(newest, RUN, ARGV[6], complete)) then
+local agreed = newest and nothing_lost
+    and insync_all_agree(newest, ARGV[6], ARGV[8], store.id, stripes.seq)
+if newest and not (fit or insync_is_in_place(newest, RUN, ARGV[6], complete or agreed)) then
     local text = ARGV[6] .. '/' .. string.match(RUN, '^%S+') .. ' ' .. table.concat(newest.nodes, ' ')
     redis.call('HSET', KEYS[1], 'behind', text)
     return { 'behind', text }

@@ -584,9 +584,10 @@ void member_admit(struct member *member)
     member->argv[5] = waited ? BYTES("now") : BYTES("wait");
     member->argv[6] = bytes_of(member->node);
     member->argv[7] = member->options.is_leased ? BYTES("lease") : BYTES("");
+    member->argv[8] = insync_said(member->insync);
     member->in_flight = true;
     member->call.done = admit_answered;
-    store_run(member->options.line->store, &member->call, member->options.admit, 1, 8, member->argv);
+    store_run(member->options.line->store, &member->call, member->options.admit, 1, 9, member->argv);
 }
 
 static void log_admission(struct member *member, const struct store_reply *reply)
@@ -666,6 +667,7 @@ static enum step admit_answered(struct store_call *call, enum store_outcome outc
         doubts_record(member, store_reply_list(reply, 1));
     } else if (store_reply_is(reply, "behind")) {
         behind_forbid(member, missing);
+        insync_behind(member->insync, missing);
         admit_later(member);
     } else if (store_reply_is(reply, "unrecorded")) {
         unrecorded_forbid(member, missing);

@@ -3,6 +3,7 @@
  *   insync_tick   each node that copies this Redis is asked of itself, several times a second; then a wish
  *   insync_wish   goes with a heartbeat, and Redis follows it if nothing has changed since (lib/insync.lua)
  *   insync_take   the nodes that must acknowledge, for all workers of the process
+ *   insync_behind, insync_said   a primary that was started again: what the other nodes of the set have
  *
  * Each lease service does so, and the first to wish is followed. A wish is of one step, the most urgent:
  *   drop     the one that is being added is away
@@ -36,6 +37,9 @@ struct insync {
     uint64_t synced_us;     /* when it was seen first */
     uint64_t grow_us, goal; /* since when a node is being added; what it must acknowledge, 0: not known yet */
     char wish[MEMBER_WISH_SIZE], sent[MEMBER_WISH_SIZE];
+    struct insync_probe others[STORE_NODES_MAX]; /* while this Redis is behind */
+    unsigned other_count;
+    char said[MEMBER_SAID_SIZE];
 };
 
 struct insync *insync_new(struct member *member)
@@ -47,8 +51,15 @@ struct insync *insync_new(struct member *member)
     return in;
 }
 
+static void others_close(struct insync *in)
+{
+    while (in->other_count > 0)
+        store_probe_close(in->others[--in->other_count].probe);
+}
+
 void insync_free(struct insync *in)
 {
+    others_close(in);
     for (unsigned i = 0; i < in->probe_count; i++)
         store_probe_close(in->probes[i].probe);
     free(in);
@@ -310,6 +321,7 @@ void insync_tick(struct insync *in)
     unsigned seen, in_set;
     const struct store_node *nodes = store_nodes(store, &seen, &in_set);
 
+    others_close(in);
     if (nodes == NULL || in->set.count == 0 || !is_applied(in, nodes, in_set))
         return;
     syncs_see(in, syncs);
@@ -327,4 +339,58 @@ struct bytes insync_wish(struct insync *in)
     memcpy(in->sent, in->wish, sizeof(in->sent));
     in->wish[0] = '\0';
     return bytes_of(in->sent);
+}
+
+/* -- a primary that was started again: what the other nodes of the set have */
+
+static struct store_probe *other_probe(struct insync *in, struct bytes name)
+{
+    static const char script[] =
+        "local all = {redis.call('HGET', 'pawl:{store}', 'id') or ''} for i = 0, 255 do "
+        "all[#all + 1] = redis.call('HGET', string.format('pawl:{%02x}', i), 'seq') or '0' end "
+        "return table.concat(all, ' ')";
+    struct insync_probe *one = &in->others[0];
+
+    for (; one < in->others + in->other_count; one++)
+        if (bytes_are(name, one->name))
+            return one->probe;
+    if (in->other_count == STORE_NODES_MAX)
+        return NULL;
+    in->other_count++;
+    snprintf(one->name, sizeof(one->name), "%.*s", (int)name.len, name.at);
+    one->probe = store_probe_open(in->member->options.line->store, one->name);
+    store_probe_hear(one->probe, bytes_of(script));
+    return one->probe;
+}
+
+/* text: this Redis and the nodes of the set, "host:port/RUN_ID" each. */
+void insync_behind(struct insync *in, struct bytes text)
+{
+    bytes_cut(&text, ' ');
+    while (text.len > 0) {
+        struct bytes node = bytes_cut(&text, ' ');
+        struct store_probe *probe;
+
+        if (node.len <= STORE_RUN_ID_LEN + 1 || node.len >= STORE_NODE_MAX)
+            continue;
+        node.len -= STORE_RUN_ID_LEN + 1;
+        probe = bytes_are(node, in->member->node) ? NULL : other_probe(in, node);
+        if (probe != NULL)
+            store_probe_ask(probe);
+    }
+}
+
+struct bytes insync_said(struct insync *in)
+{
+    size_t len = 0;
+
+    for (unsigned i = 0; i < in->other_count; i++) {
+        const struct store_probe_answer *answer = store_probe_answer(in->others[i].probe);
+
+        if (answer->said != NULL && answer->asked_us / 1000 >= in->member->gated_ms &&
+            len + strlen(answer->said) + STORE_NODE_MAX + 2 < sizeof(in->said))
+            len += (size_t)snprintf(in->said + len, sizeof(in->said) - len, "%s%s %s", len > 0 ? "," : "",
+                                    in->others[i].name, answer->said);
+    }
+    return (struct bytes){in->said, len};
 }

@@ -21,6 +21,7 @@ enum member_state {
 
 enum {
     MEMBER_HEARTBEAT_ARGS = 31,
+    MEMBER_SAID_SIZE = STORE_NODES_MAX * (STORE_NODE_MAX + STRIPES * 21 + 64),
     MEMBER_WISH_SIZE = 64 + STORE_NODES_MAX * (STORE_NODE_MAX + STORE_RUN_ID_LEN + 2),
     MEMBER_SENT_MAX = 64, /* more than 3 s of heartbeats, one in each tick */
     MEMBER_ABOUT_SIZE = 96,
@@ -157,6 +158,10 @@ void insync_tick(struct insync *insync);
 void insync_take(struct member *member, const struct store_reply *list);
 /* What the next heartbeat asks for: insync_change() in lib/insync.lua; once. */
 struct bytes insync_wish(struct insync *insync);
+/* Redis was found to be behind (admit.lua): the other nodes of the set are asked what they have. */
+void insync_behind(struct insync *insync, struct bytes text);
+/* What they have said since the gate was shut, as admit.lua reads it. */
+struct bytes insync_said(struct insync *insync);
 
 /* -- the sweep: looks for ever which stripes have something due, and runs one bounded script on each of them:
  * what expired or was remembered long enough goes, a little at a time. One call is in flight at a time; a

@@ -13,8 +13,9 @@ enum { LOOK_EACH_MS = 1000 };
 
 struct store_probe {
     struct store *store;
-    struct store_call call;
-    struct bytes words[4];
+    struct store_call call, eval;
+    struct bytes words[4], eval_words[3];
+    char *said;
     bool is_asking;
     uint64_t sent_us;
     struct store_probe_answer answer;
@@ -57,6 +58,19 @@ static void answer_is(struct store_probe *probe, const char *why)
     answer->asked_us = probe->sent_us;
 }
 
+static enum step probe_said(struct store_call *call, enum store_outcome outcome,
+                            const struct store_reply *reply)
+{
+    struct store_probe *probe = container_of(call, struct store_probe, eval);
+    struct bytes said = store_reply_text(reply, 0);
+
+    probe->is_asking = false;
+    free(probe->said);
+    probe->said = outcome == STORE_DONE ? must_have(strndup(said.at, said.len)) : NULL;
+    probe->answer.said = probe->said;
+    return ANSWERED;
+}
+
 static enum step probe_done(struct store_call *call, enum store_outcome outcome,
                             const struct store_reply *reply)
 {
@@ -71,6 +85,9 @@ static enum step probe_done(struct store_call *call, enum store_outcome outcome,
     if (run_id.len == STORE_RUN_ID_LEN)
         memcpy(probe->answer.run_id, run_id.at, run_id.len);
     answer_is(probe, why);
+    probe->is_asking = probe->eval_words[1].len > 0;
+    if (probe->is_asking)
+        store_ask(probe->store, &probe->eval, 3, probe->eval_words);
     return ANSWERED;
 }
 
@@ -81,6 +98,7 @@ struct store_probe *store_probe_open(const struct store *store, const char *node
     probe->store = store_open_at(store, node);
     store_look_every(probe->store, LOOK_EACH_MS);
     probe->call.done = probe_done;
+    probe->eval.done = probe_said;
     probe->words[0] = BYTES("INFO");
     probe->words[1] = BYTES("server");
     probe->words[2] = BYTES("replication");
@@ -93,7 +111,15 @@ struct store_probe *store_probe_open(const struct store *store, const char *node
 void store_probe_close(struct store_probe *probe)
 {
     store_close(probe->store);
+    free(probe->said);
     free(probe);
+}
+
+void store_probe_hear(struct store_probe *probe, struct bytes script)
+{
+    probe->eval_words[0] = BYTES("EVAL");
+    probe->eval_words[1] = script;
+    probe->eval_words[2] = BYTES("0");
 }
 
 void store_probe_ask(struct store_probe *probe)

@@ -263,10 +263,14 @@ struct store_probe_answer {
     const char *why;
     uint64_t since_ms, asked_us; /* since_ms: of why; asked_us: when what it answered was asked */
     char run_id[STORE_RUN_ID_LEN + 1];
+    const char *said; /* what the script of store_probe_hear() has returned; NULL: nothing, or not yet */
 };
 struct store_probe *store_probe_open(const struct store *store, const char *node);
 /* Not from inside a continuation. */
 void store_probe_close(struct store_probe *probe);
+/* From the next question on this script, which reads and returns a text, is asked, too. The bytes must live
+ * as long as the probe. */
+void store_probe_hear(struct store_probe *probe, struct bytes script);
 /* Unless it is being asked. */
 void store_probe_ask(struct store_probe *probe);
 const struct store_probe_answer *store_probe_answer(const struct store_probe *probe);

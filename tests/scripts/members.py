@@ -111,7 +111,7 @@ class Member:
         life.processes[name] = self
         self.disk = Directory()
         self.identity, self.recording, self.doubt, self.at_least, self.bar = IDENTITY, True, "", 0, ""
-        self.copies, self.node, self.wish = "", "here:1", ""
+        self.copies, self.node, self.wish, self.said = "", "here:1", "", ""  # said: by the other nodes of the in-sync set
         self.leased = False  # with the lease on the epoch (docs/decisions/0050)
         self.start()
 
@@ -167,7 +167,7 @@ class Member:
     def ask_to_admit(self, when="now", gate=None):
         """The reply of one call."""
         return self.life.run(ADMIT, [RECORD], self.identity, self.life.run_id, self.gate if gate is None else gate, self.name,
-                             when, self.node, "lease" if self.leased else "")
+                             when, self.node, "lease" if self.leased else "", self.said)
 
     def records(self, when="now"):
         """Whether its state directory had to record who is in doubt; it has, and has reported that."""

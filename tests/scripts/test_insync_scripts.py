@@ -82,6 +82,33 @@ def a_primary_that_was_started_again_is_admitted_by_the_memory_of_all_or_as_the_
 
 
 @test
+def one_of_several_without_memory_is_when_all_others_of_the_set_are_heard_and_nobody_has_more():
+    def said(*names, more=0, identity=None):
+        seqs = LIFE.seqs()
+        seqs[7] += more
+        return ",".join(f"{name} {identity or a.identity} {' '.join(map(str, seqs))}" for name in names)
+
+    for is_remembered in (True, False):
+        a, = trio()
+        LIFE.run_id = "run-7"
+        a.seen[7] += 1
+        if not is_remembered:
+            a.start()
+        gated(a)
+        others = ("there:2", "there:3")
+        for a.said in ("", said("there:2"), said(*others, more=1), said(*others, identity="11:other"),
+                       said(*others).rpartition(" ")[0], *([said(*others)] if is_remembered else [])):
+            check_equal(a.admit()[0], "behind", a.said)
+        a.node, a.said = "elsewhere:1", said("here:1", *others)
+        check_equal(a.admit()[0], "behind", "it is not of the set")
+    a.node, a.said = "here:1", said(*others)
+    reply = a.admit()
+    check_equal((reply[0], reply[2]), ("admitted", "incomplete"))
+    all_in(a)
+    check_equal(insync()[1], ["here:1/run-7"])
+
+
+@test
 def the_first_node_is_this_redis_and_a_member_learns_who_must_acknowledge():
     a = founder(LIFE, copies=2)
     all_in(a)

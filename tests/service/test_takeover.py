@@ -56,19 +56,48 @@ def a_primary_that_is_started_again_in_its_place_goes_on_while_all_remember_and_
     world.granted("other")
     check_equal([one["token"] for one in world.look("job")["holders"]], [held["token"]])
     world.wait_kept(0, 1, 2)
-    for daemon in world.daemons:
-        daemon.kill()
-    world.nodes[0].kill()
+    for node in (0, 2):
+        world.nodes[node].kill()
     world.nodes[0].start()
-    world.daemons.clear()
-    world.lease_daemon, world.gateway_daemon = world.daemon("pawl-lease"), world.daemon("pawl-gateway")
-    world.lease, world.gateway = world.client(world.lease_daemon), world.client(world.gateway_daemon)
+    start_anew(world)
     is_behind(world, 0)
     check_in("make a node of the set the primary", world.pawl("store", "status").stdout.lower())
     done = world.pawl("store", "recover", "--floor", "900000000", "--yes")
     check_equal(done.returncode, 0, done.stdout + done.stderr)
     check(world.granted("job")["token"] > 900000000, "by an operator's word")
+    world.wait_kept(0, 1)
+    world.close()
+
+
+def start_anew(world):
+    """The services, which remember what is in their state directories."""
+    for daemon in world.daemons:
+        daemon.kill()
+    world.daemons.clear()
+    world.lease_daemon, world.gateway_daemon = world.daemon("pawl-lease"), world.daemon("pawl-gateway")
+    world.lease, world.gateway = world.client(world.lease_daemon), world.client(world.gateway_daemon)
+
+
+@test
+def all_nodes_were_off_and_holds_survive_when_the_services_were_not_and_else_end():
+    world = Trio()
     world.wait_kept(0, 1, 2)
+    held = world.acquire("job", ttl_ms=600000)
+    check_equal(world.gateway("PUT", "/v1/resources/job", {"Fencing-Token": held["fencing_token"]}, b"x").status, 201)
+    for proof in ("complete", "incomplete"):
+        for node in world.nodes:
+            node.kill()
+        for node in world.nodes:
+            node.start()
+        for node, line in zip(world.nodes[1:], world.copied_by):
+            node.copy(line.port)
+        if proof == "incomplete":
+            start_anew(world)
+        world.wait_kept(0, 1, 2, deadline_s=30)
+        check_in(f'"proof":"{proof}"', world.lease_daemon.log())
+        check_equal([one["token"] for one in world.look("job")["holders"]], [held["token"]] if proof == "complete" else [])
+    check(world.granted("job")["token"] > held["token"], "its token rises")
+    check_equal(world.gateway("GET", "/v1/resources/job").body, b"x")
     world.close()
 
 

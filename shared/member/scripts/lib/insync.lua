@@ -52,8 +52,31 @@ local function insync_is_fit(set, run)
     return set.runs[run_id] and (stream == set.stream or before == set.stream) or false
 end
 
+-- Whether all other nodes of the set have said what they have, "NAME ID SEQ...,NAME ID SEQ...", and none has more. This
+-- Redis has the name of a node of the set: that of its run_id has ended with the process of before.
+local function insync_all_agree(set, name, said, id, seqs)
+    local has, is_named = {}, false
+    for other, text in string.gmatch(said, '([^, ]+) ([^,]+)') do
+        has[other] = text
+    end
+    for _, node in ipairs(set.nodes) do
+        local other = string.match(node, '^(.*)/')
+        local its_id, rest = string.match(has[other] or '', '^(%S+) (.*)$')
+        local i, has_more = 0, false
+        for number in string.gmatch(rest or '', '%d+') do
+            has_more = has_more or i >= STRIPES or tonumber(number) > seqs[i]
+            i = i + 1
+        end
+        is_named = is_named or other == name
+        if other ~= name and (its_id ~= id or has_more or i < STRIPES) then
+            return false
+        end
+    end
+    return is_named
+end
+
 -- Whether it is a primary that was started again, or has begun a stream without having copied anybody: no replica that
--- was promoted. Then memory proves what it has (complete), or it is the only one of the set.
+-- was promoted. Then memory proves what it has (complete), or all nodes of the set do, or it is the only one of the set.
 local function insync_is_in_place(set, run, name, complete)
     local only = set.nodes[1] or ''
     local before = string.match(redis.call('INFO', 'replication'), '\nmaster_replid2:(%x+)')
