@@ -268,7 +268,8 @@ local fit = newest and (is_own or insync_is_fit(newest, RUN))
 -- That they have recorded the set of the new epoch says nothing: what was found before does.
 local proven = fit and known and (is_own and store.proven == '1' or known.epoch == newest.epoch)
 local complete = nothing_lost and (#absent == 0 or proven) and true or false
-local agreed = newest and nothing_lost
+-- A disk that was set back to before the record is not what the others have copied it for.
+local agreed = newest and nothing_lost and not insync_is_newer(newest, known)
     and insync_all_agree(newest, ARGV[6], ARGV[8], store.id, stripes.seq)
 if newest and not (fit or insync_is_in_place(newest, RUN, ARGV[6], complete or agreed)) then
     local text = ARGV[6] .. '/' .. string.match(RUN, '^%S+') .. ' ' .. table.concat(newest.nodes, ' ')
