@@ -9,8 +9,16 @@
 
 static const char *fenced_named(struct fenced_call *fenced, const char *wrong)
 {
+    const struct service_settings *settings = &worker_of(fenced->req)->service->settings;
+
     if (wrong == NULL)
         http_note_lease(fenced->req, fenced->lease);
+    if (settings->check > 0) {
+        fenced->by_mark = true;
+        fenced->store = bytes_of(settings->check_store != NULL ? settings->check_store : "");
+        snprintf(fenced->check, sizeof(fenced->check), "mark%s%s", fenced->store.len > 0 ? " " : "",
+                 fenced->store.at);
+    }
     return wrong;
 }
 
@@ -72,6 +80,12 @@ void fenced_judge_write(struct fenced_call *fenced)
     fenced->own = bytes_of(http_identity(fenced->req));
 }
 
+bool fenced_may_write(struct fenced_call *fenced)
+{
+    fenced_judge_write(fenced);
+    return !fenced->by_mark || fenced->own.len == 0;
+}
+
 /* -- the call */
 
 void fenced_begin(struct fenced_call *fenced, unsigned stripe)
@@ -100,15 +114,18 @@ void fenced_add(struct fenced_call *fenced, struct bytes argument)
 
 void fenced_add_fence(struct fenced_call *fenced)
 {
+    const char *mode = token_mode_name(fenced->claim.mode);
+
     assert(fenced->own.len == 0 || !fenced->by_mark);
     fenced_add(fenced, fenced->lease);
     fenced_add(fenced, bytes_of_number(fenced->number[0], fenced->claim.token.number));
     fenced_add(fenced, bytes_of_number(fenced->number[1], fenced->claim.token.epoch));
     fenced_add(fenced, fenced->claim.hold);
     if (fenced->own.len > 0)
-        snprintf(fenced->mode, sizeof(fenced->mode), "%s %.*s", token_mode_name(fenced->claim.mode),
-                 (int)fenced->own.len, fenced->own.at);
-    fenced_add(fenced, bytes_of(fenced->own.len > 0 ? fenced->mode : token_mode_name(fenced->claim.mode)));
+        snprintf(fenced->mode, sizeof(fenced->mode), "%s %.*s", mode, (int)fenced->own.len, fenced->own.at);
+    else if (*fenced->check != '\0')
+        snprintf(fenced->mode, sizeof(fenced->mode), "%s\n%s", mode, fenced->check);
+    fenced_add(fenced, bytes_of(fenced->own.len > 0 || *fenced->check != '\0' ? fenced->mode : mode));
 }
 
 enum step fenced_failed(struct fenced_call *fenced, enum problem problem)
@@ -209,6 +226,11 @@ void fenced_accept(struct fenced_call *fenced, int64_t mark, const char *guarant
 {
     fenced_let_through(fenced);
     status_put(fenced, "accepted", NULL, mark, guarantee);
+}
+
+void fenced_accept_stored(struct fenced_call *fenced, int64_t mark)
+{
+    fenced_accept(fenced, mark, fenced->by_mark ? "committed;assumes=mark" : "committed");
 }
 
 /* nginx turns every answer of auth_request but 2xx, 401 and 403 into 500. */

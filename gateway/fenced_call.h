@@ -20,7 +20,8 @@ enum {
     FENCED_ARGS_MAX = 17,
     FENCED_FENCE_ARGS = 5,
     FENCED_NUMBER_SIZE = 24,
-    FENCED_MODE_SIZE = 80
+    FENCED_MODE_SIZE = 80,
+    FENCED_CHECK_SIZE = sizeof("mark ") + TOKEN_STORE_CHARS
 };
 
 /* Which statuses a refusal has: its own, or those that the forward-auth protocols of proxies understand. */
@@ -55,6 +56,7 @@ struct fenced_call {
      * Empty: not asked. Never with by_mark, which knows no hold. */
     struct bytes own;
     bool by_mark; /* the check `mark`: what it lets through says nothing of what the store has granted */
+    char check[FENCED_CHECK_SIZE]; /* of what is no route's, by mark: as scripts have it; else "" */
     struct token_claim claim;
     const char *assumes; /* a refusal rests on this; NULL: on nothing */
     bool claimed;        /* claim says something, if only for the refusal */
@@ -86,6 +88,8 @@ bool fenced_has_token(const struct http_request *req);
 
 /* Of a write: sets own, if its caller may write with its own holds only. */
 void fenced_judge_write(struct fenced_call *fenced);
+/* Of what is no route's: the same; false: by mark there is no hold to be one's own. */
+bool fenced_may_write(struct fenced_call *fenced);
 
 /* Building a call: on which stripe, further keys, then arguments. fenced_add_fence() adds the five that every
  * fenced script begins with; the mode that the header states is among them, but what the hold may do the
@@ -123,6 +127,8 @@ enum step fenced_fail_final(struct fenced_call *fenced, enum problem problem, co
 void fenced_let_through(const struct fenced_call *fenced);
 /* Puts Fencing-Status on an answer that the fence let through; guarantee: "committed" | "admitted". */
 void fenced_accept(struct fenced_call *fenced, int64_t mark, const char *guarantee);
+/* The same of what is no route's, which is "committed", but for the check by mark. */
+void fenced_accept_stored(struct fenced_call *fenced, int64_t mark);
 
 /* The plan's metric rows. */
 enum {

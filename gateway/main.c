@@ -34,6 +34,10 @@ static const struct service_flag gateway_flags[] = {
                  65536, 1LL << 40),
     SERVICE_FLAG("routes", routes, OPTION_TEXT, "FILE",
                  "requests to forward (docs/routes.md); read again on SIGHUP", 0, 0),
+    SERVICE_FLAG("check", check, OPTION_CHOICE, "live|mark",
+                 "of stored resources and /v1/check: what a token must be (live)", 0, 0),
+    SERVICE_FLAG("check-store", check_store, OPTION_TEXT, "ID",
+                 "with --check mark: whose tokens are taken (this store's)", 0, 0),
     {{0}, 0},
 };
 
@@ -44,6 +48,12 @@ static int gateway_check(const struct service *service)
     char why[ROUTE_WHY_SIZE];
     struct route_table *table;
 
+    if (settings->check_store != NULL &&
+        (settings->check == 0 || !token_is_store(bytes_of(settings->check_store)))) {
+        fprintf(stderr, "%s: --check-store is the id of a store, %d characters, and goes with --check mark\n",
+                service->plan->name, TOKEN_STORE_CHARS);
+        return SERVICE_CONFIG;
+    }
     if (settings->routes == NULL)
         return -1;
     table = route_table_load(settings->routes, settings->allow_unsafe_redis, why);

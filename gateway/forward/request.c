@@ -148,12 +148,14 @@ const char *forward_guarantee(struct forward *f)
 {
     static const char *const names[] = {
         [ROUTE_COMMITTED] = "committed", [ROUTE_ORDERED] = "ordered", [ROUTE_ADMITTED] = "admitted"};
-    bool grace = f->route->unknown == ROUTE_GRACE, incomplete = f->route->body == ROUTE_BODY_NEVER_APPLIED;
+    bool grace = f->route->unknown == ROUTE_GRACE, incomplete = f->route->body == ROUTE_BODY_NEVER_APPLIED,
+         mark = f->route->check == ROUTE_MARK;
 
-    if (!grace && !incomplete)
+    if (!grace && !incomplete && !mark)
         return names[f->route->guarantee];
-    snprintf(f->up.promise, sizeof(f->up.promise), "%s;assumes=%s%s%s", names[f->route->guarantee],
-             grace ? "grace" : "", grace && incomplete ? "+" : "", incomplete ? "incomplete" : "");
+    snprintf(f->up.promise, sizeof(f->up.promise), "%s;assumes=%s%s%s%s%s", names[f->route->guarantee],
+             grace ? "grace" : "", grace && incomplete ? "+" : "", incomplete ? "incomplete" : "",
+             (grace || incomplete) && mark ? "+" : "", mark ? "mark" : "");
     return f->up.promise;
 }
 

@@ -74,13 +74,14 @@ static const char *own_routes(const struct gateway *gateway)
     return table != NULL ? table->hash : "";
 }
 
-/* Whose tokens its routes take by `mark`, each once. */
+/* Whose tokens it takes by `mark`, each once. */
 static struct bytes own_stores(struct unreported *unreported)
 {
     const struct route_table *table = atomic_load(&unreported->own->gateway->table);
-    size_t len = 0;
+    const char *of = unreported->own->gateway->service->settings.check_store;
+    size_t len;
 
-    unreported->stores[0] = '\0';
+    len = (size_t)snprintf(unreported->stores, sizeof(unreported->stores), "%s", of != NULL ? of : "");
     for (unsigned i = 0; table != NULL && i < table->count; i++) {
         const char *store = table->routes[i].store;
 

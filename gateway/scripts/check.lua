@@ -4,10 +4,11 @@
 --   KEYS[1]  stripe
 --   ARGV[1..5]  the fence (lib/fence.lua): lease, token, epoch, hold, mode
 --   returns  {"accepted", seq, mark} | {"refused", ...} (lib/fence.lua)
-local record = fence_read()
-local reason = fence_reason(record, 'write')
+local check = check_of_stored()
+local record = check.read()
+local reason = check.reason(record, 'write')
 if reason then
-    return fence_refuse(record, reason)
+    return check.refuse(record, reason)
 end
-local mark = fence_pass(record)
+local mark = check.pass(record)
 return { 'accepted', SEQ, mark }

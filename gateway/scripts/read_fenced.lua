@@ -5,10 +5,11 @@
 --   ARGV[1..5]  the fence (lib/fence.lua): lease, token, epoch, hold, mode
 --   ARGV[6]  If-None-Match as the header has it, or ""
 --   returns  {"refused", ...} (lib/fence.lua), or as lib/version.lua says
-local record = fence_read()
-local reason = fence_reason(record, 'read')
+local check = check_of_stored()
+local record = check.read()
+local reason = check.reason(record, 'read')
 if reason then
-    return fence_refuse(record, reason)
+    return check.refuse(record, reason)
 end
 local version = show_read(KEYS[2], ARGV[6])
-return show(version, fence_pass(record))
+return show(version, check.pass(record))

@@ -1,4 +1,4 @@
--- remove.lua - delete a resource, if the writer's hold is the live one.
+-- remove.lua - delete a resource, if the writer's hold is the live one (or its token not below the mark).
 -- flags: allow-oom
 -- batch: yes
 --   KEYS[1]  stripe
@@ -14,8 +14,9 @@
 --            {"refused", ...} (lib/fence.lua)
 --            {"key-reused", seq, mark}
 --            {"mismatch", seq, ETag or "", mark}: the precondition does not hold
-local record, version = fence_read(), version_read(KEYS[2])
-local refusal = admit(record, version)
+local check = check_of_stored()
+local record, version = check.read(), version_read(KEYS[2])
+local refusal = admit(check, record, version)
 if refusal then
     return refusal
 end
@@ -24,7 +25,7 @@ if not version.here then
 end
 
 touch()
-local mark = fence_pass(record)
+local mark = check.pass(record)
 version_counted(ARGV[6], ARGV[1], -1, -version.bytes)
 if version.owner ~= '' then
     use_count(KEYS[1], 'b', version.owner, -version.bytes)

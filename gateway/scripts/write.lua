@@ -1,4 +1,4 @@
--- write.lua - put a resource, if the writer's hold is the live one.
+-- write.lua - put a resource, if the writer's hold is the live one (or its token not below the mark).
 -- batch: yes
 --   KEYS[1]  stripe
 --   KEYS[2]  resource
@@ -20,8 +20,9 @@
 --            {"mismatch", seq, ETag or "", mark}: the precondition does not hold
 --            {"full", seq, mark}: it would have been written
 --            {"quota", seq, mark}: the same, but it may not have so many bytes
-local record, version = fence_read(), version_read(KEYS[2])
-local refusal = admit(record, version)
+local check = check_of_stored()
+local record, version = check.read(), version_read(KEYS[2])
+local refusal = admit(check, record, version)
 if refusal then
     return refusal
 end
@@ -38,7 +39,7 @@ if who ~= '' and ARGV[17] ~= '' then
 end
 
 touch()
-local mark = fence_pass(record)
+local mark = check.pass(record)
 local answer = version.here and 204 or 201
 if version.gone then
     redis.call('ZREM', KEYS[3], ARGV[6])

@@ -67,6 +67,8 @@ static enum step read_ask(struct reading *r)
     else
         fenced_add(fenced, fenced->lease);
     fenced_add(fenced, r->precondition.if_none_match);
+    if (!fenced->claimed && *fenced->check != '\0')
+        fenced_add(fenced, bytes_of(fenced->check));
     return fenced_run(fenced, fenced->claimed ? &script_read_fenced : &script_read, read_answers);
 }
 
@@ -85,7 +87,7 @@ static void read_headers(struct fenced_call *fenced, const struct store_reply *r
         http_reply_header(req, "ETag", (struct bytes){text, (size_t)len});
     }
     if (fenced->claimed)
-        fenced_accept(fenced, mark, "committed");
+        fenced_accept_stored(fenced, mark);
     worker_count(worker_of(req), fenced->claimed ? COUNT_READ_FENCED : COUNT_READ);
 }
 
@@ -323,7 +325,8 @@ static enum step check_accepted(struct fenced_call *fenced, const struct store_r
 {
     char text[FENCED_NUMBER_SIZE];
 
-    fenced_accept(fenced, store_reply_integer(reply, 2), "admitted");
+    fenced_accept(fenced, store_reply_integer(reply, 2),
+                  fenced->by_mark ? "admitted;assumes=mark" : "admitted");
     http_reply_header(fenced->req, "Fencing-Token-Verified",
                       bytes_of_number(text, fenced->claim.token.number));
     worker_count(worker_of(fenced->req), COUNT_CHECKED);

@@ -1,4 +1,4 @@
-/* write.c - PUT, DELETE /v1/resources/{key}: write or delete a stored resource, if the writer's hold is live.
+/* write.c - PUT, DELETE /v1/resources/{key}: write or delete a stored resource, if the token may.
  *
  *   write_start     the request itself, then the token     400 | 403 | 428, or go on
  *   write_ask       run write.lua                          suspended
@@ -57,7 +57,8 @@ enum step write_start(struct http_request *req)
         return http_refuse_detail(req, PROBLEM_OUT_OF_RANGE,
                                   "The headers Content-Type and Content-Encoding may have 256 bytes each.");
     }
-    fenced_judge_write(&w->fenced);
+    if (!fenced_may_write(&w->fenced))
+        return service_forbid(req, ACCESS_WRITE, w->fenced.lease);
     bad = fenced_read_token(&w->fenced);
     return bad != PROBLEM_NONE ? fenced_refuse(&w->fenced, bad) : write_ask(w);
 }
@@ -103,7 +104,7 @@ static enum step write_done(struct fenced_call *fenced, const struct store_reply
         return fenced_fail(fenced, PROBLEM_INTERNAL);
     memcpy(etag + 1, text.at, ETAG_CHARS);
     etag[ETAG_CHARS + 1] = '"';
-    fenced_accept(fenced, store_reply_integer(reply, 4), "committed");
+    fenced_accept_stored(fenced, store_reply_integer(reply, 4));
     http_reply_header(fenced->req, "ETag", (struct bytes){etag, ETAG_CHARS + 2});
     worker_count(worker_of(fenced->req), store_reply_is(reply, "written") ? COUNT_WRITTEN : COUNT_REPEATED);
     return http_answer(fenced->req, (unsigned)store_reply_integer(reply, 2));
@@ -135,7 +136,8 @@ enum step remove_start(struct http_request *req)
     wrong = wrong != NULL ? wrong : precondition_read(&r->precondition, req);
     if (wrong != NULL)
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, wrong);
-    fenced_judge_write(&r->fenced);
+    if (!fenced_may_write(&r->fenced))
+        return service_forbid(req, ACCESS_WRITE, r->fenced.lease);
     bad = fenced_read_token(&r->fenced);
     return bad != PROBLEM_NONE ? fenced_refuse(&r->fenced, bad) : remove_ask(r);
 }
@@ -156,14 +158,14 @@ static enum step remove_done(struct fenced_call *fenced, const struct store_repl
 {
     bool is_repeated = store_reply_is(reply, "repeated");
 
-    fenced_accept(fenced, store_reply_integer(reply, is_repeated ? 4 : 2), "committed");
+    fenced_accept_stored(fenced, store_reply_integer(reply, is_repeated ? 4 : 2));
     worker_count(worker_of(fenced->req), is_repeated ? COUNT_REPEATED : COUNT_REMOVED);
     return http_answer(fenced->req, 204);
 }
 
 static enum step remove_missing(struct fenced_call *fenced, const struct store_reply *reply)
 {
-    fenced_accept(fenced, store_reply_integer(reply, 2), "committed");
+    fenced_accept_stored(fenced, store_reply_integer(reply, 2));
     return http_refuse_detail(fenced->req, PROBLEM_NOT_FOUND,
                               "There is no such resource; nothing was deleted.");
 }

@@ -23,13 +23,13 @@
 /* Everything that flags, environment and file can set. */
 struct service_settings {
     const char *listen, *listen_unix, *redis, *redis_password_file, *sentinel_password_file, *keys, *access,
-        *config, *state_dir, *routes;
+        *config, *state_dir, *routes, *check_store;
     const char *allow_hosts, *allow_origins, *trusted_proxies, *ui_peer, *ui_listen;
     const char *tls_cert, *tls_key, *tls_client_ca, *tls_crl, *redis_ca, *redis_cert, *redis_key;
     unsigned threads, connections_max, connections_per_address, token_block, registrars, copies;
     uint64_t store_timeout_ms, keep_wait_ms, max_ttl_ms, remember_ms, header_timeout_ms, body_timeout_ms;
     size_t floor, head_max, body_memory_max, body_disk_max, body_max, store_memory_max, remember_max;
-    int log_format, log_level;
+    int log_format, log_level, check; /* check: 0 live, 1 mark */
     bool allow_anonymous, allow_plaintext, allow_unsafe_redis, check_config, init_store, suspend_always, ui;
 };
 

@@ -75,6 +75,43 @@ def what_is_let_through_fences_what_is_older_and_nothing_else():
 
 
 @test
+def what_is_stored_goes_by_the_same_marks_and_whatever_acts_raises_them():
+    for check in (FOREIGN, OWN):
+        _, lease = begin(check)
+        it = Resource(lease)
+
+        def by(token, mode="exclusive", check=check, **more):
+            return one(token, mode=f"{mode}\n{check}", **more)
+
+        def fenced_off(token, mark, mode="exclusive", reason="stale-token", deeds=(it.write, it.remove, it.check, it.read_fenced)):
+            for deed in deeds:
+                reply = STORE.unchanged_by(lambda deed=deed: deed(by(token, mode)))
+                check_equal(reply, ["refused", lease.seq(), reason, mark, EPOCH, mark, ""], f"{deed.__name__} {token}")
+        check_equal(it.write(by(33))[::2], ["written", 201, 33])
+        fenced_off(32, 33)
+        for token, deed, reply, at in ((34, it.write, "written", 4), (35, it.check, "accepted", 2), (36, it.read_fenced, "found", 2),
+                                       (37, it.remove, "removed", 2)):
+            told = deed(by(token))
+            check_equal([told[0], told[at]], [reply, token])
+            fenced_off(token - 1, token)
+        fenced_off(38, 37, "shared", "wrong-mode", (it.write, it.remove, it.check))
+        check_equal(marks(lease), {lease.name: f"{EPOCH} 37 hold-0000037"})
+        read = STORE.call("gateway/scripts/read.lua", it.keys[:2], lease.name, "", check)
+        check_equal([read[0], read[2], it.read()[2]], ["missing", 37, 0])
+        admits = [admit(Gateway(STORE), lease, one(token))[0] for token in (36, 37)]
+        check_equal(admits, ["refused", "sending"])  # a route of the same lease
+
+
+@test
+def the_key_of_a_write_holds_whatever_the_epoch_of_another_store_is():
+    _, lease = begin()
+    it = Resource(lease)
+    answers = [it.write(one(token, epoch=1, mode=f"exclusive\n{FOREIGN}"), key="k", digest=digest)[0]
+               for token, digest in ((33, "d"), (34, "d"), (34, "e"))]
+    check_equal(answers, ["written", "repeated", "key-reused"])
+
+
+@test
 def the_same_number_under_the_name_of_another_hold_was_never_issued():
     gate, lease = begin()
     passes(gate, lease, one(33))

@@ -409,6 +409,12 @@ def write_own_is_for_the_token_of_a_hold_of_ones_own():
     check_equal(WORLD.gateway("PUT", path, {**bearer("all"), **header(own)}, body=b"2").status, 200)
     marked = f"/marked/{order.partition(':')[2]}/x"
     refused(WORLD.gateway("PUT", marked, {**bearer("right"), **header(own)}, body=b"2"), 403, "forbidden", verb="write")
+    by_mark = WORLD.client(WORLD.daemon("pawl-gateway", "--check", "mark"))
+    wait_until(by_mark.is_ready, "it is ready")
+    kept = f"/v1/resources/{order}/x"
+    for method, body, status in (("PUT", {"body": b"2"}, 201), ("DELETE", {}, 204)):
+        refused(by_mark(method, kept, {**bearer("right"), **header(own)}, **body), 403, "forbidden", verb="write")
+        check_equal(by_mark(method, kept, {**bearer("all"), **header(own)}, **body).status, status)
     reload(rules())
 
 

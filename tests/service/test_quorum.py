@@ -275,7 +275,10 @@ def a_gateway_with_a_store_of_its_own_refuses_who_is_older_than_what_has_passed(
     table = routes_file(tempfile.mkdtemp(prefix="pawl-routes-"), [
         route(upstream, "/jobs/{id}", "job:{id}", guarantee="admitted", check="mark", store=world.keys.store)])
     own += ["--keys", world.keys_file, "--listen", "127.0.0.1:0"]
-    world.daemons += [Daemon("pawl-lease", *own), Daemon("pawl-gateway", *own, "--routes", table)]
+    for wrong in (["--check-store", world.keys.store], ["--check", "mark", "--check-store", "short"], ["--check", "dead"]):
+        check_equal(run_daemon("pawl-gateway", *own, *wrong).returncode, 78, str(wrong))
+    world.daemons += [Daemon("pawl-lease", *own),
+                      Daemon("pawl-gateway", *own, "--routes", table, "--check", "mark", "--check-store", world.keys.store)]
     gateway = Client("gateway", world.daemons[-1].url, World.contract)
     wait_until(gateway.is_ready, "it is ready")
     old = world.acquire("job:1")
@@ -283,6 +286,22 @@ def a_gateway_with_a_store_of_its_own_refuses_who_is_older_than_what_has_passed(
     new = world.acquire("job:1")
     answers = [gateway("PUT", "/jobs/1", {"Fencing-Token": grant["fencing_token"]}, b"x", held=False) for grant in (old, new, old)]
     check_equal([(answer.status, answer.code) for answer in answers], [(200, None), (200, None), (412, "stale-token")])
+    check_in("guarantee=admitted;assumes=mark", answers[1].header("Fencing-Status"))
+    path = "/v1/resources/job:2/x"
+    old = world.acquire("job:2")
+    world.release("job:2", old)
+    new = world.acquire("job:2")
+    for grant, method, at, status, code in (
+            (old, "PUT", path, 201, None), (old, "PUT", path, 204, None), (new, "PUT", path, 204, None), (old, "PUT", path, 412, "stale-token"),
+            (old, "DELETE", path, 412, "stale-token"), (old, "GET", path, 412, "stale-token"), (old, "GET", "/v1/check/job:2", 403, "stale-token"),
+            (new, "GET", "/v1/check/job:2", 200, None), (new, "GET", path, 200, None), (new, "DELETE", path, 204, None)):
+        answer = gateway(method, at, {"Fencing-Token": grant["fencing_token"]}, *([b"x"] if method == "PUT" else []))
+        check_equal([answer.status, answer.code], [status, code], f"{method} {at} {grant['token']}")
+        guarantee = "admitted" if "check" in at else "committed"
+        check(code or answer.header("Fencing-Status").endswith(f"guarantee={guarantee};assumes=mark"), str(answer))
+    check_equal(gateway("GET", path).header("Fencing-Mark"), str(new["token"]))
+    other = Client("lease", world.daemons[-2].url, World.contract)("POST", "/v1/leases/job:2", body={}).json
+    check_equal(gateway("PUT", path, {"Fencing-Token": other["fencing_token"]}, b"x").code, "wrong-store")
     world.close()
     upstream.close()
 

@@ -1,6 +1,7 @@
 -- marks.lua - the check `mark`, and which of the two checks a script goes by: plain fencing by what was let
 -- through, for gateways whose store is not that of the leases.
---   ARGV[6]  "live" | "mark" | "mark STORE": whose tokens, if not those of this store
+--   ARGV[6]  "live" | "mark" | "mark STORE": whose tokens, if not those of this store; of stored resources and the
+--            check endpoint the same stands behind the mode, ARGV[5], and a line feed, if it is not "live"
 --
 --   pawl:{SS}:marks, a hash: NAME -> "EPOCH TOKEN HOLD", the highest exclusive token that was let through, or
 --     "EPOCH TOKEN HOLD EPOCH TOKEN": and a shared one above it, which has read; "0 0 -": none yet
@@ -159,16 +160,26 @@ end
 -- {read() -> record, reason(record, deed) -> nil or why not, refuse(record, reason) -> reply, pass(record) ->
 -- mark}: as those of fence.lua.
 local CHECK_LIVE = { read = fence_read, reason = fence_reason, refuse = fence_refuse, pass = fence_pass }
-local function check_of()
-    if ARGV[6] == 'live' then
+local function check_by(word)
+    if word == 'live' then
         return CHECK_LIVE
     end
-    local of, is_exclusive = string.match(ARGV[6], '^mark (.+)$'), ARGV[5] == 'exclusive'
+    local of, is_exclusive = string.match(word, '^mark (.+)$'), ARGV[5] == 'exclusive'
     if of == string.match(ARGV[#ARGV - 3], ':(.*)$') then
         of = nil
     end
-    local check = { marks = KEYS[1] .. ':marks' .. (of and ':' .. of or '') }
+    local check = { of = of, marks = KEYS[1] .. ':marks' .. (of and ':' .. of or '') }
     mark_reasons(check, is_exclusive, of)
     mark_passes(check, is_exclusive)
     return check
+end
+
+local function check_of()
+    return check_by(ARGV[6])
+end
+
+local function check_of_stored()
+    local mode, word = string.match(ARGV[5], '^(%l+)\n(.+)$')
+    ARGV[5] = mode or ARGV[5]
+    return check_by(word or 'live')
 end

@@ -104,8 +104,8 @@ end
 
 -- nil, or the reply to a request whose key is the one that made this version.
 --   {"repeated", seq, status, ETag, mark} | {"key-reused", seq, mark}
-local function version_repeated(version, idempotency_key, digest, mark)
-    if idempotency_key == '' or version.idempotency_key ~= idempotency_key or version.key_is_void then
+local function version_repeated(version, idempotency_key, digest, mark, is_void)
+    if idempotency_key == '' or version.idempotency_key ~= idempotency_key or is_void then
         return nil
     end
     if version.digest ~= digest then
@@ -118,16 +118,17 @@ end
 -- Idempotency-Key, its preconditions. All of it comes before the first write. nil when the change may be
 -- made, else the reply.
 --   ARGV[7]  If-Match   ARGV[8]  If-None-Match   ARGV[9]  Idempotency-Key   ARGV[10]  digest of the request
-local function admit(record, version)
+local function admit(check, record, version)
     local mark = record and record.mark or 0
     if version_made_by(version, ARGV[9], ARGV[10]) then
         return { 'repeated', SEQ, version.answer, version.etag, mark }
     end
-    local reason = fence_reason(record, 'write')
+    local reason = check.reason(record, 'write')
     if reason then
-        return fence_refuse(record, reason)
+        return check.refuse(record, reason)
     end
-    local repeated = version_repeated(version, ARGV[9], ARGV[10], mark)
+    -- Epochs of another store say nothing of this one's losses; its version stands.
+    local repeated = version_repeated(version, ARGV[9], ARGV[10], mark, version.key_is_void and not check.of)
     if repeated then
         return repeated
     end
