@@ -40,7 +40,8 @@ enum {
     OPEN_DIRECTORIES = 16,
     HOST_SIZE = 128,
     WORDS_MAX = 32, /* of a command line */
-    NAME_SIZE = 32  /* of what is in a directory of ours */
+    QUORUM_MAX = 7,
+    NAME_SIZE = 32 /* of what is in a directory of ours */
 };
 
 #define LISTENING "listening on http://"
@@ -281,7 +282,8 @@ static int address_check(const char *address, const char *flag)
 
 static struct cluster_member *member_of(struct cluster *cluster, const struct child *child)
 {
-    struct cluster_member *members[] = {&cluster->redis, &cluster->maker, &cluster->lease, &cluster->gateway};
+    struct cluster_member *members[] = {&cluster->redis,   &cluster->maker,  &cluster->lease,
+                                        &cluster->gateway, &cluster->quorum, &cluster->marks};
 
     for (unsigned i = 0; i < sizeof(members) / sizeof(members[0]); i++)
         if (child == &members[i]->child)
@@ -294,17 +296,16 @@ static void line_take(struct cluster *cluster, struct cluster_member *member)
 {
     const char *line = cluster->watch.line;
     const char *listening = strstr(line, LISTENING), *pages = strstr(line, PAGES);
-    char *url = member == &cluster->lease ? cluster->lease_url : cluster->gateway_url;
 
     snprintf(member->tail[member->said++ % CLUSTER_TAIL], CLUSTER_TAIL_BYTES, "%.*s", CLUSTER_TAIL_BYTES - 1,
              line);
-    if (member == &cluster->redis || member == &cluster->maker)
+    if (member->url == NULL)
         return;
     if (pages != NULL && cluster->pages_url[0] == '\0')
         snprintf(cluster->pages_url, CLUSTER_URL_SIZE, "%s", pages + strlen(PAGES));
-    else if (listening != NULL && *url == '\0') {
+    else if (listening != NULL && *member->url == '\0') {
         listening += strlen("listening on ");
-        snprintf(url, CLUSTER_URL_SIZE, "%.*s", (int)strcspn(listening, " \""), listening);
+        snprintf(member->url, CLUSTER_URL_SIZE, "%.*s", (int)strcspn(listening, " \""), listening);
     } else if (cluster->line != NULL) {
         cluster->line(member->child.name, line);
     }
@@ -429,12 +430,10 @@ static int cluster_redis(struct cluster *cluster, const char *const *variables)
 
 /* -- the store, when there is none yet */
 
-static int cluster_store(struct cluster *cluster)
+static int store_make(struct cluster *cluster, const char *const *arguments)
 {
     const struct cluster_process process = {&cluster->maker.child, "pawl-lease --init-store", "pawl-lease",
                                             .streams = CHILD_LOGS};
-    const char *const arguments[] = {"--redis",     cluster->files.url,         "--init-store",
-                                     "--state-dir", cluster->files.state_lease, NULL};
     uint64_t deadline_ms = cli_now_ms() + START_MS;
     const struct child *maker = &cluster->maker.child;
     int status;
@@ -455,6 +454,14 @@ static int cluster_store(struct cluster *cluster)
         cluster_tell_end(cluster);
         return WIFEXITED(maker->status) ? WEXITSTATUS(maker->status) : CLI_BUG;
     }
+    return status;
+}
+
+static int cluster_store(struct cluster *cluster)
+{
+    int status = store_make(cluster, (const char *const[]){"--redis", cluster->files.url, "--init-store",
+                                                           "--state-dir", cluster->files.state_lease, NULL});
+
     return status == CLI_GO_ON ? files_note_store(&cluster->files) : status;
 }
 
@@ -474,13 +481,23 @@ static void pages_of_other(const struct cluster *cluster, const struct cluster_p
         snprintf(url, CLUSTER_URL_SIZE, "http://%.140s/ui/", at);
 }
 
+static int service_start(struct cluster *cluster, struct cluster_member *member, const char *name,
+                         const char *program, const char *const *words)
+{
+    const struct cluster_process process = {&member->child, name, program, .streams = CHILD_LOGS};
+    uint64_t deadline_ms = cli_now_ms() + START_MS;
+    int status = cluster_spawn(cluster, &process, words);
+
+    while (status == CLI_GO_ON && *member->url == '\0')
+        status = wait_a_little(cluster, deadline_ms, "a service did not say where it listens");
+    return status;
+}
+
 static int cluster_service(struct cluster *cluster, struct cluster_member *member,
-                           const struct cluster_plan *plan, char url[CLUSTER_URL_SIZE])
+                           const struct cluster_plan *plan)
 {
     const struct cluster_files *files = &cluster->files;
     bool is_lease = member == &cluster->lease;
-    const struct cluster_process process = {&member->child, is_lease ? "lease" : "gateway",
-                                            is_lease ? "pawl-lease" : "pawl-gateway", .streams = CHILD_LOGS};
     const char *listen = is_lease ? plan->listen_lease : plan->listen_gateway;
     const char *state = is_lease ? files->state_lease : files->state_gateway;
     bool has_routes = !is_lease && files->routes[0] != '\0';
@@ -490,8 +507,6 @@ static int cluster_service(struct cluster *cluster, struct cluster_member *membe
                                (const char *const[]){"--listen", listen, "--redis", files->url, "--keys",
                                                      files->keys, "--log-format", "text", "--state-dir",
                                                      state, NULL});
-    uint64_t deadline_ms = cli_now_ms() + START_MS;
-    int status;
 
     pages_of_other(cluster, plan, is_lease, other);
     count = words_add(words, count,
@@ -501,11 +516,8 @@ static int cluster_service(struct cluster *cluster, struct cluster_member *membe
     words_add(words, count,
               (const char *const[]){has_routes && plan->listen_pages != NULL ? "--ui-listen" : NULL,
                                     plan->listen_pages, NULL});
-    status = cluster_spawn(cluster, &process, words);
-
-    while (status == CLI_GO_ON && *url == '\0')
-        status = wait_a_little(cluster, deadline_ms, "a service did not say where it listens");
-    return status;
+    return service_start(cluster, member, is_lease ? "lease" : "gateway",
+                         is_lease ? "pawl-lease" : "pawl-gateway", words);
 }
 
 /* The file may have been changed since another start, and this is the only gateway of the store. What forbids
@@ -557,6 +569,10 @@ int cluster_start(struct cluster *cluster, const struct cluster_plan *plan)
     memset(cluster, 0, sizeof(*cluster));
     cluster->line = plan->line;
     cluster->files.lock_fd = -1;
+    cluster->lease.url = cluster->lease_url;
+    cluster->gateway.url = cluster->gateway_url;
+    cluster->quorum.url = cluster->quorum_url;
+    cluster->marks.url = cluster->marks_url;
     watch_open(&cluster->watch);
     status = address_check(plan->listen_lease, "--listen-lease");
     status = status == CLI_GO_ON ? address_check(plan->listen_gateway, "--listen-gateway") : status;
@@ -568,14 +584,57 @@ int cluster_start(struct cluster *cluster, const struct cluster_plan *plan)
     if (status == CLI_GO_ON && !cluster->files.store_made)
         status = cluster_store(cluster);
     if (status == CLI_GO_ON)
-        status = cluster_service(cluster, &cluster->lease, plan, cluster->lease_url);
+        status = cluster_service(cluster, &cluster->lease, plan);
     if (status == CLI_GO_ON)
-        status = cluster_service(cluster, &cluster->gateway, plan, cluster->gateway_url);
+        status = cluster_service(cluster, &cluster->gateway, plan);
     status = status == CLI_GO_ON ? cluster_ready(cluster, "the lease service", cluster->lease_url) : status;
     status = status == CLI_GO_ON ? cluster_ready(cluster, "the gateway", cluster->gateway_url) : status;
     if (status == CLI_GO_ON && cluster->files.routes[0] != '\0')
         adopt_routes(cluster->gateway_url);
     return status;
+}
+
+/* -- a quorum beside it */
+
+/* The id of the store that was made last, as its maker said it. */
+static void store_id(const struct cluster_member *maker, char id[TOKEN_STORE_CHARS + 1])
+{
+    id[0] = '\0';
+    for (unsigned i = 0; i < CLUSTER_TAIL; i++)
+        if (strstr(maker->tail[i], " created on ") != NULL)
+            snprintf(id, TOKEN_STORE_CHARS + 1, "%s", maker->tail[i] + strlen("store "));
+}
+
+int cluster_quorum(struct cluster *cluster, const char *const *sockets)
+{
+    const struct cluster_files *files = &cluster->files;
+    char urls[QUORUM_MAX][CHILD_PATH_SIZE], id[TOKEN_STORE_CHARS + 1], state[CHILD_PATH_SIZE];
+    const char *words[WORDS_MAX + 1] = {NULL};
+    unsigned count = 0;
+    int status;
+
+    for (unsigned i = 0; sockets[i] != NULL; i++) {
+        snprintf(urls[i], CHILD_PATH_SIZE, "unix://%.*s", CHILD_PATH_SIZE - NAME_SIZE, sockets[i]);
+        count = words_add(words, count, (const char *const[]){"--redis", urls[i], NULL});
+    }
+    words_add(words, count, (const char *const[]){"--init-store", NULL});
+    status = store_make(cluster, words);
+    if (status != CLI_GO_ON)
+        return status;
+    store_id(&cluster->maker, id);
+    join(state, files->data, "state-marks");
+    words_add(words, count, (const char *const[]){"--keys", files->keys, "--listen", "127.0.0.1:0", NULL});
+    status = service_start(cluster, &cluster->quorum, "lease on the quorum", "pawl-lease", words);
+    if (status == CLI_GO_ON) {
+        const char *const of_gateway[] = {"--redis",     files->url, "--keys",        files->keys,
+                                          "--state-dir", state,      "--listen",      "127.0.0.1:0",
+                                          "--check",     "mark",     "--check-store", id,
+                                          NULL};
+
+        status = service_start(cluster, &cluster->marks, "gateway by marks", "pawl-gateway", of_gateway);
+    }
+    status = status == CLI_GO_ON ? cluster_ready(cluster, "the quorum", cluster->quorum_url) : status;
+    return status == CLI_GO_ON ? cluster_ready(cluster, "the gateway", cluster->marks_url) : status;
 }
 
 /* -- the end */
@@ -600,6 +659,8 @@ static void end_one(struct cluster *cluster, struct child *child)
 
 void cluster_end(struct cluster *cluster)
 {
+    end_one(cluster, &cluster->marks.child);
+    end_one(cluster, &cluster->quorum.child);
     end_one(cluster, &cluster->gateway.child);
     end_one(cluster, &cluster->lease.child);
     end_one(cluster, &cluster->maker.child);

@@ -28,6 +28,7 @@ struct cluster_files {
 /* A service, and the last that it said. */
 struct cluster_member {
     struct child child;
+    char *url; /* where it says that it listens; NULL: nowhere */
     char tail[CLUSTER_TAIL][CLUSTER_TAIL_BYTES];
     unsigned said;
 };
@@ -35,8 +36,10 @@ struct cluster_member {
 struct cluster {
     struct cluster_files files;
     struct cluster_member redis, maker, lease, gateway; /* maker: makes the store, once */
+    struct cluster_member quorum, marks;                /* cluster_quorum() */
     struct watch watch;                                 /* others may add children of theirs */
     char lease_url[CLUSTER_URL_SIZE], gateway_url[CLUSTER_URL_SIZE];
+    char quorum_url[CLUSTER_URL_SIZE], marks_url[CLUSTER_URL_SIZE];
     char pages_url[CLUSTER_URL_SIZE]; /* of the gateway, where they have an address of their own; else "" */
     /* Gets each line that the lease service or the gateway says; NULL: nobody does. */
     void (*line)(const char *name, const char *line);
@@ -55,6 +58,9 @@ struct cluster_plan {
 /* CLI_GO_ON when both services are ready; else the exit status (CLI_OK: interrupted), and it has been said
  * why. */
 int cluster_start(struct cluster *cluster, const struct cluster_plan *plan);
+/* Beside them, a lease service on these redis-servers (sockets, up to a NULL), and a gateway that takes its
+ * tokens by marks, on the Redis of the others. Ends as cluster_start() does. */
+int cluster_quorum(struct cluster *cluster, const char *const *sockets);
 /* example.c: an HTTP service that keeps what is PUT under a path, and gives it to a GET, on a thread of its
  * own for as long as this process lives. It knows nothing of tokens. CLI_GO_ON, or the exit status. */
 int example_start(char url[CLUSTER_URL_SIZE]);

@@ -387,7 +387,8 @@ SEEN = {
     "wrong-release": ("DEL removes 1 key", "C  gets the lock", "GET says", "is stopped", "DEL removes 1 key", "C  gets the lock",
                       "the lease is over: lease-lost", "held by B", 'B  writes "shipped', "C  gets the lease", "Pawl held"),
     "failover": ("is promoted", "Redis says 0", "B's work is lost", "is promoted", "refused, 412 stale-token", "The fence held"),
-    "redlock-pause": ("majority", "is stopped", "B's work is lost", "refused, 412 stale-token", "The fence held"),
+    "redlock-pause": ("majority", "is stopped", "B's work is lost", "refused, 412 stale-token", "on a quorum", "is stopped",
+                      "jumps forward by 36", "token 2", "refused, 412 stale-token", "Two held it at once", "The fence held"),
     "late-unlock": ('writes "packed, says A"', "is told only now", "refused, 412 stale-token", "the lease is over: lease-lost",
                     "The fence held"),
     "read-lock-starvation": ("in vain", "every reader who came later passed it by", "C  gets the lease", 'C  writes "news',
@@ -454,7 +455,7 @@ def a_demo_whose_gateway_dies_does_not_count_as_good():
 
 @test
 def without_its_shim_a_demo_of_clocks_says_what_is_missing():
-    for name in ("clock-jump", "timestamp-lock"):
+    for name in ("clock-jump", "timestamp-lock", "redlock-pause"):
         demo = Running("demo", name, "--shim", path("no-such-shim.so"))
         check_equal(demo.wait(), 78, demo.text)
         check_in("shim", demo.text)

@@ -176,6 +176,16 @@ static const struct sample samples[] = {
     {{"redlock-pause", 1},
      {STALE_BEGIN(1), STALE_STOPPED, STALE_B(2), STALE_CONTINUED, STALE_HELD},
      {WRONG_HELD, WRONG_STOP}},
+    {{"redlock-pause", 2},
+     {STALE_BEGIN(1), STALE_STOPPED, SEEN(300, "clock", "jumped", 3600, ""),
+      SEEN(400, "B takes", "granted", 2, "1000"), SEEN(500, "B first", "written", 0, "-"),
+      SEEN(600, "A continues", "continued", 0, ""), STALE_HELD},
+     {SPELT("A late: refused", WORD, "written"), MEANT("A late: refused", AT, 350),
+      SPELT("after: reads", TEXT, STALE_A_LATE), MEANT("B takes: granted", NUMBER, 1),
+      MEANT("B takes: granted", AT, 1000), MEANT("B first: written", AT, 1000),
+      MEANT("A late: holds", NUMBER, 150), MEANT("clock: jumped", NUMBER, 2), MEANT("clock: jumped", AT, 150),
+      MEANT("clock: jumped", AT, 450), MEANT("A stops: stopped", AT, 450),
+      MEANT("A continues: continued", AT, 350)}},
     {{"late-unlock", 0},
      {SEEN(0, "A takes", "granted", 0, "1000"), SEEN(100, "B takes", "held", 0, "-"),
       SEEN(1010, "B takes", "granted", 0, "1000"), SEEN(1100, "B first", "written", 0, "-"),
@@ -228,7 +238,7 @@ static const struct hazard_part *part_of(const struct sample *sample)
 
 static bool is_pawl(const struct hazard_part *part)
 {
-    return strcmp(part->with.lock, "pawl") == 0;
+    return strncmp(part->with.lock, "pawl", strlen("pawl")) == 0;
 }
 
 /* All of the sample but the one event of this number. */

@@ -91,7 +91,7 @@ enum { PART_LISTS_MAX = 6, HAZARD_PARTS_MAX = 3 };
 struct hazard_part {
     const char *headline;
     struct {
-        const char *lock;                               /* worker.c */
+        const char *lock;                               /* worker.c; "pawl" or "pawl-quorum": Pawl's */
         const struct scene *scenes[PART_LISTS_MAX + 1]; /* lists that end with {0}, one after the other */
         const struct check *checks[PART_LISTS_MAX + 1]; /* the same */
     } with;

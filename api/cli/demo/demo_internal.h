@@ -39,11 +39,11 @@ struct stage {
     const struct hazard *hazard;
     const struct hazard_part *part;
     unsigned part_index;
-    bool is_pawl; /* the part */
+    bool is_pawl, is_quorum; /* the part; is_quorum: Pawl on the nodes */
     unsigned ttl_ms;
     unsigned style; /* staircase.h */
     struct cluster cluster;
-    struct child nodes[WORKER_NODES_MAX], replica; /* of the recipe; of either */
+    struct child nodes[WORKER_NODES_MAX], replica; /* of the recipe or a quorum; of either */
     /* Sockets; redis_at is the first node's, or that of Pawl's Redis. */
     char node_at[WORKER_NODES_MAX][ADDRESS_SIZE], replica_at[ADDRESS_SIZE], redis_at[ADDRESS_SIZE];
     struct actor actors[ACTORS];

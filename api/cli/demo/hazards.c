@@ -9,13 +9,16 @@ enum { JUMP_S_MIN = 3500, AHEAD_MS = 3500000, WAITED_TTLS = 2, TRIES_MIN = 3, LA
 
 /* -- a late write: A writes after B has taken over and has written */
 
-static const struct scene stopped[] = {
+static const struct scene a_stops[] = {
     {ORDER, "A", "take", "A takes", "granted", NULL, 0},
     {PAUSE, .percent = 10},
     {ORDER, "A", "write", "A first", WRITTEN, STALE_A_FIRST, 0},
     {PAUSE, .percent = 10},
     {ORDER, "A", "work", "A late", "holds", STALE_A_LATE, 50},
     {STOP, "A", .label = "A stops"},
+    {0},
+};
+static const struct scene a_continues[] = {
     {ORDER, "B", "take", "B takes", "granted", NULL, 0},
     {PAUSE, .percent = 15},
     {ORDER, "B", "write", "B first", WRITTEN, STALE_B_FIRST, 0},
@@ -88,6 +91,13 @@ static const struct check was_stopped[] = {
 static const struct check two_holders[] = {
     {IN_TIME, "A late: holds", "B takes: granted", 0, "with the recipe, there were not two holders at once"},
     {IN_TIME, "A late: holds", "A late: written", 0, "A wrote when its lock was over by its own clock"},
+    {0},
+};
+
+/* By its own clock A held it when B wrote. */
+static const struct check both_held[] = {
+    {IN_TIME, "A late: holds", "B takes: granted", 0, "with the quorum, there were not two holders at once"},
+    {IN_TIME, "A late: holds", "B first: written", 0, "A's lease was over by its own clock when B wrote"},
     {0},
 };
 
@@ -400,10 +410,10 @@ const struct hazard hazards[] = {
      "another one, and workers who want to work on the same order. About 10 seconds.",
      {0, 1, 100},
      {{"1  Without the fence: SET NX PX with a random value, released by a script; a plain file",
-       {"px", {stopped}, {was_stopped, work_lost}},
+       {"px", {a_stops, a_continues}, {was_stopped, work_lost}},
        "B's work is lost: nobody knows any more that this order was shipped."},
       {"2  With the fence: the same, but they write through the gateway with their tokens",
-       {"pawl", {stopped, b_goes_on}, {was_stopped, fence_held}},
+       {"pawl", {a_stops, a_continues, b_goes_on}, {was_stopped, fence_held}},
        "A's late write was refused, because B's token is the greater one."}},
      "The fence held: the same late write, harmful in part 1, changed nothing in part 2."},
     {"clock-jump",
@@ -493,15 +503,21 @@ const struct hazard hazards[] = {
     {"redlock-pause",
      "a majority of five Redis servers, and a holder that stands still: two holders",
      "Redlock and a pause, with real processes: five redis-servers with a lock on the\n"
-     "majority of them, then Pawl, and workers who want to work on the same order. About 10\n"
-     "seconds.",
-     {0, 5, 100},
+     "majority of them, then Pawl on one Redis, then Pawl on a quorum of five whose clock of\n"
+     "the day a preloaded shim shifts; and workers who want to work on the same order. About\n"
+     "15 seconds.",
+     {NEEDS_CLOCK_OF_REDIS, 5, 100},
      {{"1  The recipe: SET NX PX on the majority of five independent servers; a plain file",
-       {"redlock", {stopped}, {was_stopped, work_lost}},
+       {"redlock", {a_stops, a_continues}, {was_stopped, work_lost}},
        "B's work is lost. Five servers agreed twice, and no one asked them before the write."},
       {"2  With Pawl: one Redis, the same pause; the token is compared where the write happens",
-       {"pawl", {stopped, b_goes_on}, {was_stopped, fence_held}},
-       "A's late write was refused. One comparison did what a majority cannot."}},
+       {"pawl", {a_stops, a_continues, b_goes_on}, {was_stopped, fence_held}},
+       "A's late write was refused. One comparison did what a majority cannot."},
+      {"3  With Pawl on a quorum of five: the same pause, and the clocks of all five jump",
+       {"pawl-quorum",
+        {a_stops, clock_jumps, a_continues, b_goes_on},
+        {clock_jumped, was_stopped, both_held, fence_held}},
+       "Two held it at once, as with any majority; their tokens told who came first."}},
      "The fence held where the majority did not."},
     {"late-unlock",
      "a registry lock that ran out before unlock(): the loss is noticed only afterwards",

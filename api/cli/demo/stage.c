@@ -137,7 +137,7 @@ static bool until_redis(struct stage *stage, const char *address, bool (*is_so)(
     return true;
 }
 
-/* The Redis servers of the recipe. */
+/* The Redis servers of the recipe, or of the quorum. */
 static bool nodes_start(struct stage *stage)
 {
     for (unsigned i = 0; i < stage->hazard->on.nodes; i++) {
@@ -156,6 +156,15 @@ static bool nodes_start(struct stage *stage)
         if (!until_redis(stage, stage->node_at[i], redis_ping, "redis-server did not answer"))
             return false;
     return true;
+}
+
+static bool quorum_start(struct stage *stage)
+{
+    const char *sockets[WORKER_NODES_MAX + 1] = {NULL};
+
+    for (unsigned i = 0; i < stage->hazard->on.nodes; i++)
+        sockets[i] = stage->node_at[i];
+    return cluster_quorum(&stage->cluster, sockets) == CLI_GO_ON;
 }
 
 /* With the settings that Pawl asks of a store, in both parts. */
@@ -300,7 +309,10 @@ static bool worker_start(struct stage *stage, struct actor *actor)
     const struct cluster_process worker = {&actor->child, actor->name, "pawl", CHILD_TALKS,
                                            .variables = is_b ? stage->b_shim.variables : NULL};
     const char *flag = stage->is_pawl ? "--gateway-url" : relayed ? "--store" : "--file";
-    const char *resource = stage->is_pawl ? stage->cluster.gateway_url : stage->node_at[0];
+    const struct cluster *cluster = &stage->cluster;
+    const char *resource = stage->is_quorum ? cluster->marks_url
+                           : stage->is_pawl ? cluster->gateway_url
+                                            : stage->node_at[0];
     char nodes[WORKER_NODES_MAX * ADDRESS_SIZE] = "", ttl[32], lease[32], other[ADDRESS_SIZE];
     size_t len = 0;
 
@@ -320,8 +332,9 @@ static bool worker_start(struct stage *stage, struct actor *actor)
     }
     return cluster_spawn(&stage->cluster, &worker,
                          (const char *const[]){"demo-worker", "--ttl", ttl, "--nodes", nodes, "--lease-url",
-                                               stage->cluster.lease_url, flag, resource, actor->name,
-                                               stage->part->with.lock, lease, NULL}) == CLI_GO_ON;
+                                               stage->is_quorum ? cluster->quorum_url : cluster->lease_url,
+                                               flag, resource, actor->name, stage->part->with.lock, lease,
+                                               NULL}) == CLI_GO_ON;
 }
 
 static bool relay_start(struct stage *stage)
@@ -346,7 +359,8 @@ bool stage_begin(struct stage *stage, const struct hazard_part *part)
 
     stage->part = part;
     stage->part_index = (unsigned)(part - stage->hazard->parts);
-    stage->is_pawl = strcmp(part->with.lock, "pawl") == 0;
+    stage->is_pawl = strncmp(part->with.lock, "pawl", strlen("pawl")) == 0;
+    stage->is_quorum = strcmp(part->with.lock, "pawl-quorum") == 0;
     stage->timeline = (struct timeline){.ttl_ms = stage->ttl_ms};
     stage->picture.count = 0;
     stage->began_ms = cli_now_ms();
@@ -354,12 +368,13 @@ bool stage_begin(struct stage *stage, const struct hazard_part *part)
         run_path(stage, "node-", stage->part_index * WORKER_NODES_MAX + i, stage->node_at[i]);
     run_path(stage, "replica-", stage->part_index, stage->replica_at);
     snprintf(stage->redis_at, ADDRESS_SIZE, "%.*s", ADDRESS_SIZE - 1,
-             stage->is_pawl ? stage->cluster.files.socket : stage->node_at[0]);
+             stage->is_pawl && !stage->is_quorum ? stage->cluster.files.socket : stage->node_at[0]);
     for (unsigned i = 0; i < ACTORS; i++)
         stage->actors[i] = (struct actor){.child = stage->actors[i].child, .name = names[i]};
     if (stage->b_shim.page != NULL)
         atomic_store(&stage->b_shim.page->clock_ns, HOUR_NS);
-    begun = (stage->is_pawl || nodes_start(stage)) && relay_start(stage);
+    begun = ((stage->is_pawl && !stage->is_quorum) || nodes_start(stage)) &&
+            (!stage->is_quorum || quorum_start(stage)) && relay_start(stage);
     for (unsigned i = 0; begun && i < ACTOR_RELAY; i++)
         begun = worker_start(stage, &stage->actors[i]);
     stage->began_ms = cli_now_ms();

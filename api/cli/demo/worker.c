@@ -248,6 +248,7 @@ struct lock {
 
 static const struct lock locks[] = {
     {"pawl", NULL, NULL},
+    {"pawl-quorum", NULL, NULL},           /* where nobody stands in line */
     {"px", take_px, release_most},         /* SET NX PX with a random value, released by a script */
     {"registry", take_px, release_most},   /* the same, but its holder never looks at its clock */
     {"expire", take_expire, release_most}, /* SETNX, then EXPIRE */
@@ -262,6 +263,11 @@ static const struct lock locks[] = {
 static bool lock_is(const struct worker *worker, const char *name)
 {
     return strcmp(worker->lock->name, name) == 0;
+}
+
+static bool is_pawl(const struct worker *worker)
+{
+    return worker->lock->take == NULL;
 }
 
 static enum try recipe_take(struct worker *worker)
@@ -296,7 +302,8 @@ static void release_by_del(const struct worker *worker)
 static enum try pawl_take(struct worker *worker, unsigned limit_ms)
 {
     /* The first try reports the holder; the next ones queue. */
-    unsigned wait_ms = !worker->reported_held ? 0 : limit_ms < WAIT_MS_MAX ? limit_ms : WAIT_MS_MAX;
+    bool waits = worker->reported_held && lock_is(worker, "pawl");
+    unsigned wait_ms = !waits ? 0 : limit_ms < WAIT_MS_MAX ? limit_ms : WAIT_MS_MAX;
     const struct pawl_ask ask = {.size = sizeof(ask),
                                  .holder = worker->name,
                                  .ttl_ms = worker->ttl_ms,
@@ -365,17 +372,17 @@ static void worker_take(struct worker *worker, unsigned limit_ms)
 {
     uint64_t until_ms = cli_now_ms() + (limit_ms > 0 ? limit_ms : TAKE_MS), now_ms;
     unsigned pause_ms = worker->ttl_ms / POLLS_PER_TTL, tries = 0;
-    bool is_pawl = lock_is(worker, "pawl");
 
     worker->reported_held = false;
     pause_ms = pause_ms > POLL_MS_MIN ? pause_ms : POLL_MS_MIN;
     while ((now_ms = cli_now_ms()) < until_ms) {
-        enum try end = is_pawl ? pawl_take(worker, (unsigned)(until_ms - now_ms)) : recipe_take(worker);
+        enum try end = is_pawl(worker) ? pawl_take(worker, (unsigned)(until_ms - now_ms))
+                                       : recipe_take(worker);
 
         tries++;
         if (end == TRY_GRANTED || end == TRY_FAILED)
             return;
-        if (end == TRY_LATER || !is_pawl)
+        if (end == TRY_LATER || !lock_is(worker, "pawl"))
             pass_ms(pause_ms);
     }
     worker_say("vain", tries, "-");
@@ -386,9 +393,9 @@ static void worker_release(struct worker *worker)
     struct pawl_problem problem = {.size = sizeof(problem)};
 
     worker_say("leaving", 0, "-");
-    if (lock_is(worker, "pawl") && pawl_release(worker->pawl, &worker->grant, &problem) != PAWL_OK)
+    if (is_pawl(worker) && pawl_release(worker->pawl, &worker->grant, &problem) != PAWL_OK)
         say_refusal("lost", "release", &problem);
-    else if (lock_is(worker, "pawl"))
+    else if (is_pawl(worker))
         worker_say("released", 0, "-");
     else if (worker->lock->release == NULL)
         release_by_del(worker);
