@@ -1,63 +1,18 @@
 #!/usr/bin/python3
-"""test_quorum.py - two lease services on three Redis that know nothing of each other: the interface, and accidents."""
+"""test_quorum.py - two lease services on three Redis that know nothing of each other: the interface."""
 
 import hashlib
 import json
-import os
 import pathlib
 import sys
 import tempfile
-import threading
-import time
 
 sys.dont_write_bytecode = True
 
 from world import Client, Daemon, World, check, check_equal, check_in, main, read_token, run_daemon, test, wait_until  # noqa: E402
 from world.cli import Cli  # noqa: E402
-from world.redis import PrivateRedis  # noqa: E402
+from world.quorum import IN_MEMORY, MAX_TTL_MS, Quorum  # noqa: E402
 from world.upstream import Upstream, route, routes_file  # noqa: E402
-
-IN_MEMORY = ["--save", "", "--appendonly", "no"]
-MAX_TTL_MS = 400
-
-
-class Quorum(World):
-    """self.redis is none: self.nodes are. Both services are lease services."""
-
-    def __init__(self, *flags, count=3):
-        self.nodes, self.more = [], []
-        for _ in range(count):
-            self.nodes.append(PrivateRedis(tempfile.mkdtemp(prefix="pawl-node-"), IN_MEMORY))
-        super().__init__(*flags, redis_settings=IN_MEMORY)
-
-    def init_store(self):
-        self.flags[:2] = [word for node in self.nodes for word in ("--redis", node.url)]
-        done = self.make("--max-ttl", f"{MAX_TTL_MS}ms")
-        check_equal(done.returncode, 0, str(done))
-        check_in(f"created on {len(self.nodes)} nodes", done.stdout)
-        self.keys.store = self.nodes[0]("HGET", "pawl:{node}", "id").decode().split("/")[0]
-
-    def make(self, *words):
-        return run_daemon("pawl-lease", *self.flags[:2 * len(self.nodes)], "--init-store", *words)
-
-    def daemon(self, name, *flags):
-        return super().daemon("pawl-lease", *flags)
-
-    def both(self):
-        return self.lease, self.client(self.gateway_daemon)
-
-    def ready(self):
-        return self.lease("GET", "/readyz").json
-
-    def wait_well(self):
-        for one in self.both():
-            wait_until(lambda one=one: one("GET", "/readyz").json.get("nodes") == ["well"] * len(self.nodes), "all are well")
-
-    def close(self):
-        super().close()
-        for node in self.nodes:
-            node.close()
-
 
 @test
 def what_redis_is_given_must_be_three_five_or_seven_that_differ_and_of_a_lease_service():
@@ -171,63 +126,6 @@ def a_node_that_was_wiped_is_in_quarantine_for_the_longest_ttl_and_two_stop_ever
     check_equal(world.acquire("x")["token"], 1001)
     check_equal(world.make("--floor", "2000").returncode, 1)
     world.close()
-
-
-def accidents(count, rounds):
-    """Rounds of what happens to as many nodes as may be lost, each of which ends when all are well again."""
-    world = Quorum("--store-timeout", "500ms", "--threads", "2", count=count)
-    tokens, wrong, lock, stop = [0], [], threading.Lock(), threading.Event()
-    until = {}  # of each client: when its hold is over by its own clock
-
-    def work(client, who):
-        while not stop.is_set():
-            before, began = max(tokens), time.monotonic()
-            answer = client("POST", "/v1/leases/job", body={"ttl_ms": MAX_TTL_MS})
-            if answer.status != 201:
-                wrong.extend([] if answer.status in (409, 503, 504) else [answer])
-                continue
-            with lock:
-                wrong.extend(("token", answer.json["token"], before) for _ in [0]
-                             if answer.json["token"] <= before or answer.json["token"] in tokens)
-                wrong.extend(("held", who, other) for other, over in until.items() if other != who and time.monotonic() < over)
-                tokens.append(answer.json["token"])
-                until[who] = began + answer.json["expires_in_ms"] / 1000
-            with lock:
-                until[who] = 0
-            client("DELETE", "/v1/leases/job", {"Lease-Id": answer.json["lease_id"]})
-
-    workers = [threading.Thread(target=work, args=(world.client((world.lease_daemon, world.gateway_daemon)[number % 2]), number), daemon=True)
-               for number in range(8)]
-    for worker in workers:
-        worker.start()
-    for number in range(rounds):
-        before, some = len(tokens), [world.nodes[(number + one) % count] for one in range(count // 2)]
-        for node in some:
-            if number // 3 % 3 == 0:
-                node("FLUSHALL")
-            elif number // 3 % 3 == 1:
-                node.kill()
-                node.start(IN_MEMORY)
-            else:
-                node.stop()
-        wait_until(lambda before=before: len(tokens) > before + 2, "it goes on")
-        for node in some:
-            node.go_on()
-            wait_until(lambda node=node: (node("HGET", "pawl:{node}", "run") or b"not healed") in node("INFO", "server"), "it is healed")
-        world.wait_well()
-    stop.set()
-    for worker in workers:
-        worker.join()
-    check_equal(wrong, [])
-    check(len(tokens) > 2 * rounds, str(len(tokens)))
-    print(f"# {count} nodes: {rounds} rounds, {len(tokens)} grants, the last token is {max(tokens)}")
-    world.close()
-
-
-@test
-def tokens_rise_and_nobody_holds_with_another_while_nodes_are_wiped_killed_and_stopped():
-    for count in (3, 5):
-        accidents(count, int(os.environ.get("PAWL_ROUNDS", "9")))
 
 
 @test

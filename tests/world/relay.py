@@ -62,15 +62,17 @@ class Relay(Listening):
     """Listens beside Redis' own socket; as good as it for a service. A pattern must not be cut by the reads of the
     relay: it looks at each piece as it comes, which for Redis on one machine is at least a whole command."""
 
-    def __init__(self, redis):
-        self.to, self.path = redis.path, redis.path + ".relay"
-        self.lock, self.holds, self.pairs = threading.Lock(), [], []
+    def __init__(self, redis, name=".relay"):
+        self.to, self.path = redis.path, redis.path + name
+        self.lock, self.holds, self.pairs, self.is_parted = threading.Lock(), [], [], False
         self.listen(self.path)
         self.url = "unix://" + self.path
 
     def _serve(self, near):
         far = socket.socket(socket.AF_UNIX)
         try:
+            if self.is_parted:
+                raise OSError
             far.connect(self.to)
         except OSError:
             near.close()
@@ -85,6 +87,16 @@ class Relay(Listening):
             holds = list(self.holds)
         for hold in holds:
             hold.meet(direction, piece)
+        return not self.is_parted
+
+    def part(self):
+        """Nothing passes any more, and nobody is told."""
+        self.is_parted = True
+
+    def join(self):
+        """New connections are as good as ever; what was sent on the old ones is lost."""
+        self.is_parted = False
+        self.cut()
 
     def hold(self, direction, pattern):
         """From now on."""
