@@ -9,6 +9,7 @@
  *   drop     the one that is being added is away
  *   grown    it has acknowledged what came after it was waited for
  *   shrink   one is away, or does not keep what it acknowledges
+ *   gone     the same of one that was started again, if too few are left without it
  *   asked    one has connected, no matter which: all that are there keep what they acknowledge
  *   grow     one is in step, and keeps what it acknowledges */
 #include <inttypes.h>
@@ -192,18 +193,38 @@ static bool keeps(const struct insync *in, const struct store_node *node, const 
            (run == NULL || strcmp(answer->run_id, run) == 0);
 }
 
-/* A rewrite matters only where a full resync may have been before it. */
+static bool is_restarted(const struct insync *in, const char *name, const char *run)
+{
+    const struct store_probe_answer *answer = answer_of(in, name);
+
+    return answer != NULL && answer->run_id[0] != '\0' && strcmp(answer->run_id, run) != 0;
+}
+
+/* From this very stream: it is going to take over, and without it nobody could. */
+static bool is_promoted(const struct insync *in, const struct store_probe_answer *answer)
+{
+    char stream[EPOCH_STREAM_SIZE];
+    const char *id;
+
+    (void)epoch_stream(in->member->options.line->store_epoch, stream);
+    id = strchr(stream, ':');
+    return id != NULL && answer->why != NULL && strcmp(answer->why, "not-a-replica") == 0 &&
+           strcmp(answer->before, id + 1) == 0;
+}
+
+/* One that was promoted is absent, too: so it is asked first. A rewrite matters only where a full resync may
+ * have been before it. */
 static bool is_out(const struct insync *in, const struct store_node *node, const char *run)
 {
     const struct store_probe_answer *answer = answer_of(in, node->name);
     uint64_t now_ms = loop_now_ms(), wait_ms = in->member->options.keep_wait_ms;
+    bool is_absent = node->why != NULL && strcmp(node->why, "absent") == 0;
 
-    if (node->why != NULL &&
-        now_ms - node->since_ms >= (strcmp(node->why, "absent") == 0 ? ABSENT_MS : wait_ms))
+    if (is_restarted(in, node->name, run))
         return true;
-    if (answer == NULL)
+    if (answer == NULL || (is_absent && answer->asked_us < node->since_ms * 1000) || is_promoted(in, answer))
         return false;
-    if (answer->run_id[0] != '\0' && strcmp(answer->run_id, run) != 0)
+    if (node->why != NULL && now_ms - node->since_ms >= (is_absent ? ABSENT_MS : wait_ms))
         return true;
     return answer->why != NULL && now_ms - answer->since_ms >= wait_ms &&
            (in->set.syncs != in->syncs || strcmp(answer->why, "rewriting") != 0);
@@ -233,6 +254,7 @@ static void wish_of(struct insync *in, const char *verb, unsigned i)
     wish(in, verb, node);
 }
 
+/* One that was started again never is what it was: without it there may be too few, until it has joined. */
 static bool wish_shrunk(struct insync *in, const struct store_node *nodes)
 {
     const struct epoch_set *set = &in->set;
@@ -240,14 +262,15 @@ static bool wish_shrunk(struct insync *in, const struct store_node *nodes)
     size_t len = 0;
     unsigned left = set->count;
 
-    for (unsigned i = 1; i < set->count && left > set->copies; i++)
-        if (is_out(in, &nodes[i], set->runs[i])) {
+    for (unsigned i = 1; i < set->count; i++)
+        if (is_restarted(in, set->nodes[i], set->runs[i]) ||
+            (left > set->copies && is_out(in, &nodes[i], set->runs[i]))) {
             len += (size_t)snprintf(out + len, sizeof(out) - len, "%s%s/%s", len > 0 ? " " : "",
                                     set->nodes[i], set->runs[i]);
             left--;
         }
     if (len > 0)
-        wish(in, "shrink", out);
+        wish(in, left < set->copies ? "gone" : "shrink", out);
     return len > 0;
 }
 

@@ -76,6 +76,7 @@ static enum step probe_done(struct store_call *call, enum store_outcome outcome,
 {
     struct store_probe *probe = container_of(call, struct store_probe, call);
     struct bytes info = store_reply_text(reply, 0), run_id = reply_info_field(info, "run_id");
+    struct bytes before = reply_info_field(info, "master_replid2");
     const char *why = outcome != STORE_DONE || run_id.len != STORE_RUN_ID_LEN ? "unreachable"
                                                                               : info_why(info);
 
@@ -84,6 +85,8 @@ static enum step probe_done(struct store_call *call, enum store_outcome outcome,
         why = "unsafe";
     if (run_id.len == STORE_RUN_ID_LEN)
         memcpy(probe->answer.run_id, run_id.at, run_id.len);
+    if (before.len == STORE_RUN_ID_LEN)
+        memcpy(probe->answer.before, before.at, before.len);
     answer_is(probe, why);
     probe->is_asking = probe->eval_words[1].len > 0;
     if (probe->is_asking)

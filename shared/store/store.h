@@ -264,6 +264,7 @@ struct store_probe_answer {
     uint64_t since_ms, asked_us; /* since_ms: of why; asked_us: when what it answered was asked */
     char run_id[STORE_RUN_ID_LEN + 1];
     const char *said; /* what the script of store_probe_hear() has returned; NULL: nothing, or not yet */
+    char before[STORE_RUN_ID_LEN + 1]; /* the stream that it was promoted from */
 };
 struct store_probe *store_probe_open(const struct store *store, const char *node);
 /* Not from inside a continuation. */

@@ -179,6 +179,16 @@ def a_set_shrinks_not_below_copies_nor_while_it_changes_nor_by_what_is_over():
 
 
 @test
+def one_that_was_started_again_is_taken_out_also_when_too_few_are_left():
+    a, = trio()
+    a.recording = False
+    wishes(a, f"gone {FIRST} {SECOND} {THIRD}")
+    check_equal(insync()[0], 2)
+    wishes(a, f"gone {SECOND} {THIRD}")
+    check_equal(insync(), [3, [FIRST], [FIRST, SECOND, THIRD], ""])
+
+
+@test
 def a_node_of_the_set_is_admitted_and_complete_without_those_who_are_not_heard():
     a, = trio()
     g = Member(LIFE, "gate-g", "gateway")

@@ -72,4 +72,20 @@ def with_too_few_copies_nothing_is_answered():
     world.close()
 
 
+@test
+def two_replicas_that_were_started_again_at_once_are_back_under_their_new_run_ids():
+    world = Trio()
+    world.wait_kept(0, 1, 2)
+    held = world.acquire("job", ttl_ms=600000)
+    for node in world.nodes[1:]:
+        node.kill()
+    wait_until(lambda: world.lease("GET", "/readyz").code == "store-not-kept", "too few have a copy")
+    for node, line in zip(world.nodes[1:], world.copied_by):
+        node.start()
+        node.copy(line.port)
+    world.wait_kept(0, 1, 2)
+    check_equal(world.look("job")["holders"][0]["token"], held["token"])
+    world.close()
+
+
 main()

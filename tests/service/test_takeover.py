@@ -2,6 +2,7 @@
 """test_takeover.py - who may take over when the primary is gone: three real Redises, promoted by hand."""
 
 import sys
+import time
 
 sys.dont_write_bytecode = True
 
@@ -24,6 +25,22 @@ def nothing_that_was_acknowledged_is_lost_with_the_primary():
     check_equal(set(load.others) - {503, 504}, set())
     world.wait_kept(1, 2)
     check_in('"proof":"complete"', world.lease_daemon.log())
+    world.close()
+
+
+@test
+def a_node_that_was_promoted_stays_in_the_set_while_the_primary_of_before_goes_on():
+    world = Trio()
+    world.wait_kept(0, 1, 2)
+    held = world.acquire("job", ttl_ms=600000)
+    world.nodes[1]("REPLICAOF", "NO", "ONE")
+    began = time.monotonic()
+    wait_until(lambda: world.lease("GET", "/readyz").code == "store-not-kept" and time.monotonic() > began + 1, "nothing is answered, and nobody taken out")
+    world.nodes[0].kill()
+    world.promote(1, 2)
+    world.granted("other")
+    check_equal(world.look("job")["holders"][0]["token"], held["token"])
+    world.wait_kept(1, 2)
     world.close()
 
 

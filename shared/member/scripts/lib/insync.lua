@@ -115,6 +115,7 @@ end
 
 -- What a lease service wants of the set that it knows, by the roll of its list:
 --   shrink NODE...   they are away; they are waited for until this is recorded
+--   gone NODE...     the same of such as can never be back, under this RUN_ID: even if too few are left to tell anything
 --   grow NODE        it is waited for from now on, and by all: what is called in the epoch of before is refused
 --   grown NODE       it has acknowledged what was done since   drop NODE  it does not
 --   asked SYNCS      all that are needed, and connected, have on disk what they acknowledge
@@ -130,9 +131,9 @@ local function insync_change(store, all, ids, wish, recorded)
         store.syncs = what
         redis.call('HSET', KEYS[1], 'syncs', what)
         members_changed(store)
-    elseif verb == 'shrink' and is_still then
+    elseif (verb == 'shrink' or verb == 'gone') and is_still then
         local left = nodes_without(set.nodes, what)
-        if #left < #set.nodes and #left >= tonumber(store.copies) then
+        if #left < #set.nodes and #left >= (verb == 'gone' and 1 or tonumber(store.copies)) then
             set.nodes, set.generation = left, set.generation + 1
             insync_write(store, set, store.needed, '')
         end
