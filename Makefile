@@ -5,7 +5,7 @@
 #   make run         a private Redis, the lease service and the gateway: build/pawl dev
 #   make demo        the stale holder: build/pawl demo stale-holder
 #   make test        every layer of tests        make lint    every rule
-#   make torture     every accident, as often as an issue asked for (a good half hour)
+#   make torture     every accident, as often as an issue asked for (half an hour, and failovers for five)
 #   make bench       the figures                 make mutants     every defence removed once
 #   make bench-peers beside etcd, PostgreSQL and ZooKeeper
 #   make bench-instructions   instructions a request, beside those of tests/bench/baseline
@@ -320,7 +320,7 @@ test: all
 
 torture: all shim
 	@deploy/install-deps test
-	tests/run --build $(BUILD) --layers torture --rounds full --at-once 1
+	tests/run --build $(BUILD) --layers torture,failovers --rounds full --at-once 1
 
 mutants:
 	@deploy/install-deps test

@@ -14,9 +14,9 @@ from history import (ACQUIRE, HELD, NOT_DONE, ODD, OK, OVER, READ, RELEASE, RENE
 
 # The second three are in the stripes of the first three: they share a counter with them. The others are for accidents.
 LEASES = ("drill:orders", "drill:mail", "drill:stock", "drill:orders-386", "drill:mail-62", "drill:stock-60",
-          "drill:long", "drill:revived", "drill:probe", "drill:spare")
+          "drill:long", "drill:revived", "drill:probe", "drill:spare", *(f"drill:held-{number}" for number in range(8)))
 LOADED = 6
-LONG, SPARE, PROBE = 6, 7, 8
+LONG, SPARE, PROBE, SPARES = 6, 7, 8, range(10, 18)
 REQUEST_S = 4
 ID_LETTERS = string.ascii_letters + string.digits + "-_"
 OLD_HOLDS = 24  # that a client remembers, of whatever age
@@ -49,10 +49,10 @@ def end_of(kind, status, code):
 
 class Client:
     """Belongs to one thread. It proposes its own lease_ids, so that an acquire without a known end can be repeated and is then
-    the same hold. service: the lease service that it asks; None: another each time."""
+    the same hold. service: the lease service that it asks; None: another each time; gateway: in the same way."""
 
-    def __init__(self, number, seed, world, history, service=None):
-        self.number, self.world, self.history, self.service = number, world, history, service
+    def __init__(self, number, seed, world, history, service=None, gateway=None):
+        self.number, self.world, self.history, self.service, self.gateway = number, world, history, service, gateway
         self.random = random.Random(f"{seed} client {number}")
         self.code = ""  # of the last problem
 
@@ -61,7 +61,7 @@ class Client:
         if not event.begun:
             event.begun, event.begun_ms = self.history.place(), now_ms()
         if event.kind in (WRITE, READ):
-            room, service = "resources", self.world.gateway
+            room, service = "resources", self.gateway or self.random.choice(self.world.gateways)
         else:
             room, service = "leases", self.service or self.random.choice(self.world.leases)
         try:

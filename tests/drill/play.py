@@ -76,9 +76,9 @@ class Drill:
 
     # -- the beginning and the end
 
-    def begin(self, first=None, **plan):
+    def begin(self, first=None, stage=Stage, **plan):
         """The stage (plan: as of Stage), and the load. first(): done before the first grant."""
-        self.stage = Stage(self.folder, **plan)
+        self.stage = stage(self.folder, **plan)
         self.stage.open()
         if first is not None:
             first(self)
@@ -171,9 +171,9 @@ class Drill:
 
     # -- requests of the accident itself, of the main thread, with the spare leases
 
-    def client(self, service=None):
+    def client(self, service=None, gateway=None):
         self.mains += 1
-        return Client(0, f"{self.seed} main {self.mains}", self.stage, self.history, service)
+        return Client(0, f"{self.seed} main {self.mains}", self.stage, self.history, service, gateway)
 
     def expect_refusal(self, service, code):
         client = self.client(service)

@@ -71,21 +71,21 @@ NUMBERS = itertools.count(1)
 
 class Service:
     """Its port is the kernel's choice, new at each start: clients take `http` anew each time. Its address is its own: a port that
-    it has left may be another service's by the time that a client asks. before and environment may be changed before the next
-    start."""
+    it has left may be another service's by the time that a client asks. before, environment and url may be changed before the
+    next start; url None: that of the stage's one Redis."""
 
     def __init__(self, stage, program, name, flags):
         self.stage, self.program, self.name, self.flags = stage, program, name, flags
         self.state = self.seen_at = os.path.join(stage.folder, name)  # for the service; for us
-        self.before, self.environment = (), {}
+        self.before, self.environment, self.url = (), {}, None
         self.address = f"127.{1 + os.getpid() // 256 % 254}.{os.getpid() % 256}.{next(NUMBERS)}"
         self.daemon, self.http, self.runs_before = None, None, []
 
     def start(self):
         """Returns when it listens; that it is ready is another question."""
         stage = self.stage
-        daemon = Daemon(self.program, "--listen", f"{self.address}:0", "--redis", stage.redis.url, "--keys", stage.keys, "--log-format",
-                        "text", "--state-dir", self.state, *self.flags, environment=self.environment, before=self.before)
+        daemon = Daemon(self.program, "--listen", f"{self.address}:0", "--redis", self.url or stage.redis.url, "--keys", stage.keys,
+                        "--log-format", "text", "--state-dir", self.state, *self.flags, environment=self.environment, before=self.before)
         self.runs_before.append(daemon)
         self.daemon, self.http = daemon, Client(self.name, daemon.url, None, REQUEST_S, fresh=True)
 
@@ -166,7 +166,10 @@ class State:
 
 
 class Stage:
-    """token_block and flags are for all lease services, flags for the gateway, too; redis_environment is of redis-server."""
+    """token_block and flags are for all lease services, flags for the gateway, too; redis_environment is of redis-server.
+    gateways are those that clients ask."""
+
+    init_flags = ()
 
     def __init__(self, folder, services=2, token_block=1000, appendfsync="always", flags=(), redis_environment=None):
         self.folder, self.flags, self.token_block = folder, list(flags), ["--token-block", str(token_block)]
@@ -175,6 +178,7 @@ class Stage:
         self.keys = os.path.join(folder, "keys")
         self.leases = [Service(self, "pawl-lease", f"lease-{number}", [*self.token_block, *flags]) for number in range(services)]
         self.gateway = Service(self, "pawl-gateway", "gateway", self.flags)
+        self.services, self.gateways = [*self.leases, self.gateway], [self.gateway]
         if len(os.path.join(folder, "r.sock")) > SOCKET_PATH_MAX:
             raise Wrong(f"{folder} is too long for the address of a socket: name a shorter directory")
         Keys("drill").write(self.keys)
@@ -182,14 +186,17 @@ class Stage:
 
     def open(self):
         """Redis, the store, the services and the gateway, all ready."""
-        self.redis = PrivateRedis(self.folder, self.settings(), self.redis_environment)
-        self.init_store(self.leases[0].state)
+        self.open_store()
         for service in [*self.leases, self.gateway]:
             service.start()
             service.wait_ready()
 
+    def open_store(self):
+        self.redis = PrivateRedis(self.folder, self.settings(), self.redis_environment)
+        self.init_store(self.leases[0].state)
+
     def close(self):
-        for service in [*self.leases, self.gateway]:
+        for service in self.services:
             if service.daemon is not None:
                 service.kill()
             with open(os.path.join(self.folder, service.name + ".log"), "w", encoding="utf-8") as file:
@@ -204,7 +211,7 @@ class Stage:
 
     def init_store(self, state):
         done = run_daemon("pawl-lease", "--redis", self.redis.url, "--init-store", "--state-dir", state, *self.token_block,
-                          *self.flags, deadline_s=RUN_S)
+                          *self.flags, *self.init_flags, deadline_s=RUN_S)
         if done.returncode:
             raise Wrong(f"pawl-lease --init-store: {done.stderr[-600:]}")
 

@@ -11,7 +11,7 @@ from .ports import own_port
 from .process import die_with_parent
 from .redis import DURABLE, Connection, PrivateRedis
 from .tap import check, check_equal
-from .wait import wait_until
+from .wait import DEADLINE_S, wait_until
 from .world import World
 
 FAILOVER_S = 40  # a machine that does much else
@@ -26,10 +26,10 @@ def replica_of(port):
     return ["--replicaof", "127.0.0.1", str(port)]
 
 
-def fresh(redis, *words):
+def fresh(redis, *words, timeout_s=DEADLINE_S):
     """On a connection of its own: a sentinel ends those of a node that it makes a replica. None: nobody answers."""
     try:
-        connection = Connection(redis.path)
+        connection = Connection(redis.path, timeout_s)
         said = connection(*words)
         connection.close()
         return said

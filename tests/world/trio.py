@@ -54,14 +54,14 @@ class Line(Listening):
 
 
 class Node(PrivateRedis):
-    def __init__(self, folder, settings=None):
+    def __init__(self, folder, settings=None, environment=None):
         os.mkdir(folder)
         self.port = own_port()
         self.settings = [*DURABLE, "--port", str(self.port), "--repl-diskless-sync-delay", "0", *(settings or [])]
-        super().__init__(folder, self.settings)
+        super().__init__(folder, environment=environment)
 
     def start(self, settings=None):
-        super().start(self.settings)
+        super().start([*self.settings, *(settings or [])])
 
     def copy(self, port):
         self("REPLICAOF", "127.0.0.1", port)
