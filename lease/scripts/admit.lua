@@ -9,7 +9,7 @@
 --   ARGV[5]  "wait" while the members have time to report, then "now"   ARGV[6]  "host:port" of this Redis
 --   ARGV[7]  "lease" with the lease on the epoch (docs/decisions/0050), else ""
 --   ARGV[8]  what other nodes of the in-sync set have, "HOST:PORT SCHEMA:ID SEQ...", comma between; or ""
---   returns {"admitted", epoch, "complete" | "incomplete", counter, members that were not asked, comma
+--   returns {"admitted", epoch, "complete" | "incomplete" | "accepted" (by an operator's order), counter, members that were not asked, comma
 --             between}
 --           {"floors-missing", ids of lease services, comma between; "unknown" if none is known}: nobody may
 --             admit without their floors, or this one does not know enough to admit at all
@@ -131,7 +131,8 @@ local function are_quiet(needed, registrars)
 end
 
 -- The epoch is at least the Unix time, as that of a new store is: what all forgot shall not come again.
-local function life_begin(most, complete, registrars, set)
+local function life_begin(most, how, registrars, set)
+    local complete = how == 'complete'
     local epoch = set and set.epoch or math.max(most.epoch + 1, math.floor(RAW_MS / 1000))
     local alive = complete and store.alive or epoch
     most.epoch, most.roll, most.top = epoch, most.roll + 1, math.min(most.top, TOKEN_LAST)
@@ -144,11 +145,12 @@ local function life_begin(most, complete, registrars, set)
     redis.call('HSET', KEYS[1], 'id', store.id, 'epoch', whole(epoch), 'alive', whole(alive), 'run', RUN,
         'roll', whole(most.roll), 'time', whole(store.time), 'clock', whole(store.clock),
         'ceiling', whole(most.top), 'gate', '', 'gaterun', '', 'why', '', 'behind', '', 'open', '0',
-        'how', complete and 'complete' or 'incomplete',
+        'how', how,
         'lost', complete and (store.lost or '') or whole(epoch))
     if set then
         redis.call('HSET', KEYS[1], 'insync', insync_text(set), 'needed', table.concat(set.nodes, ' '),
-            'growing', '', 'changed', whole(most.roll), 'syncs', '', 'ballot', '', 'proven', '')
+            'growing', '', 'changed', whole(most.roll), 'syncs', '', 'ballot', '', 'proven', '',
+            'order', '', 'accepted', '')
     end
     if registrars then
         redis.call('HSET', KEYS[1], 'majority', '1',
@@ -271,7 +273,14 @@ local complete = nothing_lost and (#absent == 0 or proven) and true or false
 -- A disk that was set back to before the record is not what the others have copied it for.
 local agreed = newest and nothing_lost and not insync_is_newer(newest, known)
     and insync_all_agree(newest, ARGV[6], ARGV[8], store.id, stripes.seq)
-if newest and not (fit or insync_is_in_place(newest, RUN, ARGV[6], complete or agreed)) then
+local stands = not newest or fit or insync_is_in_place(newest, RUN, ARGV[6], complete or agreed)
+if not stands and known and store.ballot and store.order == loss_of(store, newest) then
+    stands, store.accepted = true, '1'
+    redis.call('HSET', KEYS[1], 'accepted', '1')
+end
+-- What was begun by the order is gone on with, also at another gate of this Redis: who has recorded that does not know.
+complete = complete and store.accepted ~= '1'
+if not stands then
     local text = ARGV[6] .. '/' .. string.match(RUN, '^%S+') .. ' ' .. table.concat(newest.nodes, ' ')
     redis.call('HSET', KEYS[1], 'behind', text)
     return { 'behind', text }
@@ -299,7 +308,8 @@ if #behind > 0 then
     return list and { 'record', list } or { 'unrecorded', table.concat(behind, ',') }
 end
 doubts_write(lives)
-life_begin(most, complete, registrars, set)
+local how = complete and 'complete' or store.accepted == '1' and 'accepted' or 'incomplete'
+life_begin(most, how, registrars, set)
 members_begin(most, firm, registrars and registrars.most or 1)
-return { 'admitted', whole(most.epoch), complete and 'complete' or 'incomplete', whole(most.top),
+return { 'admitted', whole(most.epoch), how, whole(most.top),
     table.concat(absent, ',') }

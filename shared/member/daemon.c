@@ -135,6 +135,8 @@ static void daemon_event(struct member *member, enum log_level level, const char
     struct member_daemon *daemon = container_of(member, struct member_daemon, member);
 
     log_event(&daemon->service->log, level, event, fields);
+    if (strcmp(event, MEMBER_LOSS_ACCEPTED) == 0)
+        metric_add(daemon->service->workers[0].metrics, METRIC_STORE_LOSSES, 1);
     if (daemon->service->settings.access != NULL && strcmp(event, "store-admitted") == 0)
         access_note(daemon);
 }

@@ -598,6 +598,12 @@ static void log_admission(struct member *member, const struct store_reply *reply
                                  LOG_T("not_asked", store_reply_text(reply, 4)), LOG_END};
 
     member_log(member, LOG_WARNING, "store-life-begun", fields);
+    if (bytes_are(store_reply_text(reply, 2), "accepted")) {
+        struct log_field loss[] = {LOG_I("epoch", store_reply_integer(reply, 1)),
+                                   LOG_T("node", bytes_of(member->node)), LOG_END};
+
+        member_log(member, LOG_WARNING, MEMBER_LOSS_ACCEPTED, loss);
+    }
 }
 
 /* The gate opens when every state directory has it. Its version stays: it is of the same members. */

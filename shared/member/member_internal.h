@@ -35,6 +35,8 @@ enum {
 
 /* The check of /readyz. */
 #define MEMBER_ACCESS_MISSING "access-missing"
+/* The event of an admission by an operator's order: what was answered may be lost. */
+#define MEMBER_LOSS_ACCEPTED "store-loss-accepted"
 
 struct member;
 

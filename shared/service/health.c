@@ -117,6 +117,9 @@ const struct metric service_metrics[SERVICE_METRICS] = {
                                  "Connections made anew."},
     [METRIC_STORE_FAILOVERS] = {"pawl_store_failovers_total", METRIC_COUNTER, NULL,
                                 "How often another node has become primary (sentinel://)."},
+    [METRIC_STORE_LOSSES] = {"pawl_store_losses_total", METRIC_COUNTER, NULL,
+                             "How often this service has admitted a node that may lack what was answered, by "
+                             "an operator's word (pawl store accept-loss)."},
     [METRIC_STORE_IN_FLIGHT] = {"pawl_store_calls_in_flight", METRIC_GAUGE, NULL, "Calls not yet answered."},
     [METRIC_STORE_MEMORY_USED] = {MEMORY, METRIC_GAUGE, "what=\"used\"", MEMORY_HELP},
     [METRIC_STORE_MEMORY_ALLOWED] = {MEMORY, METRIC_GAUGE, "what=\"allowed\"", MEMORY_HELP},

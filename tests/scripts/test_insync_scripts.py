@@ -2,7 +2,7 @@
 """The in-sync set (docs/decisions/0047): heartbeat.lua and admit.lua, on a Redis that can copy another one."""
 
 from lua_test import EPOCH, RECORD, check, check_equal, main, test
-from members import Life, Member, all_in, founder
+from members import Life, Member, all_in, founder, grant
 
 LIFE = Life()
 FIRST, SECOND, THIRD = "here:1/run-1", "there:2/run-2", "there:3/run-3"
@@ -297,6 +297,63 @@ def by_an_operators_word_the_set_begins_anew_above_what_was_promised():
     LIFE.run_id = LIFE.real_run().split()[0]
     all_in(a)
     check_equal((insync(), record("insync").split()[0]), ([0, [f"here:1/{LIFE.run_id}"], [f"here:1/{LIFE.run_id}"], ""], str(reply[1])))
+
+
+def accept_loss(loss="", node="here:1"):
+    return LIFE.run("api/cli/scripts/accept_loss.lua", [RECORD], node, loss)
+
+
+def behind(*members):
+    """Redis is a node outside of the set; the loss that can be accepted."""
+    promoted(LIFE.real_run().split()[0])
+    gated(*members)
+    check_equal(members[0].admit()[0], "behind")
+    return accept_loss()[1]
+
+
+@test
+def one_that_is_behind_is_admitted_by_an_order_for_this_very_gate_epoch_and_loss():
+    a, = trio()
+    token = grant(LIFE, a, "job")
+    check_equal(accept_loss(), ["in-step"])
+    words = behind(a).split()
+    recorded, = [line.split()[1:] for line in a.disk.list if line.startswith("insync")]
+    check_equal((words, accept_loss()[3]), ([*record("gate", "ballot"), *recorded], 0))
+    check_equal(accept_loss(node="here:9"), ["primary", "here:1"])
+    for index in range(len(words)):
+        wrong = " ".join([*words[:index], words[index] + "7", *words[index + 1:]])
+        check_equal(accept_loss(wrong), ["moved"])
+        LIFE.redis("HSET", RECORD, "order", wrong)
+        check_equal(a.admit()[0], "behind", wrong)
+    check_equal(accept_loss(" ".join(words)), ["ordered"])
+    reply = a.admit()
+    check_equal((reply[0], reply[2], int(reply[3]) > token), ("admitted", "accepted", True))
+    check_equal(record("alive", "how", "order", "accepted", "proven"), [str(reply[1]), "accepted", "", "", ""])
+    all_in(a)
+    check_equal(insync(), [0, [f"here:1/{LIFE.run_id}"], [f"here:1/{LIFE.run_id}"], ""])
+
+
+@test
+def what_was_begun_by_an_order_ends_all_holds_also_at_another_gate():
+    a, b, c = trio(registrars=3)
+    check_equal(accept_loss(behind(a, b, c)), ["ordered"])
+    check_equal(a.records(), True)
+    LIFE.new_stream()
+    gated(a, b, c)
+    check_equal((a.records(), b.records(), a.ask_to_admit()[2]), (True, True, "accepted"))
+
+
+@test
+def how_much_is_missing_is_what_services_have_seen():
+    a, = trio()
+    saved = LIFE.save()
+    for name in ("one", "two"):
+        grant(LIFE, a, name)
+    LIFE.put_back(saved)
+    behind(a)
+    check_equal(accept_loss()[3], 2)
+    LIFE.redis("HSET", f"{RECORD}:m:lease-a", "repoch", a.epoch + 1)
+    check_equal(accept_loss()[3], -1)
 
 
 @test

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """test_takeover.py - who may take over when the primary is gone: three real Redises, promoted by hand."""
 
+import re
 import sys
 import time
 
@@ -133,6 +134,45 @@ def a_node_outside_of_the_set_is_never_served():
     world.nodes[2]("CONFIG", "SET", "replica-priority", 100)
     world.wait_kept(1, 2)
     check_equal(world.look("job")["holders"][0]["token"], held["token"])
+    world.close()
+
+
+@test
+def a_node_outside_of_the_set_is_the_store_by_an_operators_word_and_no_other_one_is_from_then_on():
+    world = Trio(settings=((), ("--replica-priority", "0")))
+    world.wait_kept(0, 1)
+    node, = world.called(0)
+    stored = world.granted("job", ttl_ms=600000)
+    check_equal(world.gateway("PUT", "/v1/resources/job", {"Fencing-Token": stored["fencing_token"]}, b"kept").status, 201)
+    wait_until(lambda: world.nodes[2]("DBSIZE") == world.nodes[0]("DBSIZE"), "it has that")
+    refused = world.pawl("store", "accept-loss", node, "--yes")
+    check_equal(refused.returncode, 1, refused.stdout)
+    check_in("was not found to be behind", refused.stderr)
+    world.copied_by[1].flows.clear()
+    lost = world.granted("late", ttl_ms=600000)
+    world.nodes[0].kill()
+    world.copied_by[1].lead_to(world.copied_by[1].to)
+    world.promote(2)
+    is_behind(world, 2)
+    for words, status, says in (((node,), 64, "--yes"), ((world.called(1)[0], "--yes"), 1, f"is not the primary, that is {node}")):
+        refused = world.pawl("store", "accept-loss", *words)
+        check_equal((refused.returncode, says in refused.stderr), (status, True), refused.stderr)
+    is_behind(world, 2)
+    done = world.pawl("store", "accept-loss", node, "--yes")
+    check_equal(done.returncode, 0, done.stdout + done.stderr)
+    for says in (r"It lacks [1-9]\d* changes", "is the store: epoch", "all holds have ended"):
+        check(re.search(says, done.stdout), f"{says}: {done.stdout}")
+    check_in("store-loss-accepted", world.lease_daemon.log())
+    check_equal(world.lease.metric("pawl_store_losses_total"), 1)
+    world.nodes[1].copy(world.nodes[2].port)
+    world.wait_kept(0, 1)
+    check_equal((world.look("job")["holders"], world.look("late")["holders"]), ([], []))
+    check(world.granted("late")["token"] > lost["token"], "no token comes twice")
+    check_equal(world.gateway("GET", "/v1/resources/job").body, b"kept")
+    world.nodes[2].kill()
+    world.nodes[0].start()
+    world.promote(0)
+    is_behind(world, 0)
     world.close()
 
 

@@ -75,7 +75,8 @@ redis.call('HSET', KEYS[1], 'id', identity, 'epoch', whole(epoch), 'run', redis_
     'before', table.concat(before, ' '))
 if store.copies then
     redis.call('HSET', KEYS[1], 'insync', insync_begin(whole(epoch), redis_run()), 'needed', '',
-        'growing', '', 'changed', whole(store.roll + 1), 'syncs', '', 'ballot', '')
+        'growing', '', 'changed', whole(store.roll + 1), 'syncs', '', 'ballot', '',
+        'order', '', 'accepted', '')
 end
 redis.call('PERSIST', KEYS[1])
 redis.call('HSET', DOUBT, EVERYBODY, 'open ' .. whole(epoch))

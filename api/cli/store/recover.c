@@ -225,17 +225,24 @@ static int empty_make(struct recover *r)
     return status;
 }
 
-static int empty_wait(struct recover *r)
+int recover_wait(struct store_inbox *inbox, struct store_facts *facts, uint64_t wait_ms)
 {
-    uint64_t deadline_ms = cli_now_ms() + r->wait_ms;
-    char sentence[FACT_TEXT_SIZE];
-    int status = store_facts_refresh(&r->inbox, &r->facts);
+    uint64_t deadline_ms = cli_now_ms() + wait_ms;
+    int status = store_facts_refresh(inbox, facts);
 
     fflush(stdout);
-    while (status == CLI_GO_ON && !store_facts_is_admitted(&r->facts) && cli_now_ms() < deadline_ms) {
-        loop_turn(r->inbox.loop, LOOK_AGAIN_MS);
-        status = store_facts_refresh(&r->inbox, &r->facts);
+    while (status == CLI_GO_ON && !store_facts_is_admitted(facts) && cli_now_ms() < deadline_ms) {
+        loop_turn(inbox->loop, LOOK_AGAIN_MS);
+        status = store_facts_refresh(inbox, facts);
     }
+    return status;
+}
+
+static int empty_wait(struct recover *r)
+{
+    char sentence[FACT_TEXT_SIZE];
+    int status = recover_wait(&r->inbox, &r->facts, r->wait_ms);
+
     if (status != CLI_GO_ON)
         return status;
     if (store_facts_is_admitted(&r->facts)) {

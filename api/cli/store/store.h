@@ -59,6 +59,8 @@ int store_inbox_ask(struct store_inbox *inbox, struct store_ask *ask, const stru
  * zero, at most 15 digits; 0: it is none. */
 int cli_store_recover(int argc, char **argv);
 int64_t recover_token_number(const char *text);
+/* accept_loss.c */
+int cli_store_accept_loss(int argc, char **argv);
 
 /* -- facts: all texts and numbers, so that what they mean (diagnosis.c) needs no store (facts.c) */
 
@@ -155,6 +157,8 @@ int store_facts_read(struct store_inbox *inbox, struct store_facts *facts);
 /* The store alone, once more. */
 int store_facts_refresh(struct store_inbox *inbox, struct store_facts *facts);
 void store_facts_done(struct store_facts *facts);
+/* The same, again and again until the store is admitted, or so much time is over (recover.c). */
+int recover_wait(struct store_inbox *inbox, struct store_facts *facts, uint64_t wait_ms);
 
 /* Takes the TTL from all keys of ours. */
 int store_facts_persist(struct store_inbox *inbox);

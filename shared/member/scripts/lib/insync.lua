@@ -8,6 +8,7 @@
 --   syncs    how often replicas had connected to this Redis when those of them that are needed were last asked what is
 --            on their disks; "": not yet
 --   ballot   while gated: the epoch that would begin   proven  "1": this Redis was found to be fit by a set of before
+--   order    a loss_of() that an operator accepts   accepted  "1": an admission has begun to act by it, on this Redis
 local NODES_MAX = 5
 
 local function insync_read(text)
@@ -97,6 +98,12 @@ local function insync_write(store, set, needed, growing)
     store.changed = whole(members_changed(store))
     redis.call('HSET', KEYS[1], 'insync', store.insync, 'needed', needed, 'growing', growing,
         'changed', store.changed)
+end
+
+-- What an operator accepts by naming it: at this gate, for the epoch that would begin there, that this Redis may lack
+-- what the nodes of this very record have. Another gate, another epoch, a later record is another loss.
+local function loss_of(store, newest)
+    return store.gate .. ' ' .. store.ballot .. ' ' .. insync_text(newest)
 end
 
 -- That of a new store, or by an operator's word: its first node is not named yet.
