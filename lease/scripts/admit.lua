@@ -21,6 +21,7 @@
 --           {"unrecorded", ids, comma between}: those of these lease services must, too; of registrars a
 --             majority
 --           {"behind", this Redis and the nodes of the in-sync set, blank between}: it is none of them, or not of their stream
+--           {"failover"}: an operator is making another node the primary, and this one is not admitted yet
 --           {"moved"}: this gating is over, or this Redis another one; nothing was changed
 local ASKER, RUN, QUIET_MS = ARGV[4], redis_run(ARGV[2]), 3300
 local stripes = stripes_read()
@@ -28,6 +29,9 @@ local store = store_read(stripes)
 local all, ids = members_read()
 if store.id ~= ARGV[1] or store.gate ~= ARGV[3] or store.gaterun ~= RUN then
     return { 'moved' }
+end
+if insync_yields(store) then
+    return { 'failover' }
 end
 
 -- Who was in doubt: all that the store knows of, and all that any state directory does. The store may have

@@ -671,6 +671,11 @@ static enum step admit_answered(struct store_call *call, enum store_outcome outc
             others.len < 300 ? (int)others.len : 300, others.at);
     } else if (store_reply_is(reply, "record")) {
         doubts_record(member, store_reply_list(reply, 1));
+    } else if (store_reply_is(reply, "failover")) {
+        member_forbid(
+            member, PROBLEM_STORE_NOT_ADMITTED, "store-not-admitted",
+            "The store is closed while another node of Redis is made the primary (pawl store failover).");
+        admit_later(member);
     } else if (store_reply_is(reply, "behind")) {
         behind_forbid(member, missing);
         insync_behind(member->insync, missing);

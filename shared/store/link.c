@@ -272,6 +272,16 @@ bool store_election(const struct store *store, struct store_election *now)
     return store->finder != NULL;
 }
 
+void store_promote(struct store *store)
+{
+    finder_promote(store->finder);
+}
+
+enum store_promotion store_promotion(struct store *store, char why[STORE_PROMOTION_WHY_MAX])
+{
+    return finder_promotion(store->finder, why);
+}
+
 /* -- open and close */
 
 static struct store *store_begin(const struct store *as)

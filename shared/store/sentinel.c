@@ -6,6 +6,7 @@
  *   sentinel_names   a sentinel has said who is primary, in an answer or as +switch-master
  *   node_answers     a node has said whether it is a master
  *   decide           of the nodes that say so, the one that most sentinels name is the primary
+ *   promote          by an operator's wish: one sentinel after the other is asked to begin a failover
  *
  * What a sentinel says is a hint: it comes late (after the election), may be of an hour ago, and some
  * sentinel may say otherwise. Only a node that calls itself a master is taken, also one that no sentinel
@@ -57,6 +58,7 @@ struct peer {
     struct store_subscriber *subscriber; /* hears +switch-master */
     int names;                           /* the node that it calls primary; NOBODY */
     int lags;                            /* it named this one when another was found; NOBODY */
+    bool promotes;                       /* the question is whether it begins a failover */
 };
 
 struct store_finder {
@@ -69,6 +71,9 @@ struct store_finder {
     uint64_t sentinels_due_ms;
     struct peer sentinels[SENTINELS_MAX], nodes[NODES_MAX];
     int primary; /* the node that was found last; NOBODY */
+    enum store_promotion promotion;
+    unsigned promoter; /* the sentinel that is to begin a failover */
+    bool was_asked;    /* that one, to do so */
     /* -- for other threads; under the lock: known, place, said */
     pthread_mutex_t lock;
     bool known;
@@ -121,6 +126,7 @@ static void peer_end(struct peer *peer)
     loop_watch_done(&peer->watch);
     redisFree(peer->context);
     peer->context = NULL;
+    peer->promotes = false;
     wire_reset(&peer->wire);
 }
 
@@ -136,11 +142,17 @@ static void peer_ask(struct peer *peer)
     dial_password_again(peer_password(peer), peer->is_sentinel ? files->sentinel_password : files->password);
     peer->context = dial_begin(peer_url(peer), why);
     if (peer->context == NULL) {
+        peer->promotes = false;
         note(peer, "cannot be reached: %s", why);
         return;
     }
     peer->deadline_ms = loop_now_ms() + finder->timeout_ms;
     loop_watch_init(finder->loop, &peer->watch, peer->context->fd, peer_io, LOOP_WRITE);
+}
+
+static unsigned peer_questions(const struct peer *peer)
+{
+    return peer->is_sentinel && !peer->promotes ? 2 : 1;
 }
 
 static void peer_put(struct peer *peer)
@@ -149,13 +161,17 @@ static void peer_put(struct peer *peer)
     struct bytes name = bytes_of(peer->finder->url.name);
     const struct store_url *url = peer_url(peer);
 
-    peer->left = peer->is_sentinel ? 2 : 1;
+    peer->left = peer_questions(peer);
     if (dial_names_itself(url, *peer_password(peer))) {
         peer->left++;
         dial_put_auth(wire, url, *peer_password(peer));
     }
     if (!peer->is_sentinel) {
         wire_put_command(wire, (struct bytes[]){BYTES("INFO"), BYTES("replication")}, 2);
+        return;
+    }
+    if (peer->promotes) {
+        wire_put_command(wire, (struct bytes[]){BYTES("SENTINEL"), BYTES("FAILOVER"), name}, 3);
         return;
     }
     wire_put_command(wire, (struct bytes[]){BYTES("SENTINEL"), BYTES("GET-MASTER-ADDR-BY-NAME"), name}, 3);
@@ -228,6 +244,10 @@ static void sentinel_answers(struct peer *sentinel, const redisReply *reply)
 {
     const struct store_reply *list = reply_of(reply), *node;
 
+    if (sentinel->promotes) {
+        sentinel->finder->promotion = STORE_PROMOTION_BEGUN;
+        return;
+    }
     if (sentinel->left == 1) {
         sentinel->is_refused = reply->type != REDIS_REPLY_ARRAY;
         if (sentinel->is_refused)
@@ -262,7 +282,7 @@ static void node_answers(struct peer *node, const redisReply *reply)
 /* Of AUTH only the code of the error is kept; a sentinel without a password refuses it, and answers. */
 static void peer_take(struct peer *peer, const redisReply *reply)
 {
-    bool is_auth = --peer->left >= (peer->is_sentinel ? 2 : 1);
+    bool is_auth = --peer->left >= peer_questions(peer);
     struct bytes error = {reply->str, reply->len};
 
     if (reply->type == REDIS_REPLY_ERROR) {
@@ -413,12 +433,31 @@ static void end_late(struct store_finder *finder, struct peer *peers, unsigned c
     }
 }
 
+/* Until one begins; the next one when this one has answered otherwise, or not at all. */
+static void promote(struct store_finder *finder)
+{
+    struct peer *sentinel = &finder->sentinels[finder->promoter];
+
+    if (finder->promotion != STORE_PROMOTION_ASKED || sentinel->context != NULL)
+        return;
+    if (finder->was_asked) {
+        finder->was_asked = false;
+        finder->promoter++;
+        if (finder->promoter == finder->url.sentinel_count)
+            finder->promotion = STORE_PROMOTION_REFUSED;
+        return;
+    }
+    finder->was_asked = sentinel->promotes = true;
+    peer_ask(sentinel);
+}
+
 static void finder_tick(struct loop_timer *timer)
 {
     struct store_finder *finder = container_of(timer, struct store_finder, timer);
 
     end_late(finder, finder->sentinels, finder->url.sentinel_count);
     end_late(finder, finder->nodes, atomic_load(&finder->node_count));
+    promote(finder);
     if (atomic_exchange(&finder->doubted, false) && finder->known) {
         search_begin(finder);
         return;
@@ -528,6 +567,21 @@ void finder_close(struct store_finder *finder)
     dial_forget_password(finder->password);
     dial_forget_password(finder->sentinel_password);
     free(finder);
+}
+
+void finder_promote(struct store_finder *finder)
+{
+    finder->promotion = STORE_PROMOTION_ASKED;
+    finder->promoter = 0;
+    finder->was_asked = false;
+}
+
+enum store_promotion finder_promotion(struct store_finder *finder, char why[FINDER_WHY_MAX])
+{
+    pthread_mutex_lock(&finder->lock);
+    snprintf(why, FINDER_WHY_MAX, "%s", finder->said);
+    pthread_mutex_unlock(&finder->lock);
+    return finder->promotion;
 }
 
 /* -- from any thread */

@@ -12,8 +12,12 @@ struct store_finder *finder_open(struct loop *loop, const struct store_url *url,
 /* After all that asks it. */
 void finder_close(struct store_finder *finder);
 
-/* -- from any thread */
 enum { FINDER_WHY_MAX = 448 };
+/* See store_promote(). */
+void finder_promote(struct store_finder *finder);
+enum store_promotion finder_promotion(struct store_finder *finder, char why[FINDER_WHY_MAX]);
+
+/* -- from any thread */
 /* Host and port of the primary, into the url, and their version; else why it is not known. */
 bool finder_where(struct store_finder *finder, struct store_url *url, unsigned *version,
                   char why[FINDER_WHY_MAX]);

@@ -165,6 +165,18 @@ struct store_election {
 /* Whether the url is of sentinel://. */
 bool store_election(const struct store *store, struct store_election *now);
 
+/* Has a sentinel make another node the primary (SENTINEL FAILOVER), of its own choice; one after the other is
+ * asked. Of a store of sentinel://, on its thread. What came of it; why: what was said last. */
+enum store_promotion {
+    STORE_PROMOTION_NONE,
+    STORE_PROMOTION_ASKED,
+    STORE_PROMOTION_BEGUN,
+    STORE_PROMOTION_REFUSED
+};
+enum { STORE_PROMOTION_WHY_MAX = 448 };
+void store_promote(struct store *store);
+enum store_promotion store_promotion(struct store *store, char why[STORE_PROMOTION_WHY_MAX]);
+
 /* NULL, or what is wrong with the files, or that they are given and of no use with this url (a static
  * sentence). */
 const char *store_files_check(const char *url, const struct store_files *files);

@@ -1,10 +1,13 @@
 #!/usr/bin/python3
 """The in-sync set (docs/decisions/0047): heartbeat.lua and admit.lua, on a Redis that can copy another one."""
 
+import copy
+
 from lua_test import EPOCH, RECORD, check, check_equal, main, test
 from members import Life, Member, all_in, founder, grant
 
 LIFE = Life()
+NOW = 1000000
 FIRST, SECOND, THIRD = "here:1/run-1", "there:2/run-2", "there:3/run-3"
 
 
@@ -341,6 +344,35 @@ def what_was_begun_by_an_order_ends_all_holds_also_at_another_gate():
     LIFE.new_stream()
     gated(a, b, c)
     check_equal((a.records(), b.records(), a.ask_to_admit()[2]), (True, True, "accepted"))
+
+
+@test
+def nobody_admits_the_former_primary_while_another_node_is_being_promoted():
+    def failover(what, node="", gate="gate-f"):
+        return LIFE.run("api/cli/scripts/failover.lua", [RECORD], node, what, gate, 90000)
+
+    a = founder(LIFE, copies=1)
+    all_in(a)
+    check_equal((accept_loss(behind(a)), a.admit()[0]), (["ordered"], "admitted"))  # this very Redis is the only node
+    all_in(a)
+    grow(a, SECOND)
+    for node, says in (("there:2", "away"), ("", "away"), ("here:1", "outside"), ("there:9", "outside")):
+        check_equal(failover("shut", node), [says], node)
+    epoch = record("epoch")
+    check_equal(failover("look")[:3], ["at", int(epoch), 1])
+    LIFE.redis("HSET", RECORD, "run", "another")
+    check_equal(failover("shut"), ["gated"])
+    gated(a)
+    for gate, till, word in (("gate-of-another", NOW + 5000, "admitted"), (None, NOW, "admitted"), (None, NOW + 10001, "admitted"),
+                             (None, NOW + 1, "failover"), (None, NOW + 10000, "failover")):
+        saved = LIFE.save()
+        LIFE.redis("HSET", RECORD, "failover", f"{gate or record('gate')} {till}")
+        disk = copy.deepcopy(a.disk)
+        check_equal(a.admit()[0], word, (gate, till))
+        LIFE.put_back(saved)
+        a.disk = disk
+    LIFE.redis("HSET", RECORD, "failover", f"{record('gate')} {NOW + 10000}")
+    check_equal((failover("open"), a.admit()[0]), (["opened"], "admitted"))
 
 
 @test

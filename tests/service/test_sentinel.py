@@ -8,11 +8,12 @@ import sys
 
 sys.dont_write_bytecode = True
 
-from world import BUILD, DURABLE, World, check_equal, check_in, main, test, wait_until  # noqa: E402
+from world import BUILD, DURABLE, World, check, check_equal, check_in, main, test, wait_until  # noqa: E402
 from world.certificate import certificate  # noqa: E402
 from world.ports import own_port  # noqa: E402
 from world.process import die_with_parent  # noqa: E402
 from world.sentinel import FAILOVER_S, Sentinel, Watched, settings  # noqa: E402
+from world.trio import Load  # noqa: E402
 
 
 class One(World):
@@ -181,6 +182,52 @@ def sentinels_and_nodes_have_passwords_of_their_own_and_speak_tls():
     daemon = world.daemon("pawl-lease", "--redis-password-file", files["nodes"], "--sentinel-password-file", files["sentinels"], "--redis-ca", pem)
     wait_until(world.client(daemon).is_ready, "it has found it", FAILOVER_S)
     sentinel.kill()
+    world.close()
+
+
+def failover(world, *flags, url=None):
+    done = subprocess.run([str(BUILD / "pawl"), "store", "failover", "--redis", url or world.url, "--wait", f"{FAILOVER_S}s", *flags],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=90, check=False, preexec_fn=die_with_parent)
+    return done.returncode, done.stdout + done.stderr
+
+
+@test
+def an_operator_makes_the_other_node_the_primary_and_nobody_is_left_in_doubt():
+    world = Watched()
+    world.follows(0)
+    held = world.acquire("job", ttl_ms=600000)
+    there = f"127.0.0.1:{world.replica_port}"
+    for flags, url, status, says in ((("--to", f"127.0.0.1:{world.port}"), None, 1, "no node of the in-sync set"),
+                                     ((), f"redis://127.0.0.1:{world.port}", 78, "has to be sentinel://")):
+        code, said = failover(world, *flags, url=url)
+        check_equal((code, says in said), (status, True), said)
+    load = Load(world)
+    wait_until(lambda: len(load.written) > 50, "there is a load")
+    code, said = failover(world, "--to", there)
+    check_equal((code, f"{there} is the store" in said), (0, True), said)
+    before = len(load.written)
+    wait_until(lambda: len(load.written) > before + 20, "the load goes on there", FAILOVER_S)
+    load.end()
+    load.is_kept()
+    check_equal(set(load.others) - {503}, set(), "all else was certainly not done")
+    check_equal([one["token"] for one in world.look("job")["holders"]], [held["token"]])
+    check_equal(world.seen(world.lease_daemon), [world.replica_port])
+    world.close()
+
+
+@test
+def when_no_sentinel_begins_a_failover_all_goes_on_at_the_former_primary():
+    world = Watched()
+    world.follows(0)
+    epoch = int(world.redis("HGET", "pawl:{store}", "epoch"))
+    world.sentinel.kill()
+    world.sentinel = Sentinel(world.folder, world.port, world.known, "user default on nopass ~* &* +@all -sentinel|failover",
+                              port=world.sentinel.port)
+    world.hears(1)
+    code, said = failover(world)
+    check_equal((code, "no sentinel begins a failover" in said), (1, True), said)
+    world.follows(0)
+    check(int(world.redis("HGET", "pawl:{store}", "epoch")) > epoch, "the gate was shut, and is open again")
     world.close()
 
 

@@ -447,6 +447,7 @@ static const struct command commands[] = {
     {"recover", cli_store_recover, "begin a new life of a store that has lost everything"},
     {"accept-loss", cli_store_accept_loss,
      "a node that may lack what was answered is the store all the same"},
+    {"failover", cli_store_failover, "another node of the in-sync set becomes the primary, in good order"},
     {"forget", verb_run, "do not wait any more for a service that is gone for good"},
     {"registrar", verb_run, "one registrar more, or one less, of a store that a majority admits"},
     {"marks", verb_run, "go on with the tokens of another store, after marks were lost"},

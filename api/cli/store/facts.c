@@ -155,6 +155,8 @@ int store_inbox_ask(struct store_inbox *inbox, struct store_ask *ask, const stru
         inbox->changed = inbox->changed || !ask->reads;
         return ask->status;
     }
+    if (ask->is_quiet)
+        return CLI_UNREACHABLE;
     if (ask->may_be_refused && ask->call.refusal != NULL && ask->call.refusal->what != NULL)
         return CLI_GO_ON;
     store_not_ready(inbox->store, &detail);

@@ -42,6 +42,7 @@ struct store_ask {
     int (*take)(struct store_ask *ask, const struct store_reply *reply);
     bool reads;          /* the script changes nothing, whatever becomes of it */
     bool may_be_refused; /* then CLI_GO_ON all the same, and call.refusal says why */
+    bool is_quiet;       /* nothing is said when the script does not run to its end: it is run again */
     /* the inbox's own */
     struct store_call call;
     enum store_outcome outcome;
@@ -59,8 +60,9 @@ int store_inbox_ask(struct store_inbox *inbox, struct store_ask *ask, const stru
  * zero, at most 15 digits; 0: it is none. */
 int cli_store_recover(int argc, char **argv);
 int64_t recover_token_number(const char *text);
-/* accept_loss.c */
+/* accept_loss.c, failover.c */
 int cli_store_accept_loss(int argc, char **argv);
+int cli_store_failover(int argc, char **argv);
 
 /* -- facts: all texts and numbers, so that what they mean (diagnosis.c) needs no store (facts.c) */
 

@@ -114,13 +114,6 @@ local function gate_reason(store, stripes, me, members_whole)
     return is_behind(store, stripes, me) and 'behind' or nil
 end
 
-local function gate_shut(store, why)
-    redis.call('HSET', KEYS[1], 'gate', ARGV[13], 'gaterun', RUN or '', 'why', why,
-        'epoch', whole(store.epoch), 'id', store.id, 'behind', '', 'proven', '')
-    stripes_change(LIFE_EPOCH, whole(-store.epoch))
-    store.gate, store.why, store.ballot, store.behind = ARGV[13], why, nil, ''
-end
-
 -- The highest epoch that this process knows of, but for what it knows of this very gate.
 local function highest_known(store)
     local most = math.max(MY_WATER, MY_EPOCH, PROMISED_GATE ~= store.gate and PROMISED or 0)
@@ -142,7 +135,7 @@ local function ballot_chosen(store)
         return
     end
     if store.ballot then
-        gate_shut(store, store.why)
+        gate_shut(store, store.why, ARGV[13], RUN)
     end
     store.ballot = math.max(store.epoch, set.epoch, highest_known(store), math.floor(RAW_MS / 1000) - 1) + 1
     redis.call('HSET', KEYS[1], 'ballot', whole(store.ballot))
@@ -452,7 +445,7 @@ local all, ids = members_read()
 local me = all[ID] or {}
 local why = gate_reason(store, stripes, me, members_are_whole(all, ids))
 if why then
-    gate_shut(store, why)
+    gate_shut(store, why, ARGV[13], RUN)
 end
 if store.gate then
     ballot_chosen(store)

@@ -8,8 +8,9 @@
 --   syncs    how often replicas had connected to this Redis when those of them that are needed were last asked what is
 --            on their disks; "": not yet
 --   ballot   while gated: the epoch that would begin   proven  "1": this Redis was found to be fit by a set of before
+--   failover "GATE MS": by an operator's wish nobody admits at this gate until then, by the clock of this Redis
 --   order    a loss_of() that an operator accepts   accepted  "1": an admission has begun to act by it, on this Redis
-local NODES_MAX = 5
+local NODES_MAX, FAILOVER_MS = 5, 10000
 
 local function insync_read(text)
     local epoch, generation, stream, rest = string.match(text or '', '^(%d+) (%d+) (%S+)(.*)$')
@@ -98,6 +99,13 @@ local function insync_write(store, set, needed, growing)
     store.changed = whole(members_changed(store))
     redis.call('HSET', KEYS[1], 'insync', store.insync, 'needed', needed, 'growing', growing,
         'changed', store.changed)
+end
+
+-- Whether the gate was shut for another node to be made the primary, and that may yet be. A clock that was set says no.
+local function insync_yields(store)
+    local gate, till = string.match(store.failover or '', '^(%S+) (%d+)$')
+    local left = gate == store.gate and tonumber(till) - RAW_MS or 0
+    return left > 0 and left <= FAILOVER_MS
 end
 
 -- What an operator accepts by naming it: at this gate, for the epoch that would begin there, that this Redis may lack
