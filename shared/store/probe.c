@@ -138,3 +138,8 @@ const struct store_probe_answer *store_probe_answer(const struct store_probe *pr
 {
     return &probe->answer;
 }
+
+struct store *store_probe_store(struct store_probe *probe)
+{
+    return probe->store;
+}

@@ -21,7 +21,5 @@ bool reply_error_is_of_writes(struct bytes error);
 struct bytes reply_error_code(struct bytes error);
 /* Whether a Redis that answers a script with this code is no master, or has no data yet. */
 bool reply_code_is_of_no_master(struct bytes code);
-/* The value of a line "name:value" of INFO; {NULL, 0} when there is none. */
-struct bytes reply_info_field(struct bytes info, const char *name);
 
 #endif

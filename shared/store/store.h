@@ -287,6 +287,10 @@ void store_probe_hear(struct store_probe *probe, struct bytes script);
 /* Unless it is being asked. */
 void store_probe_ask(struct store_probe *probe);
 const struct store_probe_answer *store_probe_answer(const struct store_probe *probe);
+/* For commands of the asker's own (store_ask()), and its settings (store_unsafe()). */
+struct store *store_probe_store(struct store_probe *probe);
+/* The value of a line "name:value" of INFO; {NULL, 0} when there is none. */
+struct bytes reply_info_field(struct bytes info, const char *name);
 
 /* -- messages (Redis Pub/Sub), on a connection of their own: a subscriber. It connects, names itself and
  * comes back by itself, as the store's link does, and asks for a sign of life every second: a link that says

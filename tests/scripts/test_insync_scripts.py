@@ -403,4 +403,30 @@ def who_was_told_another_number_of_copies_is_refused():
         check_equal(b.ask()[0], wanted, told)
 
 
+def told():
+    """What pawl store status has of nodes (in the set, for how long they are out of it), and of registrars."""
+    nodes, registrars = ([dict(zip(one[::2], one[1::2])) for one in part]
+                         for part in LIFE.run("api/cli/scripts/status.lua", [RECORD], "here:1")[6:])
+    return ([(one["node"], one["run"], one["kept"], one["gone"]) for one in nodes],
+            [(one["id"], one["live"], one["promise"], one["generation"]) for one in registrars])
+
+
+@test
+def status_names_the_nodes_since_when_one_is_out_and_what_registrars_have_recorded():
+    members = trio(registrars=3)
+    names = [one.name for one in members]
+    a, *_ = members
+    check_equal(told(), ([("here:1", "run-1", 1, -1), ("there:2", "run-2", 1, -1), ("there:3", "run-3", 1, -1)],
+                         [(name, 1, 0, 2) for name in names]))
+    wishes(a, f"shrink {THIRD}")
+    all_in(*members)
+    LIFE.at(1004000)
+    check_equal(told(), ([("here:1", "run-1", 1, -1), ("there:2", "run-2", 1, -1), ("there:3", "", 0, 4000)], [(name, 1, 0, 3) for name in names]))
+    grow(a, "there:3/run-9", *members)
+    check_equal(told()[0][2], ("there:3", "run-9", 1, -1))
+    LIFE.new_stream()
+    gated(a)
+    check_equal([one[2] for one in told()[1]], [int(LIFE.record("ballot")), 0, 0])
+
+
 main()

@@ -78,7 +78,7 @@ class Seen:
 
     def __init__(self):
         before = LIFE.dump()
-        word, facts, members, self.asked, self.waiting, self.doubts = run("status")
+        word, facts, members, self.asked, self.waiting, self.doubts, _, _ = run("status")
         check_equal((word, LIFE.dump()), ("status", before))
         self.facts = dict(zip(facts[::2], facts[1::2]))
         self.members = {one["id"]: one for one in (dict(zip(one[::2], one[1::2])) for one in members)}

@@ -2,6 +2,7 @@
 """The primary that sentinels watch: found, followed when another node is promoted, and no sentinel is trusted alone. The
 nodes and the sentinels are real."""
 
+import json
 import os
 import subprocess
 import sys
@@ -110,6 +111,46 @@ def nothing_is_refused_while_the_sentinels_are_gone_and_the_primary_answers():
     check_in("No primary of main is known: 0 of 1 sentinels are heard", client("GET", "/readyz").json["detail"])
     world.sentinel.start()
     wait_until(client.is_ready, "it has found it", FAILOVER_S)
+    world.close()
+
+
+@test
+def store_status_says_what_each_node_is_and_which_of_them_may_take_over():
+    world = Watched()
+    primary, replica = (f"127.0.0.1:{port}" for port in (world.port, world.replica_port))
+
+    def seen(status=0):
+        done = pawl_status(world.url, "-o", "json")
+        check_equal(done.returncode, status, done.stderr)
+        return json.loads(done.stdout)
+
+    def fails(why, status=0):
+        return wait_until(lambda: (report := seen(status))["failover"] == {"may": [], "may_not": [{"node": replica, "why": why}]} and report,
+                          f"it may not take over: {why}", FAILOVER_S)
+
+    report = seen()
+    check_equal([report[name] for name in ("form", "primary", "stream", "copies", "kept", "away", "registrars", "failover")],
+                ["sentinel", primary, world.replica("INFO", "replication").decode().split("master_replid:")[1].split()[0], 1, [primary, replica], [], [],
+                 {"may": [replica], "may_not": []}])
+    check_equal([(one["node"], one["role"], one["unsafe"], one["kept"], one["offset"] > 0) for one in report["nodes"]],
+                [(primary, "master", None, True, True), (replica, "slave", None, True, True)])
+    check(report["nodes"][0]["lag_ms"] is None and report["nodes"][1]["lag_ms"] >= 0, report["nodes"])
+    check_in(f"failover   {replica} may take over", pawl_status(world.url).stdout)
+    world.replica("CONFIG", "SET", "appendfsync", "everysec")
+    report = fails("unsafe")
+    check_equal([report["away"][0][name] for name in ("node", "why")], [replica, "unsafe"])
+    check(0 <= report["away"][0]["since_ms"] < FAILOVER_S * 1000 and report["kept"] == [primary], report["away"])
+    check_in("appendfsync is everysec", report["nodes"][1]["unsafe"])
+    check_in(f"failover   {replica} may not (unsafe, away for ", pawl_status(world.url).stdout)
+    check_in(f"away: {replica} (unsafe); what is answered has 1 copies", report["findings"][0]["what"])
+    world.replica("CONFIG", "SET", "appendfsync", "always")
+    wait_until(lambda: seen()["failover"]["may"] == [replica], "it may again", FAILOVER_S)
+    world.replica("CONFIG", "SET", "replica-priority", 0)
+    fails("priority-0")
+    world.replica.kill()
+    fails("unreachable")
+    world.redis("HSET", "pawl:{store}", "copies", 2)
+    check_in("must have 2 copies, and there are nodes for 1: nothing is answered (store-not-kept)", fails("unreachable", 1)["findings"][0]["what"])
     world.close()
 
 

@@ -164,6 +164,22 @@ TEST(settings_that_can_lose_locks_and_keys_with_an_end_are_told)
           "2 keys of ours have a TTL, pawl:{07}");
 }
 
+TEST(copies_are_told_when_they_are_fewer_than_must_be_and_who_is_away)
+{
+    static struct node_fact nodes[] = {
+        {.node = "a:1", .kept = true, .gone_ms = -1},
+        {.node = "b:1", .kept = true, .online = true, .gone_ms = -1},
+        {.node = "c:1", .gone_ms = -1, .away = "priority-0"},
+        {.node = "d:1", .gone_ms = 9000, .away = "unreachable"},
+    };
+
+#define NODES(n, wanted) s.facts.nodes = nodes, s.facts.node_count = (n), s.facts.copies = (wanted)
+    AFTER((NODES(2, 2)), CLI_OK, NULL);
+    AFTER((NODES(3, 2)), CLI_OK, NULL); /* it never was in the set */
+    AFTER((NODES(4, 2)), CLI_OK, "away: d:1 (unreachable)");
+    AFTER((NODES(4, 3)), CLI_REFUSED, "store-not-kept");
+}
+
 TEST(who_is_gone_without_a_word_is_told_while_grants_go_on)
 {
     AFTER(s.members[1].live = false, CLI_OK, "pawl store forget gate-1");

@@ -1,7 +1,7 @@
 -- status.lua - everything that pawl store tells of the store. Changes nothing.
 -- on: store
---   KEYS[1]  pawl:{store}
---   returns  {"status", facts, members, asked, waiting, doubts}
+--   KEYS[1]  pawl:{store}   ARGV[1]  "host:port" of this Redis
+--   returns  {"status", facts, members, asked, waiting, doubts, nodes, registrars}
 --     facts    {name, value, ...}: see below; "kind" is "empty", "another" (no store that this release
 --              knows), or "store"
 --     members  {{name, value, ...}, ...}, in the order of their ids
@@ -10,6 +10,8 @@
 --     waiting  {ids of lease services}, whose floors the nearest one still needs
 --     doubts   {{name, value, ...}, ...}: gateways that may have sent what the store has lost, and have not
 --              said yet that all is recorded again (gateway/scripts/lib/intent.lua), in the order of ids
+--     nodes    {{name, value, ...}, ...}: of a store with an in-sync set, this Redis first
+--     registrars  {{name, value, ...}, ...}
 local stripes = stripes_read()
 local store = store_read(stripes)
 local all, ids = members_read()
@@ -90,6 +92,13 @@ fact('unaware', before.count > 0 and #unaware >= before.count and table.concat(u
 local wanted = registrars_of(store.registrars)
 fact('registrars', wanted.count) -- how many there are to be; 0: all lease services count
 fact('majority', store.majority == '1' and wanted.most or 0) -- how many must be heard; 0: all of them
+local set = insync_read(store.insync)
+local newest = set and insync_newest(store, all) -- this Redis may be behind it
+set = insync_is_newer(newest, set) and newest or set
+fact('copies', set and tonumber(store.copies) or 0) -- 0: there is no in-sync set
+fact('generation', set and set.generation or 0)
+fact('set_stream', set and set.stream or '')
+fact('growing', string.match(store.growing or '', '^(.*)/') or '')
 fact('open', store.open == '1' and 1 or 0)
 fact('redis_run', info('server', 'run_id') .. ' ' .. info('replication', 'master_replid'))
 fact('redis_version', info('server', 'redis_version'))
@@ -141,4 +150,53 @@ end
 if asked == 2 and (store.behind or '') ~= '' then
     asked = 3
 end
-return { 'status', facts, members, asked, waiting, doubts }
+
+-- Those of the set, those that were, and those that copy this one.
+local nodes, known = {}, {}
+local function node(name)
+    if not known[name] then
+        known[name] = { run = '', kept = 0, online = 0, offset = -1, lag = -1, gone = -1, node = name }
+        nodes[#nodes + 1] = known[name]
+    end
+    return known[name]
+end
+if set then
+    local needed = table.concat(set.nodes, ' ')
+    node(string.match(' ' .. needed, ' (%S+)/' .. info('server', 'run_id')) or ARGV[1] or '').offset =
+        tonumber(info('replication', 'master_repl_offset')) or -1
+    for name, run in string.gmatch(needed, '(%S+)/([^/%s]+)') do
+        node(name).run, node(name).kept = run, 1
+    end
+    for name, at in string.gmatch(store.gone or '', '(%S+)/%S+ (%d+)') do
+        node(name).gone = math.max(0, RAW_MS + store.clock - at)
+    end
+    local i, line = 0, info('replication', 'slave0')
+    while line ~= '' do
+        local ip, port, state, offset, lag = string.match(line,
+            '^ip=(.*),port=(%d+),state=(.*),offset=(%d+),lag=(%d+)')
+        local one = node((ip or '') .. ':' .. (port or ''))
+        one.online, one.offset = state == 'online' and 1 or 0, tonumber(offset) or -1
+        one.lag, i = (tonumber(lag) or 0) * 1000, i + 1
+        line = info('replication', 'slave' .. i)
+    end
+end
+
+local function listed(one)
+    local list = {}
+    for name, value in pairs(one) do
+        list[#list + 1], list[#list + 2] = name, value
+    end
+    return list
+end
+for n, one in ipairs(nodes) do
+    nodes[n] = listed(one)
+end
+local named = {}
+for n, id in ipairs(wanted.ids) do
+    local one = all[id] or {}
+    local epoch, generation = string.match(one.set or '', '^(%d+) (%d+)$')
+    named[n] = listed({ id = id, promise = tonumber(one.promise) or 0,
+        live = all[id] and is_fresh(one) and 1 or 0,
+        epoch = tonumber(epoch) or 0, generation = tonumber(generation) or 0 })
+end
+return { 'status', facts, members, asked, waiting, doubts, nodes, named }

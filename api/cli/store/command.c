@@ -45,6 +45,7 @@ static int status_ask(struct asking *s)
     int status = store_facts_read(&s->inbox, &facts);
 
     if (status == CLI_GO_ON) {
+        store_nodes_ask(&s->inbox, &facts);
         store_diagnosis_make(&facts, &diagnosis);
         status = diagnosis.status;
         (s->output == OUTPUT_JSON ? store_show_json : store_show_text)(&facts, &diagnosis);

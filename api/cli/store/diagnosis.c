@@ -314,6 +314,33 @@ static void find_pending(const struct store_facts *facts, struct store_diagnosis
     }
 }
 
+/* Of who has gone the others wait for nobody; but the next may be one too many. */
+static void find_copies(const struct store_facts *facts, struct store_diagnosis *diagnosis)
+{
+    char names[FINDING_TEXT_SIZE] = "";
+    int64_t well = 0;
+
+    for (unsigned i = 0; i < facts->node_count; i++) {
+        const struct node_fact *node = &facts->nodes[i];
+        bool is_well = node->kept && (i == 0 || node->online);
+
+        well += is_well;
+        if (!is_well && (node->kept || node->gone_ms >= 0))
+            text_add(names, sizeof(names), "%s%s (%s)", names[0] != '\0' ? ", " : "", node->node,
+                     node->away != NULL ? node->away : "not in step");
+    }
+    if (well < facts->copies)
+        find(diagnosis, CLI_REFUSED,
+             "Bring the nodes back that are away, or other replicas: they are taken in by themselves.",
+             "what is answered must have %" PRId64 " copies, and there are nodes for %" PRId64
+             ": nothing is answered (store-not-kept); away: %s",
+             facts->copies, well, names);
+    else if (names[0] != '\0')
+        find(diagnosis, CLI_OK, "Bring them back, and they are taken in by themselves.",
+             "away: %s; what is answered has %" PRId64 " copies, and must have %" PRId64, names, well,
+             facts->copies);
+}
+
 static void find_settings(const struct store_facts *facts, struct store_diagnosis *diagnosis)
 {
     bool several = facts->ending > 1;
@@ -423,6 +450,7 @@ void store_diagnosis_make(const struct store_facts *facts, struct store_diagnosi
     } else {
         (store_facts_lease_lives(facts) ? find_ceiling : find_no_lease)(facts, diagnosis);
         find_pending(facts, diagnosis);
+        find_copies(facts, diagnosis);
     }
     find_settings(facts, diagnosis);
     find_gone(facts, diagnosis);

@@ -208,6 +208,21 @@ static void copy(struct bytes text, char *buf, size_t size)
     buf[len] = '\0';
 }
 
+static bool is_text(const struct fact_field *field)
+{
+    return field->kind == FIELD_TEXT || field->kind == FIELD_OPTIONAL;
+}
+
+void fact_take(const struct fact_field *field, struct bytes text, void *facts)
+{
+    char *place = (char *)facts + field->at;
+
+    if (is_text(field))
+        copy(text, place, field->size);
+    else
+        *(int64_t *)(void *)place = bytes_number(text, 18);
+}
+
 static void fields_take(const struct fact_field *field, const struct store_reply *list, void *facts)
 {
     for (; field->name != NULL; field++) {
@@ -215,8 +230,8 @@ static void fields_take(const struct fact_field *field, const struct store_reply
         size_t at = named_at(list, field->name);
         int64_t number = store_reply_integer(list, at);
 
-        if (field->kind == FIELD_TEXT)
-            copy(store_reply_text(list, at), place, field->size);
+        if (is_text(field))
+            fact_take(field, store_reply_text(list, at), facts);
         else if (field->kind == FIELD_FLAG)
             *(bool *)place = number == 1;
         else
@@ -290,8 +305,12 @@ const struct fact_field store_fields[] = {
     OF_STORE(FIELD_NUMBER, top, "counter"),
     OF_STORE(FIELD_NUMBER, ceiling, "ceiling"),
     OF_STORE(FIELD_TEXT, unaware, NULL),
-    OF_STORE(FIELD_NUMBER, registrars, "registrars"),
+    OF_STORE(FIELD_NUMBER, registrars, "registrars_wanted"),
     OF_STORE(FIELD_NUMBER, majority, "majority"),
+    OF_STORE(FIELD_NUMBER, copies, "copies"),
+    OF_STORE(FIELD_NUMBER, generation, "generation"),
+    OF_STORE(FIELD_TEXT, set_stream, NULL),
+    OF_STORE(FIELD_TEXT, growing, NULL),
     FIELD(store_facts, FIELD_NUMBER, clock_ms, "clock", "clock_offset_ms"),
     FIELD(store_facts, FIELD_NUMBER, now_ms, "now", NULL),
     OF_STORE(FIELD_NUMBER, absent, NULL),
@@ -342,11 +361,50 @@ const struct fact_field doubt_fields[] = {
     {0},
 };
 
+#define OF_NODE(kind, member, name, json) FIELD(node_fact, kind, member, name, json)
+const struct fact_field node_fields[] = {
+    OF_NODE(FIELD_TEXT, node, "node", "node"),      OF_NODE(FIELD_TEXT, run, "run", NULL),
+    OF_NODE(FIELD_FLAG, kept, "kept", "kept"),      OF_NODE(FIELD_FLAG, online, "online", NULL),
+    OF_NODE(FIELD_AGE, offset, "offset", "offset"), OF_NODE(FIELD_AGE, lag_ms, "lag", "lag_ms"),
+    OF_NODE(FIELD_AGE, gone_ms, "gone", NULL),      {0},
+};
+/* Of INFO. */
+const struct fact_field own_fields[] = {
+    OF_NODE(FIELD_OPTIONAL, role, "role", "role"),
+    OF_NODE(FIELD_OPTIONAL, version, "redis_version", "version"),
+    OF_NODE(FIELD_OPTIONAL, own_run, "run_id", "run_id"),
+    OF_NODE(FIELD_OPTIONAL, stream, "master_replid", "replid"),
+    OF_NODE(FIELD_AGE, priority, "slave_priority", "priority"),
+    OF_NODE(FIELD_AGE, clock_us, "server_time_usec", NULL),
+    OF_NODE(FIELD_AGE, down_s, "master_link_down_since_seconds", NULL),
+    {0},
+};
+const struct fact_field registrar_fields[] = {
+    FIELD(registrar_fact, FIELD_TEXT, id, "id", "id"),
+    FIELD(registrar_fact, FIELD_NUMBER, promise, "promise", "promise"),
+    FIELD(registrar_fact, FIELD_NUMBER, epoch, "epoch", "epoch"),
+    FIELD(registrar_fact, FIELD_NUMBER, generation, "generation", "generation"),
+    FIELD(registrar_fact, FIELD_FLAG, live, "live", "live"),
+    {0},
+};
+
+/* A list of lists, each of these fields; how many. The caller frees. */
+static unsigned list_take(const struct store_reply *list, const struct fact_field *fields, size_t size,
+                          void **facts)
+{
+    unsigned count = list != NULL ? (unsigned)store_reply_count(list) : 0;
+
+    *facts = cli_alloc(count * size);
+    memset(*facts, 0, count * size);
+    for (unsigned i = 0; i < count; i++)
+        fields_take(fields, store_reply_list(list, i), (char *)*facts + i * size);
+    return count;
+}
+
 static int facts_take(struct store_ask *ask, const struct store_reply *reply)
 {
     struct store_facts *facts = container_of(ask, struct facts_ask, ask)->facts;
-    const struct store_reply *list = store_reply_list(reply, 1), *members = store_reply_list(reply, 2);
-    const struct store_reply *waiting = store_reply_list(reply, 4), *doubts = store_reply_list(reply, 5);
+    const struct store_reply *list = store_reply_list(reply, 1), *waiting = store_reply_list(reply, 4);
     struct bytes kind = store_reply_text(list, named_at(list, "kind"));
 
     store_facts_done(facts);
@@ -355,14 +413,14 @@ static int facts_take(struct store_ask *ask, const struct store_reply *reply)
                                              : FACT_ANOTHER;
     fields_take(store_fields, list, facts);
     fields_take(redis_fields, list, facts);
-    facts->member_count = members != NULL ? (unsigned)store_reply_count(members) : 0;
-    facts->members = cli_alloc(facts->member_count * sizeof(*facts->members));
-    for (unsigned i = 0; i < facts->member_count; i++)
-        fields_take(member_fields, store_reply_list(members, i), &facts->members[i]);
-    facts->doubt_count = doubts != NULL ? (unsigned)store_reply_count(doubts) : 0;
-    facts->doubts = cli_alloc(facts->doubt_count * sizeof(*facts->doubts));
-    for (unsigned i = 0; i < facts->doubt_count; i++)
-        fields_take(doubt_fields, store_reply_list(doubts, i), &facts->doubts[i]);
+#define TAKE(i, fields, place, count)                                                                        \
+    facts->count = list_take(store_reply_list(reply, i), fields, sizeof(*facts->place),                      \
+                             (void **)&facts->place)
+    TAKE(2, member_fields, members, member_count);
+    TAKE(5, doubt_fields, doubts, doubt_count);
+    TAKE(6, node_fields, nodes, node_count);
+    TAKE(7, registrar_fields, registrar, registrar_count);
+#undef TAKE
     facts->asked = store_reply_integer(reply, 3);
     facts->waiting_count = 0;
     for (size_t i = 0; waiting != NULL && i < store_reply_count(waiting) && i < FACT_WAITING_MAX; i++)
@@ -376,9 +434,12 @@ int store_facts_refresh(struct store_inbox *inbox, struct store_facts *facts)
     const struct bytes key = BYTES(RECORD_KEY);
     const char *unsafe = store_unsafe(inbox->store);
 
+    store_node_name(inbox->store, facts->primary);
+    copy((struct bytes){inbox->redis, strcspn(inbox->redis, ":")}, facts->form, sizeof(facts->form));
     copy(bytes_of(unsafe != NULL ? unsafe : ""), facts->unsafe, sizeof(facts->unsafe));
     struct store_ask writable = {.reads = true, .may_be_refused = true};
-    int status = store_inbox_ask(inbox, &ask.ask, &script_status, 1, 1, &key);
+    int status = store_inbox_ask(inbox, &ask.ask, &script_status, 1, 2,
+                                 (const struct bytes[]){key, bytes_of(facts->primary)});
 
     if (status == CLI_GO_ON)
         status = store_inbox_ask(inbox, &writable, &script_writable, 1, 1, &key);
@@ -427,9 +488,13 @@ void store_facts_done(struct store_facts *facts)
 {
     free(facts->members);
     free(facts->doubts);
+    free(facts->nodes);
+    free(facts->registrar);
     facts->members = NULL;
     facts->doubts = NULL;
-    facts->member_count = facts->doubt_count = 0;
+    facts->nodes = NULL;
+    facts->registrar = NULL;
+    facts->member_count = facts->doubt_count = facts->node_count = facts->registrar_count = 0;
 }
 
 const char *store_facts_id(const struct store_facts *facts)

@@ -50,6 +50,8 @@ static void show_redis(const struct store_facts *facts)
          facts->kind != FACT_STORE || same ? ""
          : facts->run[0] != '\0'           ? facts->run
                                            : "none");
+    line("primary", "%s, by %s://, stream%s", facts->primary, facts->form,
+         facts->redis_run + strcspn(facts->redis_run, " "));
     if (facts->unsafe[0] != '\0')
         line("settings", "%s (role %s, aof_enabled %s, maxmemory-policy %s)", facts->unsafe,
              facts->redis_role, facts->redis_aof, facts->redis_policy);
@@ -58,6 +60,59 @@ static void show_redis(const struct store_facts *facts)
              "role %s, appendonly yes, appendfsync always, no-appendfsync-on-rewrite no, "
              "aof-load-truncated no, maxmemory-policy %s",
              facts->redis_role, facts->redis_policy);
+}
+
+#define EACH_NODE(node, facts)                                                                               \
+    const struct node_fact *node = (facts)->nodes;                                                           \
+    node < (facts)->nodes + (facts)->node_count;                                                             \
+    node++
+
+/* What a failover would make of them now. */
+static void show_failover(const struct store_facts *facts)
+{
+    for (EACH_NODE(node, facts)) {
+        char age[PRINT_DURATION_SIZE] = "";
+
+        if (node == facts->nodes)
+            continue;
+        if (node->away != NULL && node->away_ms >= 0)
+            print_duration(age, node->away_ms);
+        if (node->why_not == NULL)
+            line("failover", "%s may take over", node->node);
+        else
+            line("failover", "%s may not (%s%s%s)", node->node, node->why_not,
+                 age[0] != '\0' ? ", away for " : "", age);
+    }
+}
+
+static void show_nodes(const struct store_facts *facts)
+{
+    struct print_table table = {.head = {"NODE", "ROLE", "IN SYNC", "AWAY", "OFFSET", "LAG", "SETTINGS"},
+                                .columns = 7};
+
+    if (facts->copies == 0)
+        return;
+    line("in sync", "at least %" PRId64 " nodes must have a copy; generation %" PRId64 "%s%s", facts->copies,
+         facts->generation, facts->growing[0] != '\0' ? "; joining: " : "", facts->growing);
+    show_failover(facts);
+    putchar('\n');
+    for (EACH_NODE(node, facts)) {
+        char offset[PRINT_NUMBER_SIZE], lag[PRINT_DURATION_SIZE] = "-";
+
+        if (node->lag_ms >= 0)
+            print_duration(lag, node->lag_ms);
+        print_table_add(&table, bytes_of(node->node));
+        print_table_add(&table, bytes_of(node->reached ? node->role : "-"));
+        print_table_add(&table, node->kept ? BYTES("yes") : BYTES("no"));
+        print_table_add(&table, bytes_of(node->away != NULL ? node->away : "-"));
+        print_table_add(&table, node->offset >= 0 ? print_number(offset, node->offset) : BYTES("-"));
+        print_table_add(&table, bytes_of(lag));
+        print_table_add(&table, bytes_of(!node->reached            ? "-"
+                                         : node->unsafe[0] != '\0' ? node->unsafe
+                                                                   : "safe"));
+    }
+    print_table_end(&table);
+    putchar('\n');
 }
 
 static void show_registrars(const struct store_facts *facts)
@@ -74,6 +129,13 @@ static void show_registrars(const struct store_facts *facts)
     else if (facts->registrars > 0)
         line("registrars", "%u of %" PRId64 " are named; until then all lease services must be heard", named,
              facts->registrars);
+    for (unsigned i = 0; i < facts->registrar_count; i++) {
+        const struct registrar_fact *one = &facts->registrar[i];
+
+        line("registrar",
+             "%s, %s, has promised epoch %" PRId64 ", has recorded the in-sync set %" PRId64 ".%" PRId64,
+             one->id, one->live ? "live" : "silent", one->promise, one->epoch, one->generation);
+    }
 }
 
 static void show_numbers(const struct store_facts *facts)
@@ -178,6 +240,7 @@ void store_show_text(const struct store_facts *facts, const struct store_diagnos
              gated ? facts->why : "", gated ? ")" : "", facts->epoch,
              facts->how[0] != '\0' ? facts->how : "not known");
         show_redis(facts);
+        show_nodes(facts);
         show_numbers(facts);
         show_registrars(facts);
         show_machine(&facts->machine);
@@ -203,8 +266,10 @@ static void json_fields(struct json_out *out, const struct fact_field *field, co
 
         if (field->json == NULL)
             continue;
-        if (field->kind == FIELD_TEXT)
+        if (field->kind == FIELD_TEXT || (field->kind == FIELD_OPTIONAL && *(const char *)place != '\0'))
             json_text(out, field->json, bytes_of(place));
+        else if (field->kind == FIELD_OPTIONAL)
+            json_null(out, field->json);
         else if (field->kind == FIELD_FLAG)
             json_bool(out, field->json, *(const bool *)place);
         else if (field->kind == FIELD_AGE && *(const int64_t *)place < 0)
@@ -232,6 +297,65 @@ static void json_run(struct json_out *out, const char *run_id, const char *repli
 
     json_text(out, run_id, (struct bytes){run, len});
     json_text(out, replid, bytes_of(run + len + (run[len] != '\0')));
+}
+
+static void json_optional(struct json_out *out, const char *name, const char *text)
+{
+    if (text != NULL && *text != '\0')
+        json_text(out, name, bytes_of(text));
+    else
+        json_null(out, name);
+}
+
+static void json_away(struct json_out *out, const struct node_fact *node)
+{
+    json_object(out, NULL);
+    json_text(out, "node", bytes_of(node->node));
+    json_text(out, "why", bytes_of(node->away));
+    if (node->away_ms >= 0)
+        json_int(out, "since_ms", node->away_ms);
+    else
+        json_null(out, "since_ms");
+    json_object_end(out);
+}
+
+static void json_nodes(struct json_out *out, const struct store_facts *facts)
+{
+    json_list(out, "kept");
+    for (EACH_NODE(node, facts))
+        if (node->kept)
+            json_text(out, NULL, bytes_of(node->node));
+    json_list_end(out);
+    json_list(out, "away");
+    for (EACH_NODE(node, facts))
+        if (node->away != NULL)
+            json_away(out, node);
+    json_list_end(out);
+    json_list(out, "nodes");
+    for (EACH_NODE(node, facts)) {
+        json_object(out, NULL);
+        json_fields(out, node_fields, node);
+        json_fields(out, own_fields, node);
+        json_optional(out, "unsafe", node->unsafe);
+        json_object_end(out);
+    }
+    json_list_end(out);
+    json_object(out, "failover");
+    json_list(out, "may");
+    for (EACH_NODE(node, facts))
+        if (node != facts->nodes && node->why_not == NULL)
+            json_text(out, NULL, bytes_of(node->node));
+    json_list_end(out);
+    json_list(out, "may_not");
+    for (EACH_NODE(node, facts))
+        if (node->why_not != NULL) {
+            json_object(out, NULL);
+            json_text(out, "node", bytes_of(node->node));
+            json_text(out, "why", bytes_of(node->why_not));
+            json_object_end(out);
+        }
+    json_list_end(out);
+    json_object_end(out);
 }
 
 static void json_machine(struct json_out *out, const struct machine_facts *machine)
@@ -266,14 +390,18 @@ void store_show_json(const struct store_facts *facts, const struct store_diagnos
     json_text(&out, "why", bytes_of(facts->gate[0] != '\0' ? facts->why : ""));
     json_fields(&out, store_fields, facts);
     json_int(&out, "keys_with_ttl", facts->ending);
+    json_text(&out, "form", bytes_of(facts->form));
+    json_text(&out, "primary", bytes_of(facts->primary));
+    json_text(&out, "stream",
+              bytes_of(facts->redis_run + strcspn(facts->redis_run, " ") + (facts->redis_run[0] != '\0')));
+    json_nodes(&out, facts);
+    json_items(&out, "registrars", registrar_fields, facts->registrar, facts->registrar_count,
+               sizeof(*facts->registrar));
     json_object(&out, "redis");
     json_run(&out, "run_id", "replid", facts->redis_run);
     json_run(&out, "admitted_run_id", "admitted_replid", facts->run);
     json_fields(&out, redis_fields, facts);
-    if (facts->unsafe[0] != '\0')
-        json_text(&out, "unsafe", bytes_of(facts->unsafe));
-    else
-        json_null(&out, "unsafe");
+    json_optional(&out, "unsafe", facts->unsafe);
     json_object_end(&out);
     json_items(&out, "members", member_fields, facts->members, facts->member_count, sizeof(*facts->members));
     json_list(&out, "waiting_for");

@@ -99,6 +99,31 @@ struct doubt_fact {
     int64_t dead_ms; /* since when it is known to be dead; -1: it is not */
 };
 
+/* A node of Redis, of a store with an in-sync set. */
+struct node_fact {
+    char node[STORE_NODE_MAX];       /* "host:port" */
+    char run[STORE_RUN_ID_LEN + 1];  /* of the set; "": it is not in it */
+    bool kept, online;               /* in the set; in step, as the primary says */
+    int64_t offset, lag_ms, gone_ms; /* gone_ms: since it was taken out; each -1: not known */
+    /* as it says itself (nodes.c), when it is reached */
+    bool reached;
+    char own_run[STORE_RUN_ID_LEN + 1], stream[STORE_RUN_ID_LEN + 1], role[FACT_WORD_SIZE];
+    char version[FACT_WORD_SIZE], unsafe[FACT_TEXT_SIZE], advice[FACT_TEXT_SIZE];
+    int64_t priority, clock_us, down_s;
+    uint64_t asked_ms;   /* when it said so, by cli_wall_ms() */
+    const char *away;    /* NULL: it keeps what it acknowledges */
+    const char *why_not; /* NULL: it may take over; of the first, the primary, it means nothing */
+    int64_t away_ms;     /* since it is away, -1: not known */
+};
+
+/* A lease service that is one, as it said last. */
+struct registrar_fact {
+    char id[FACT_ID_SIZE];
+    int64_t promise, epoch,
+        generation; /* what its state directory has recorded: promise 0: none; of the set */
+    bool live;
+};
+
 /* This machine's state directory. */
 struct machine_facts {
     enum state_open found;
@@ -116,8 +141,15 @@ struct store_facts {
     char first_absent[FACT_WORD_SIZE];
     int64_t epoch, roll, now_ms, clock_ms, ceiling, top; /* now_ms: by Redis' own clock */
     int64_t registrars,
-        majority;              /* how many there are to be; how many must be heard, 0: all lease services */
-    int64_t memory, maxmemory; /* bytes; maxmemory 0: no bound */
+        majority; /* how many there are to be; how many must be heard, 0: all lease services */
+    char form[FACT_WORD_SIZE], primary[STORE_NODE_MAX]; /* "sentinel"; the address that was asked */
+    int64_t copies, generation;                         /* copies 0: there is no in-sync set */
+    char set_stream[STORE_RUN_ID_LEN + 1], growing[STORE_NODE_MAX];
+    struct node_fact *nodes; /* store_facts_done() frees; the primary first; none without a set */
+    unsigned node_count;
+    struct registrar_fact *registrar; /* the same */
+    unsigned registrar_count;
+    int64_t memory, maxmemory;      /* bytes; maxmemory 0: no bound */
     char routes[FACT_RUN_SIZE * 2]; /* hash of the table that is served; "": none yet */
     char marks_lost[FACT_ID_SIZE];  /* first store whose marks are lost; "": none */
     char top_stripe[FACT_WORD_SIZE];
@@ -146,10 +178,19 @@ struct store_facts {
  * not). Each table ends with name NULL. */
 struct fact_field {
     const char *name, *json;
-    enum { FIELD_TEXT, FIELD_NUMBER, FIELD_FLAG, FIELD_AGE /* ms; -1: not known */ } kind;
+    enum {
+        FIELD_TEXT,
+        FIELD_OPTIONAL, /* a text; "": there is none */
+        FIELD_NUMBER,
+        FIELD_FLAG,
+        FIELD_AGE /* ms; -1: not known */
+    } kind;
     size_t at, size;
 };
-extern const struct fact_field store_fields[], redis_fields[], member_fields[], doubt_fields[];
+extern const struct fact_field store_fields[], redis_fields[], member_fields[], doubt_fields[], node_fields[],
+    own_fields[], registrar_fields[];
+/* The text as that field of facts. */
+void fact_take(const struct fact_field *field, struct bytes text, void *facts);
 
 /* Both: CLI_GO_ON, or the exit status. facts is {0} at first and may be filled anew; owes store_facts_done().
  */
@@ -161,6 +202,8 @@ int store_facts_refresh(struct store_inbox *inbox, struct store_facts *facts);
 void store_facts_done(struct store_facts *facts);
 /* The same, again and again until the store is admitted, or so much time is over (recover.c). */
 int recover_wait(struct store_inbox *inbox, struct store_facts *facts, uint64_t wait_ms);
+/* nodes.c: asks each node of itself; who does not answer within the store's timeout is not reached. */
+void store_nodes_ask(struct store_inbox *inbox, struct store_facts *facts);
 
 /* Takes the TTL from all keys of ours. */
 int store_facts_persist(struct store_inbox *inbox);

@@ -52,6 +52,7 @@ local MY_WATER, LEAP_MS = tonumber(ARGV[19]), 2000
 local MY_SET, PROMISED, PROMISED_GATE = insync_listed(ARGV[17]), string.match(ARGV[24], '^(%d+) (%S+)$')
 PROMISED = tonumber(PROMISED) or 0
 local NUMBER = ARGV[28] or ''
+local RECORDED = MY_SET and whole(MY_SET.epoch) .. ' ' .. whole(MY_SET.generation) or ''
 
 -- Whether any of these numbers, one for each stripe, is above the stripe's.
 local function is_ahead(text, of_stripes)
@@ -153,7 +154,8 @@ local function report(store, stripes)
     redis.call('HSET', member_key(ID), 'role', ROLE, 'rgate', store.gate, 'rincarnation', INCARNATION,
         'repoch', ARGV[6], 'rseqs', ARGV[14], 'rfloor', ARGV[8], 'rpassed', ARGV[15],
         'rdoubt', fell_back and 'doubt' or ARGV[16], 'rlist', ARGV[17], 'rroll', ARGV[9], 'rwater', ARGV[19],
-        'who', ARGV[12], 'at', whole(RAW_MS), 'rquiet', ARGV[30] or '')
+        'who', ARGV[12], 'at', whole(RAW_MS), 'rquiet', ARGV[30] or '',
+        'promise', whole(PROMISED), 'set', RECORDED)
 end
 
 -- The offset only rises: the store's clock never goes back, and after a jump forward it stays ahead.
@@ -245,7 +247,7 @@ end
 local function beat(me)
     me.beats, me.floor, me.roll, me.at = whole(tonumber(me.beats) + 1), ARGV[8], ARGV[9], whole(RAW_MS)
     redis.call('HSET', member_key(ID), 'beats', me.beats, 'floor', me.floor, 'roll', me.roll, 'at', me.at,
-        'who', ARGV[12], 'about', ARGV[22])
+        'who', ARGV[12], 'about', ARGV[22], 'promise', whole(PROMISED), 'set', RECORDED)
     if NUMBER ~= '' then
         me.sent, me.echo = NUMBER, ARGV[29]
         redis.call('HSET', member_key(ID), 'sent', me.sent, 'echo', me.echo)

@@ -7,6 +7,7 @@
 --   growing  the one that is being added, or ""   changed  the roll of the lists that have insync
 --   syncs    how often replicas had connected to this Redis when those of them that are needed were last asked what is
 --            on their disks; "": not yet
+--   gone     "NODE MS ...": the last that were taken out, and when by the store's clock
 --   ballot   while gated: the epoch that would begin   proven  "1": this Redis was found to be fit by a set of before
 --   failover "GATE MS": by an operator's wish nobody admits at this gate until then, by the clock of this Redis
 --   order    a loss_of() that an operator accepts   accepted  "1": an admission has begun to act by it, on this Redis
@@ -128,6 +129,21 @@ local function nodes_without(nodes, out)
     return left
 end
 
+-- Without the one at this address, and that which is the oldest of too many.
+local function gone_without(gone, name)
+    local left, host = {}, string.match(name, '^(.*)/')
+    for node, at in string.gmatch(gone or '', '(%S+) (%d+)') do
+        local stays = string.match(node, '^(.*)/') ~= host and #left < NODES_MAX - 1
+        left[#left + 1] = stays and node .. ' ' .. at or nil
+    end
+    return table.concat(left, ' ')
+end
+
+local function gone_write(store, gone)
+    store.gone = gone
+    redis.call('HSET', KEYS[1], 'gone', gone)
+end
+
 -- What a lease service wants of the set that it knows, by the roll of its list:
 --   shrink NODE...   they are away; they are waited for until this is recorded
 --   gone NODE...     the same of such as can never be back, under this RUN_ID: even if too few are left to tell anything
@@ -151,6 +167,10 @@ local function insync_change(store, all, ids, wish, recorded)
         if #left < #set.nodes and #left >= (verb == 'gone' and 1 or tonumber(store.copies)) then
             set.nodes, set.generation = left, set.generation + 1
             insync_write(store, set, store.needed, '')
+            for node in string.gmatch(what, '%S+') do
+                local now = whole(RAW_MS + store.clock)
+                gone_write(store, node .. ' ' .. now .. ' ' .. gone_without(store.gone, node))
+            end
         end
     elseif verb == 'grow' and is_still and #set.nodes < NODES_MAX and recorded
         and recorded >= tonumber(store.changed) then
@@ -159,6 +179,7 @@ local function insync_change(store, all, ids, wish, recorded)
     elseif verb == 'grown' and store.growing == what then
         set.nodes[#set.nodes + 1], set.generation = what, set.generation + 1
         insync_write(store, set, store.needed, '')
+        gone_write(store, gone_without(store.gone, what))
     elseif verb == 'drop' and store.growing == what then
         insync_write(store, set, nodes, '')
     end

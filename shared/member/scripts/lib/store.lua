@@ -5,7 +5,7 @@
 --   registrars: how many there are to be, and their ids   majority: "1" when a majority of them counts
 --   before: the lease services that an operator's recover has found alive, behind how many of them could admit
 --   what was there before
---   of a store with an in-sync set: copies insync needed growing changed syncs ballot (insync.lua)
+--   of a store with an in-sync set: copies insync needed growing changed gone syncs ballot (insync.lua)
 --   (the keys of stripes and members are made here; shared/token/keys.h names them all)
 local SCHEMA = '11:' -- as KEYS_SCHEMA in shared/token/keys.h
 local STRIPES, TOLERATED_MS = 256, 50
