@@ -22,7 +22,7 @@
 #include "shared/token/token.h"
 
 enum {
-    QUORUM_NODES_MAX = SERVICE_STORES_MAX,
+    QUORUM_NODES_MAX = STORE_LIST_MAX,
     QUORUM_ARGS_MAX = 6, /* of a script, behind those of node.lua */
     QUORUM_OWN_ARGS = 5, /* two keys, and those of node.lua */
     QUORUM_EPOCH = 1,    /* of all tokens: numbers never begin again */

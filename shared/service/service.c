@@ -267,28 +267,14 @@ static bool is_by_sentinels(const char *url)
 static const char *stores_wrong(struct service *service)
 {
     const struct service_settings *s = &service->settings;
-    struct bytes list = bytes_of(s->redis);
-    char urls[SERVICE_STORES_MAX][SERVICE_URL_SIZE];
-    const char *bad = NULL;
     unsigned count = 0;
     bool has_password;
+    const char *bad = store_list_check(s->redis, &count, &has_password);
 
-    while (bad == NULL && count < SERVICE_STORES_MAX && service_url_take(&list, urls[count])) {
-        bad = store_url_check(urls[count], &has_password);
-        if (bad == NULL && is_by_sentinels(urls[count]) && count + list.len > 0)
-            bad = "--redis takes one store by its sentinels, and nothing beside it";
-        for (unsigned i = 0; i < count && bad == NULL; i++)
-            if (strcmp(urls[i], urls[count]) == 0)
-                bad = "--redis names the same store twice: the nodes of a quorum know nothing of each other";
-        count++;
-    }
-    explicit_bzero(urls, sizeof(urls));
     if (bad != NULL)
         return bad;
     if (count > 1 && service->plan->quorum == NULL)
         return "--redis names several stores, and this daemon takes one";
-    if (list.len > 0 || count % 2 == 0)
-        return "--redis takes one store, or the 3, 5 or 7 nodes of a quorum";
     if (s->max_ttl_ms > 0 && (count == 1 || !s->init_store))
         return "--max-ttl goes with --init-store and the 3, 5 or 7 nodes of a quorum, which keep it";
     if (s->floor > 0 && (count == 1 || !s->init_store))

@@ -63,7 +63,7 @@ struct service_stand {
     unsigned registrars, registrars_heard;
 };
 
-enum { READY_DETAIL_SIZE = 512, SERVICE_THREADS_MAX = 64, SERVICE_HEAD_MAX = 32768, SERVICE_STORES_MAX = 7 };
+enum { READY_DETAIL_SIZE = 512, SERVICE_THREADS_MAX = 64, SERVICE_HEAD_MAX = 32768 };
 
 /* How often the service manager wants to hear that all goes on; interval_us 0: it does not ask. */
 struct notify_watchdog {
@@ -141,7 +141,7 @@ struct worker {
     unsigned index;
     struct loop *loop;
     struct store *store; /* the first of the stores */
-    struct store *stores[SERVICE_STORES_MAX];
+    struct store *stores[STORE_LIST_MAX];
     unsigned store_count;
     struct http_server *http;
     struct metrics_block *metrics;
@@ -282,10 +282,7 @@ struct store_options service_store_options(const struct service *service);
 struct store *service_store_open(const struct service *service, struct loop *loop);
 /* All that --redis names; how many. owner may be NULL. */
 unsigned service_stores_open(const struct service *service, struct loop *loop,
-                             const struct store_owner *owner, struct store *stores[SERVICE_STORES_MAX]);
-/* Takes the first URL off a list of --redis. false: it is too long, or the list is over. */
-enum { SERVICE_URL_SIZE = 1024 };
-bool service_url_take(struct bytes *list, char url[SERVICE_URL_SIZE]);
+                             const struct store_owner *owner, struct store *stores[STORE_LIST_MAX]);
 /* tls.c: -1 to go on, or an exit status, with the reason on stderr. */
 int service_tls_open(struct service *service);
 /* Whole or not at all; says which, in the log. */

@@ -52,40 +52,17 @@ struct store_options service_store_options(const struct service *service)
     };
 }
 
-/* A URL may have a comma in it: a member of the list begins with a scheme. */
-bool service_url_take(struct bytes *list, char url[SERVICE_URL_SIZE])
-{
-    static const char *const schemes[] = {"redis://", "rediss://", "unix://", "sentinel://", "sentinels://"};
-    size_t len = list->len, next = len;
-
-    for (size_t at = 0; at + 1 < list->len && len == list->len; at++)
-        for (unsigned i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
-            struct bytes rest = {list->at + at + 1, list->len - at - 1};
-
-            if (list->at[at] == ',' && bytes_take(&rest, bytes_of(schemes[i]))) {
-                len = at;
-                next = at + 1;
-            }
-        }
-    if (len == 0 || len >= SERVICE_URL_SIZE)
-        return false;
-    memcpy(url, list->at, len);
-    url[len] = '\0';
-    *list = (struct bytes){list->at + next, list->len - next};
-    return true;
-}
-
 unsigned service_stores_open(const struct service *service, struct loop *loop,
-                             const struct store_owner *owner, struct store *stores[SERVICE_STORES_MAX])
+                             const struct store_owner *owner, struct store *stores[STORE_LIST_MAX])
 {
     struct store_options options = service_store_options(service);
     struct bytes list = bytes_of(service->settings.redis);
-    char url[SERVICE_URL_SIZE];
+    char url[STORE_URL_SIZE];
     unsigned count = 0;
 
     options.owner = owner;
     options.url = url;
-    while (count < SERVICE_STORES_MAX && service_url_take(&list, url))
+    while (count < STORE_LIST_MAX && store_url_take(&list, url))
         stores[count++] = store_open(loop, &options);
     explicit_bzero(url, sizeof(url));
     return count;

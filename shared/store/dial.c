@@ -260,6 +260,54 @@ const char *store_url_check(const char *text, bool *has_password)
     return bad;
 }
 
+/* A URL may have a comma in it: a member of the list begins with a scheme. */
+bool store_url_take(struct bytes *list, char url[STORE_URL_SIZE])
+{
+    const struct bytes schemes[] = {TCP_SCHEME, TLS_SCHEME, UNIX_SCHEME, SENTINEL_SCHEME,
+                                    SENTINEL_TLS_SCHEME};
+    size_t len = list->len, next = len;
+
+    for (size_t at = 0; at + 1 < list->len && len == list->len; at++)
+        for (unsigned i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+            struct bytes rest = {list->at + at + 1, list->len - at - 1};
+
+            if (list->at[at] == ',' && bytes_take(&rest, schemes[i])) {
+                len = at;
+                next = at + 1;
+            }
+        }
+    if (len == 0 || len >= STORE_URL_SIZE)
+        return false;
+    memcpy(url, list->at, len);
+    url[len] = '\0';
+    *list = (struct bytes){list->at + next, list->len - next};
+    return true;
+}
+
+const char *store_list_check(const char *list, unsigned *count, bool *has_password)
+{
+    char urls[STORE_LIST_MAX][STORE_URL_SIZE];
+    struct bytes rest = bytes_of(list);
+    const char *bad = NULL;
+    bool has_one = false;
+
+    *has_password = false;
+    for (*count = 0; bad == NULL && *count < STORE_LIST_MAX && store_url_take(&rest, urls[*count]);
+         ++*count) {
+        bad = store_url_check(urls[*count], &has_one);
+        *has_password |= has_one;
+        if (bad == NULL && strncmp(urls[*count], "sentinel", 8) == 0 && *count + rest.len > 0)
+            bad = "--redis takes one store by its sentinels, and nothing beside it";
+        for (unsigned i = 0; i < *count && bad == NULL; i++)
+            if (strcmp(urls[i], urls[*count]) == 0)
+                bad = "--redis names the same store twice: the nodes of a quorum know nothing of each other";
+    }
+    explicit_bzero(urls, sizeof(urls));
+    if (bad == NULL && (rest.len > 0 || *count % 2 == 0))
+        bad = "--redis takes one store, or the 3, 5 or 7 nodes of a quorum";
+    return bad;
+}
+
 /* -- connecting */
 
 enum {

@@ -182,6 +182,11 @@ enum store_promotion store_promotion(struct store *store, char why[STORE_PROMOTI
 const char *store_files_check(const char *url, const struct store_files *files);
 /* NULL, or what is wrong with the url (a static sentence). has_password: whether it has, or may have, one. */
 const char *store_url_check(const char *url, bool *has_password);
+enum { STORE_LIST_MAX = 7, STORE_URL_SIZE = 1024 };
+/* The same of a list of URLs with commas between them: one store, or the nodes of a quorum; how many. */
+const char *store_list_check(const char *list, unsigned *count, bool *has_password);
+/* Takes the first URL off such a list. false: it is too long, or the list is over. */
+bool store_url_take(struct bytes *list, char url[STORE_URL_SIZE]);
 
 /* -- the link: the one connection that calls leave on. A link stands when its greeting is over, and then
  * calls are taken; it ends when the connection breaks, when a call is over its deadline, and when Redis

@@ -129,6 +129,39 @@ def a_node_that_was_wiped_is_in_quarantine_for_the_longest_ttl_and_two_stop_ever
 
 
 @test
+def pawl_store_status_says_what_each_node_is_and_recover_ends_the_quarantine_of_most():
+    world = Quorum()
+    world.acquire("job")
+    world.wait_well()
+    report = world.seen()
+    check_equal([report["form"], report["store"], report["well"], report["majority"], report["findings"]], ["quorum", world.keys.store, 3, 2, []])
+    check_equal([(one["number"], one["state"], one["for_ms"], one["max_ttl_ms"], one["maxmemory_policy"]) for one in report["nodes"]],
+                [(number, "well", None, MAX_TTL_MS, "noeviction") for number in (1, 2, 3)])
+    check(max(one["highest"] for one in report["nodes"]) == 1 and min(one["epoch"] for one in report["nodes"]) >= 0, str(report))
+    check_in("Grants are possible.", world.pawl("status").stdout)
+    for words, says in ((["history"], "a quorum has no pawl store history"), (["recover", "--yes"], "--floor N"),
+                        (["recover", "--floor", "5", "--force", "--yes"], "nothing beside it"), (["recover", "--floor", "5"], "say --yes")):
+        check_in(says, world.pawl(*words, status=64).stderr)
+    check_equal(world.pawl("recover", "--floor", "5", "--yes", status=1).stderr, "pawl-lease: most nodes are well; nothing was changed\n")
+    for daemon in world.daemons:
+        daemon.kill()
+    world.nodes[0]("HSET", "pawl:{node}", "id", "A" * 24 + "/1")
+    check_equal([one["state"] for one in world.seen()["nodes"]], ["not-ours", "well", "well"])
+    world.nodes[0]("HSET", "pawl:{node}", "id", world.keys.store + "/1", "run", "of before")
+    world.nodes[1]("HSET", "pawl:{node}", "run", "of before")
+    report = world.seen(1)
+    check_equal([(one["state"], one["for_ms"]) for one in report["nodes"]], [("quarantine", MAX_TTL_MS)] * 2 + [("well", None)])
+    check_in("1 of 3 nodes are well, and 2 must be", report["findings"][-1]["what"])
+    check_in("goes on above 1000", world.pawl("recover", "--floor", "1000", "--yes").stdout)
+    check(world.seen()["well"] >= 2 and max(one["highest"] for one in world.seen()["nodes"]) == 1000, str(world.seen()))
+    world.nodes[0].kill(), world.nodes[2].kill()
+    check_equal([one["state"] for one in world.seen(69)["nodes"]], ["gone", "new", "gone"])
+    world.nodes[0].start(IN_MEMORY), world.nodes[2].start(IN_MEMORY)
+    check_in("pawl store init", world.seen(78)["findings"][-1]["todo"])
+    world.close()
+
+
+@test
 def pawl_run_asks_again_until_it_is_granted_or_its_time_is_up():
     world = Quorum()
     pawl = Cli(world)

@@ -1,8 +1,11 @@
 """Two lease services on Redis that know nothing of each other, each by lines of its own that can be parted."""
 
+import json
 import os
+import subprocess
 import tempfile
 
+from .process import die_with_parent
 from .redis import PrivateRedis
 from .relay import Relay
 from .shim import Shim
@@ -57,6 +60,15 @@ class Quorum(World):
 
     def ready(self):
         return self.lease("GET", "/readyz").json
+
+    def pawl(self, *words, status=0):
+        done = subprocess.run([str(BUILD / "pawl"), "store", *words, *self.flags[:2 * len(self.nodes)], "--store-timeout", "500ms"],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False, preexec_fn=die_with_parent)
+        check_equal(done.returncode, status, str(done))
+        return done
+
+    def seen(self, status=0):
+        return json.loads(self.pawl("status", "-o", "json", status=status).stdout)
 
     def wait_well(self):
         for one in self.both():

@@ -54,6 +54,19 @@ static int status_ask(struct asking *s)
     return status;
 }
 
+static int status_of_quorum(struct asking *s)
+{
+    struct quorum_facts facts;
+    struct store_diagnosis diagnosis;
+    int status = store_quorum_read(&s->inbox, &facts);
+
+    if (status != CLI_GO_ON)
+        return status;
+    store_diagnosis_quorum(&facts, &diagnosis);
+    store_show_quorum(&facts, &diagnosis, s->output);
+    return diagnosis.status;
+}
+
 static int no_store_known(const struct store_reply *reply)
 {
     cli_fail(CLI_CONFIG, "%s; nothing was changed",
@@ -268,7 +281,8 @@ static const struct store_verb {
     {{"store status", "",
       "  pawl store status\n"
       "  pawl store status -o json | jq -r '.findings[].what'\n"
-      "  pawl store status --redis redis://10.0.0.7:6379 --redis-password-file /etc/pawl/redis\n",
+      "  pawl store status --redis redis://10.0.0.7:6379 --redis-password-file /etc/pawl/redis\n"
+      "  pawl store status --redis redis://a:6379 --redis redis://b:6379 --redis redis://c:6379\n",
       "Shows the store as it is in Redis, its members, what would be refused and why, and what to do.\n"
       "Changes nothing. Exit status: 0 grants and writes are possible, 1 something is refused,\n"
       "69 Redis cannot be reached, 78 there is no store, not the one that belongs here, or what can be "
@@ -358,7 +372,14 @@ static int verb_run(int argc, char **argv)
     asking.argv[1] = bytes_of(asking.word);
     asking.argc = 2;
     status = verb->check != NULL ? verb->check(&asking) : CLI_GO_ON;
-    status = status == CLI_GO_ON ? store_inbox_open(&asking.inbox) : status;
+    status = status == CLI_GO_ON ? store_inbox_collect(&asking.inbox, flags, argc, argv) : status;
+    if (status == CLI_GO_ON && asking.inbox.count > 1 && verb->script != NULL)
+        status = cli_fail(CLI_USAGE, "a quorum has no pawl %s: its nodes know nothing of each other",
+                          usage.name);
+    else if (status == CLI_GO_ON && asking.inbox.count > 1)
+        status = status_of_quorum(&asking);
+    else if (status == CLI_GO_ON)
+        status = store_inbox_open(&asking.inbox);
     if (status == CLI_GO_ON)
         status = verb->script == NULL
                      ? status_ask(&asking)
@@ -369,7 +390,7 @@ static int verb_run(int argc, char **argv)
 
 /* -- init: pawl-lease makes the store, with the flags of this command, which it reads itself */
 
-static int init_lease(char **argv, int argc)
+int cli_store_exec_lease(char **argv, int argc)
 {
     char program[CHILD_PATH_SIZE], name[] = "pawl-lease", what[] = "--init-store", **words;
 
@@ -437,7 +458,7 @@ static int init_run(int argc, char **argv)
         cli_hint("Stop it first: a store is made before its lease service runs.");
     }
     state_file_close(&file);
-    return status == CLI_GO_ON ? init_lease(argv, argc) : status;
+    return status == CLI_GO_ON ? cli_store_exec_lease(argv, argc) : status;
 }
 
 /* -- which of them */

@@ -457,3 +457,43 @@ void store_diagnosis_make(const struct store_facts *facts, struct store_diagnosi
     find_doubts(facts, diagnosis);
     find_routes(facts, diagnosis);
 }
+
+void store_diagnosis_quorum(const struct quorum_facts *facts, struct store_diagnosis *diagnosis)
+{
+    static const struct {
+        const char *state, *todo;
+    } remedies[] = {
+        {"gone", "Start it. If its machine is gone for good, give its name to an empty Redis."},
+        {"quarantine", "Wait: a lease service ends it when the time is over and most nodes are well."},
+        {"new", "If all are empty: pawl store init with the same --redis, in the same order."},
+        {"not-ours", "Name the right nodes, in the order in which the store was made."},
+    };
+    char wait[PRINT_DURATION_SIZE];
+
+    memset(diagnosis, 0, sizeof(*diagnosis));
+    for (unsigned i = 0; i < facts->count; i++) {
+        const struct quorum_fact *node = &facts->nodes[i];
+
+        for (unsigned k = 0; k < sizeof(remedies) / sizeof(remedies[0]); k++) {
+            if (strcmp(node->state, remedies[k].state) != 0)
+                continue;
+            print_duration(wait, node->for_ms);
+            find(diagnosis, CLI_OK, remedies[k].todo, "node %u, %s, is %s%s%s", i + 1, node->node,
+                 node->state, node->for_ms >= 0 ? ", at least for another " : "",
+                 node->for_ms >= 0 ? wait : "");
+        }
+    }
+    if (facts->reached < facts->majority)
+        find(diagnosis, CLI_UNREACHABLE, "Start them.", "only %u of %u nodes can be reached, and %u must be",
+             facts->reached, facts->count, facts->majority);
+    else if (facts->store[0] == '\0')
+        find(diagnosis, CLI_CONFIG, "A new store: pawl store init with the same --redis.",
+             "most of the nodes have no store, or not one and the same");
+    else if (facts->well < facts->majority)
+        find(diagnosis, CLI_REFUSED,
+             "If this many are in quarantine, nobody is left who knows what they have lost: pawl store "
+             "recover "
+             "--floor N, with the same --redis.",
+             "%u of %u nodes are well, and %u must be: nothing is granted", facts->well, facts->count,
+             facts->majority);
+}

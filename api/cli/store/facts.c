@@ -44,34 +44,76 @@ void store_inbox_flags(struct store_inbox *inbox, struct option rows[STORE_INBOX
     memcpy(rows, own, sizeof(own));
 }
 
-static int inbox_check(struct store_inbox *inbox)
+static int inbox_check(struct store_inbox *inbox, const char *url)
 {
     bool has_password = false, is_flag = inbox->redis != NULL && inbox->redis != getenv("PAWL_REDIS");
-    const char *bad;
+    const char *bad = store_url_check(url, &has_password);
     char why[256];
     size_t len = 0;
 
-    inbox->redis = inbox->redis == NULL ? REDIS_DEFAULT : inbox->redis;
-    bad = store_url_check(inbox->redis, &has_password);
     if (has_password && is_flag)
         return cli_fail(CLI_CONFIG,
                         "--redis has a password, which everybody on this machine could read: put it into a "
                         "file and name it with --redis-password-file, or set PAWL_REDIS");
-    if (bad != NULL)
-        return cli_fail(CLI_CONFIG, "%s: %s", is_flag ? "--redis" : "PAWL_REDIS", bad);
-    bad = store_files_check(inbox->redis, &inbox->files);
+    if (bad == NULL)
+        bad = store_files_check(url, &inbox->files);
     if (bad != NULL)
         return cli_fail(CLI_CONFIG, "%s: %s", is_flag ? "--redis" : "PAWL_REDIS", bad);
     inbox->timeout_ms = inbox->timeout_ms > 0 ? inbox->timeout_ms : TIMEOUT_MS;
     if (inbox->timeout_ms < TIMEOUT_MIN_MS || inbox->timeout_ms > TIMEOUT_MAX_MS)
         return cli_fail(CLI_USAGE, "--store-timeout is 10ms to 60s");
-    if (inbox->files.password == NULL)
+    if (inbox->files.password == NULL || inbox->password != NULL)
         return CLI_GO_ON;
     inbox->password = options_read_file(inbox->files.password, PASSWORD_MAX, &len, why, sizeof(why));
     if (inbox->password == NULL)
         return cli_fail(CLI_CONFIG, "%s", why);
     inbox->password[strcspn(inbox->password, "\r\n")] = '\0';
     return CLI_GO_ON;
+}
+
+int store_inbox_collect(struct store_inbox *inbox, const struct option *flags, int argc, char **argv)
+{
+    struct options_line line = {.table = flags, .argv = argv, .argc = argc, .at = 1};
+    enum options_word found;
+    bool has_password;
+    const char *bad;
+    size_t len = 0;
+
+    while ((found = options_word(&line)) != WORD_END && len < sizeof(inbox->urls))
+        if (found == WORD_FLAG && strcmp(line.option->name, "redis") == 0)
+            len += (size_t)snprintf(inbox->urls + len, sizeof(inbox->urls) - len, "%s%s", len > 0 ? "," : "",
+                                    line.value);
+    if (len > 0)
+        inbox->redis = inbox->urls;
+    inbox->count = 1;
+    bad = inbox->redis != NULL ? store_list_check(inbox->redis, &inbox->count, &has_password) : NULL;
+    return bad != NULL && inbox->count > 1 ? cli_fail(CLI_CONFIG, "%s", bad) : CLI_GO_ON;
+}
+
+static struct store *inbox_connect(const struct store_inbox *inbox, const char *url)
+{
+    return store_open(inbox->loop, &(struct store_options){.library = &pawl_library,
+                                                           .sends_whole = true,
+                                                           .url = url,
+                                                           .files = inbox->files,
+                                                           .password = inbox->password,
+                                                           .timeout_ms = (unsigned)inbox->timeout_ms,
+                                                           .allow_unsafe = inbox->count > 1});
+}
+
+int store_inbox_open_all(struct store_inbox *inbox, struct store *stores[STORE_LIST_MAX])
+{
+    struct bytes list = bytes_of(inbox->redis);
+    char url[STORE_URL_SIZE];
+    int status = CLI_GO_ON;
+
+    inbox->loop = loop_new();
+    for (unsigned i = 0; i < inbox->count && status == CLI_GO_ON && store_url_take(&list, url); i++) {
+        status = inbox_check(inbox, url);
+        stores[i] = status == CLI_GO_ON ? inbox_connect(inbox, url) : NULL;
+    }
+    explicit_bzero(url, sizeof(url));
+    return status;
 }
 
 /* What is not ready because it can lose locks takes calls all the same. */
@@ -97,18 +139,14 @@ static int inbox_wait_ready(struct store_inbox *inbox)
 
 int store_inbox_open(struct store_inbox *inbox)
 {
-    int status = inbox_check(inbox);
+    const char *url = inbox->redis == NULL ? REDIS_DEFAULT : inbox->redis;
+    int status = inbox_check(inbox, url);
 
+    inbox->redis = url;
     if (status != CLI_GO_ON)
         return status;
     inbox->loop = loop_new();
-    inbox->store = store_open(inbox->loop,
-                              &(struct store_options){.library = &pawl_library,
-                                                      .sends_whole = true,
-                                                      .url = inbox->redis,
-                                                      .files = inbox->files,
-                                                      .password = inbox->password,
-                                                      .timeout_ms = (unsigned)inbox->timeout_ms});
+    inbox->store = inbox_connect(inbox, url);
     return inbox_wait_ready(inbox);
 }
 

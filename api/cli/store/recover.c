@@ -125,6 +125,8 @@ static int recover_read(struct recover *r, int argc, char **argv)
             "N. All holds end, tokens go on above N, and the services come anew.\n"
             "With --new-id: this Redis is a copy of another store's, and becomes a store of its own. Stop "
             "all of its\nservices first, and empty their state directories before they come again.\n"
+            "Of a quorum, whose nodes --redis names: only --floor N, when most of them have lost their "
+            "data.\n"
             "pawl store status says which one is needed. Exit status: 0 recovered, 1 refused.",
         .flags = flags,
     };
@@ -134,6 +136,8 @@ static int recover_read(struct recover *r, int argc, char **argv)
     status = seen_collect(r, flags, argc, argv);
     if (status == CLI_GO_ON)
         status = flags_read(&usage, argc, argv, NULL, NULL);
+    if (status == CLI_GO_ON)
+        status = store_inbox_collect(&r->inbox, flags, argc, argv);
     return status == CLI_GO_ON ? recover_check(r) : status;
 }
 
@@ -386,7 +390,12 @@ static int floor_confirm(const struct recover *r)
         return CLI_GO_ON;
     if (!isatty(STDIN_FILENO))
         return cli_fail(CLI_USAGE, "every hold would end: say --yes, or do this in a terminal");
-    if (r->new_id)
+    if (r->inbox.count > 1)
+        printf("Tokens of this quorum go on above %" PRId64
+               ". If a token above it was ever granted, it can come "
+               "twice. Type \"yes\" to go on: ",
+               r->floor);
+    else if (r->new_id)
         printf("Store %s becomes another store: every hold ends, and its services come anew, with empty "
                "state directories.\nType \"yes\" to go on: ",
                store_facts_id(&r->facts));
@@ -474,6 +483,24 @@ static int recover_floor(struct recover *r)
     return status;
 }
 
+/* -- a quorum, of which most nodes have lost their data: pawl-lease ends it, which knows how */
+
+static int recover_quorum(const struct recover *r, int argc, char **argv)
+{
+    int kept = 0, status;
+
+    if (r->floor == 0 || r->seen_count > 0 || r->store_id != NULL || r->new_id || r->force)
+        return cli_fail(CLI_USAGE, "of a quorum it is pawl store recover --floor N, and nothing beside it");
+    status = floor_confirm(r);
+    if (status != CLI_GO_ON)
+        return status;
+    for (int i = 0; i < argc; i++)
+        if (strcmp(argv[i], "--yes") != 0)
+            argv[kept++] = argv[i];
+    argv[kept] = NULL;
+    return cli_store_exec_lease(argv, kept);
+}
+
 /* -- all of it */
 
 int cli_store_recover(int argc, char **argv)
@@ -481,6 +508,8 @@ int cli_store_recover(int argc, char **argv)
     struct recover r = {.wait_ms = WAIT_MS};
     int status = recover_read(&r, argc, argv);
 
+    if (status == CLI_GO_ON && r.inbox.count > 1)
+        return recover_quorum(&r, argc, argv);
     if (status == CLI_GO_ON)
         status = store_inbox_open(&r.inbox);
     if (status == CLI_GO_ON)

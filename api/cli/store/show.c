@@ -379,6 +379,19 @@ static void json_machine(struct json_out *out, const struct machine_facts *machi
     json_object_end(out);
 }
 
+static void json_findings(struct json_out *out, const struct store_diagnosis *diagnosis)
+{
+    json_list(out, "findings");
+    for (unsigned i = 0; i < diagnosis->count; i++) {
+        json_object(out, NULL);
+        json_bool(out, "refused", diagnosis->findings[i].weight == FINDING_REFUSED);
+        json_text(out, "what", bytes_of(diagnosis->findings[i].what));
+        json_text(out, "todo", bytes_of(diagnosis->findings[i].todo));
+        json_object_end(out);
+    }
+    json_list_end(out);
+}
+
 void store_show_json(const struct store_facts *facts, const struct store_diagnosis *diagnosis)
 {
     struct json_out out;
@@ -410,14 +423,77 @@ void store_show_json(const struct store_facts *facts, const struct store_diagnos
     json_list_end(&out);
     json_items(&out, "in_doubt", doubt_fields, facts->doubts, facts->doubt_count, sizeof(*facts->doubts));
     json_machine(&out, &facts->machine);
-    json_list(&out, "findings");
-    for (unsigned i = 0; i < diagnosis->count; i++) {
+    json_findings(&out, diagnosis);
+    print_json_end(&out);
+}
+
+/* -- a quorum */
+
+static void quorum_text(const struct quorum_facts *facts, const struct store_diagnosis *diagnosis)
+{
+    struct print_table table = {.head = {"NODE", "STATE", "FOR", "EPOCH", "HIGHEST", "EVICTION", "REDIS"},
+                                .columns = 7};
+
+    line("store", "%s", facts->store[0] != '\0' ? facts->store : "none");
+    line("form", "quorum, %u of %u nodes are well, and %u must be", facts->well, facts->count,
+         facts->majority);
+    putchar('\n');
+    for (unsigned i = 0; i < facts->count; i++) {
+        const struct quorum_fact *node = &facts->nodes[i];
+        char name[STORE_NODE_MAX + 4], wait[PRINT_DURATION_SIZE] = "-", numbers[2][PRINT_NUMBER_SIZE];
+
+        snprintf(name, sizeof(name), "%u %s", i + 1, node->node);
+        if (node->for_ms >= 0)
+            print_duration(wait, node->for_ms);
+        print_table_add(&table, bytes_of(name));
+        print_table_add(&table, bytes_of(node->state));
+        print_table_add(&table, bytes_of(wait));
+        print_table_add(&table, node->epoch >= 0 ? print_number(numbers[0], node->epoch) : BYTES("-"));
+        print_table_add(&table, node->highest >= 0 ? print_number(numbers[1], node->highest) : BYTES("-"));
+        print_table_add(&table, bytes_of(node->reached ? node->policy : "-"));
+        print_table_add(&table, bytes_of(node->reached ? node->version : "-"));
+    }
+    print_table_end(&table);
+    store_show_findings(stdout, diagnosis);
+    if (diagnosis->status == 0)
+        puts("\nGrants are possible.");
+}
+
+static const struct fact_field quorum_fields[] = {
+    {"", "node", FIELD_TEXT, offsetof(struct quorum_fact, node), 0},
+    {"", "for_ms", FIELD_AGE, offsetof(struct quorum_fact, for_ms), 0},
+    {"", "epoch", FIELD_AGE, offsetof(struct quorum_fact, epoch), 0},
+    {"", "highest", FIELD_AGE, offsetof(struct quorum_fact, highest), 0},
+    {"", "max_ttl_ms", FIELD_AGE, offsetof(struct quorum_fact, max_ttl_ms), 0},
+    {"", "maxmemory_policy", FIELD_OPTIONAL, offsetof(struct quorum_fact, policy), 0},
+    {"", "version", FIELD_OPTIONAL, offsetof(struct quorum_fact, version), 0},
+    {0},
+};
+
+static void quorum_json(const struct quorum_facts *facts, const struct store_diagnosis *diagnosis)
+{
+    struct json_out out;
+
+    print_json_begin(&out);
+    json_text(&out, "form", BYTES("quorum"));
+    json_text(&out, "store", bytes_of(facts->store));
+    json_int(&out, "majority", facts->majority);
+    json_int(&out, "well", facts->well);
+    json_list(&out, "nodes");
+    for (unsigned i = 0; i < facts->count; i++) {
         json_object(&out, NULL);
-        json_bool(&out, "refused", diagnosis->findings[i].weight == FINDING_REFUSED);
-        json_text(&out, "what", bytes_of(diagnosis->findings[i].what));
-        json_text(&out, "todo", bytes_of(diagnosis->findings[i].todo));
+        json_int(&out, "number", i + 1);
+        json_text(&out, "state", bytes_of(facts->nodes[i].state));
+        json_fields(&out, quorum_fields, &facts->nodes[i]);
         json_object_end(&out);
     }
     json_list_end(&out);
+    json_findings(&out, diagnosis);
     print_json_end(&out);
+}
+
+void store_show_quorum(const struct quorum_facts *facts, const struct store_diagnosis *diagnosis,
+                       enum output output)
+{
+    (output == OUTPUT_JSON ? quorum_json : quorum_text)(facts, diagnosis);
 }

@@ -19,6 +19,9 @@ struct store_inbox {
     struct store_files files;
     uint64_t timeout_ms;
     enum output output; /* json: also reports that something was not done, or may have been */
+    /* of a quorum, whose nodes --redis names, each */
+    unsigned count; /* of them, or 1 */
+    char urls[STORE_LIST_MAX * STORE_URL_SIZE];
     /* the inbox's own */
     bool changed; /* a script that changes something has run */
     struct loop *loop;
@@ -30,6 +33,11 @@ struct store_inbox {
 enum { STORE_INBOX_FLAGS = 8 };
 void store_inbox_flags(struct store_inbox *inbox, struct option rows[STORE_INBOX_FLAGS]);
 
+/* Behind flags_read(), for a command that goes for a quorum, too: all that was said with --redis, and how
+ * many that are. CLI_GO_ON, or the exit status. */
+int store_inbox_collect(struct store_inbox *inbox, const struct option *flags, int argc, char **argv);
+/* Of a quorum all of them, which connect; instead of store_inbox_open(). */
+int store_inbox_open_all(struct store_inbox *inbox, struct store *stores[STORE_LIST_MAX]);
 /* CLI_GO_ON when the store takes calls and its settings have been read, or the exit status: 69 it cannot be
  * reached, 78 a flag is wrong, or what is there can be no store (store_misled()). The settings are only
  * looked at: what they can lose is for status to tell. Owes store_inbox_close() in any case. */
@@ -59,6 +67,8 @@ int store_inbox_ask(struct store_inbox *inbox, struct store_ask *ask, const stru
 /* recover.c: a command of its own, and a number as the contract writes tokens: no sign, no leading
  * zero, at most 15 digits; 0: it is none. */
 int cli_store_recover(int argc, char **argv);
+/* pawl-lease with this flag in front of those of argv, which it reads itself; returns only when it cannot. */
+int cli_store_exec_lease(char **argv, int argc);
 int64_t recover_token_number(const char *text);
 /* accept_loss.c, failover.c */
 int cli_store_accept_loss(int argc, char **argv);
@@ -122,6 +132,23 @@ struct registrar_fact {
     int64_t promise, epoch,
         generation; /* what its state directory has recorded: promise 0: none; of the set */
     bool live;
+};
+
+/* A node of a quorum. */
+struct quorum_fact {
+    char node[STORE_NODE_MAX];
+    const char *state; /* "well", "quarantine", "gone", "new", "not-ours" */
+    int64_t for_ms;    /* quarantine: how long it will be at least; else -1 */
+    bool reached;
+    char id[FACT_ID_SIZE], run[FACT_ID_SIZE + 1], of_run[FACT_ID_SIZE + 1]; /* id: "STORE/NUMBER" */
+    char own_run[FACT_ID_SIZE + 1], version[FACT_WORD_SIZE], policy[FACT_WORD_SIZE];
+    int64_t highest, epoch, max_ttl_ms, since_ms, now_ms; /* -1: not known */
+    int64_t asked_ms;                                     /* by cli_wall_ms() */
+};
+struct quorum_facts {
+    char store[STORE_ID_CHARS + 1]; /* as a majority says; "": none does */
+    unsigned count, majority, well, reached;
+    struct quorum_fact nodes[STORE_LIST_MAX];
 };
 
 /* This machine's state directory. */
@@ -202,6 +229,8 @@ int store_facts_refresh(struct store_inbox *inbox, struct store_facts *facts);
 void store_facts_done(struct store_facts *facts);
 /* The same, again and again until the store is admitted, or so much time is over (recover.c). */
 int recover_wait(struct store_inbox *inbox, struct store_facts *facts, uint64_t wait_ms);
+/* quorum.c: asks each node; CLI_GO_ON, or the exit status. */
+int store_quorum_read(struct store_inbox *inbox, struct quorum_facts *facts);
 /* nodes.c: asks each node of itself; who does not answer within the store's timeout is not reached. */
 void store_nodes_ask(struct store_inbox *inbox, struct store_facts *facts);
 
@@ -236,6 +265,7 @@ struct store_diagnosis {
                  */
 };
 
+void store_diagnosis_quorum(const struct quorum_facts *facts, struct store_diagnosis *diagnosis);
 void store_diagnosis_make(const struct store_facts *facts, struct store_diagnosis *diagnosis);
 
 /* buf: "ID (pawl-lease pid 12 on host3, last seen 40 s ago)"; member may be NULL: only the id is known. */
@@ -247,6 +277,8 @@ const char *store_diagnosis_name(char buf[MEMBER_TEXT_BYTES], const char *id,
 /* On stdout. */
 void store_show_text(const struct store_facts *facts, const struct store_diagnosis *diagnosis);
 void store_show_json(const struct store_facts *facts, const struct store_diagnosis *diagnosis);
+void store_show_quorum(const struct quorum_facts *facts, const struct store_diagnosis *diagnosis,
+                       enum output output);
 /* The findings alone; nothing when there are none. */
 void store_show_findings(FILE *out, const struct store_diagnosis *diagnosis);
 
