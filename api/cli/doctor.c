@@ -8,6 +8,7 @@
  *   probe            a lease of its own
  *   doctor_show      each finding with its remedy             0 | 1 */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <time.h>
@@ -89,7 +90,9 @@ static int doctor_read(struct doctor *d, int argc, char **argv)
     };
 
     store_inbox_flags(&d->inbox, flags + OWN_FLAGS);
-    return flags_read(&usage, argc, argv, NULL, NULL);
+    int status = flags_read(&usage, argc, argv, NULL, NULL);
+
+    return status == CLI_GO_ON ? store_inbox_collect(&d->inbox, flags, argc, argv) : status;
 }
 
 /* -- findings */
@@ -305,6 +308,145 @@ static void tell_store(struct doctor *doctor, const struct store_facts *facts)
     }
 }
 
+/* -- the nodes of an in-sync set, and the sentinels that choose among them */
+
+static void look_at_node(struct doctor *doctor, const struct store_facts *facts, const struct node_fact *node)
+{
+    struct {
+        bool is_wrong;
+        const char *what, *todo;
+    } checks[] = {
+        {node->unsafe[0] != '\0', node->unsafe, "Set it on each node, also in its configuration file."},
+        {bytes_number((struct bytes){node->version, strcspn(node->version, ".")}, 9) < 7,
+         "its Redis is older than 7.0", "Install 7.0 or later on each node."},
+        {node->diskless_load[0] != '\0' && strcmp(node->diskless_load, "disabled") != 0,
+         "repl-diskless-load is not disabled: it empties itself before it knows that all has come",
+         "CONFIG SET repl-diskless-load disabled, also in its configuration file."},
+        {node->kept && node->priority == 0, "its replica-priority is 0: no sentinel makes it the primary",
+         "Give all nodes of the in-sync set the same priority above 0."},
+        {node->priority > 0 && facts->nodes[1].priority > 0 && node->priority != facts->nodes[1].priority,
+         "its replica-priority differs from that of another node: the lower one is promoted, also when it "
+         "has "
+         "less",
+         "Give all nodes of the in-sync set the same priority above 0."},
+    };
+
+    for (unsigned i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
+        if (checks[i].is_wrong)
+            found(doctor, PROBLEM, "", "node", checks[i].todo, "%s: %s", node->node, checks[i].what);
+    compare_clock(doctor, "", "node clock", node->node, node->clock_us / 1000, (int64_t)node->asked_ms,
+                  (int64_t)node->asked_ms, DATE_PRECISION_MS);
+}
+
+static void look_at_nodes(struct doctor *doctor, const struct store_facts *facts)
+{
+    unsigned kept = 0;
+
+    for (unsigned i = 0; i < facts->node_count; i++) {
+        kept += facts->nodes[i].kept;
+        if (facts->nodes[i].reached)
+            look_at_node(doctor, facts, &facts->nodes[i]);
+        else
+            found(doctor, PROBLEM, "", "node", "Start it; pawl store status says more.",
+                  "%s cannot be reached", facts->nodes[i].node);
+    }
+    if (facts->copies > 0)
+        found(doctor, kept > facts->copies ? OK : PROBLEM, "", "copies",
+              kept > facts->copies ? "" : "Have one more node than --copies says.",
+              kept > facts->copies ? "%u nodes have a copy, and %" PRId64 " must: one may be lost"
+                                   : "%u nodes have a copy, and %" PRId64
+                                     " must: the loss of either stops grants",
+              kept, facts->copies);
+    if (facts->copies > 0)
+        found(doctor, facts->registrar_count > 2 ? OK : PROBLEM, "", "registrars",
+              facts->registrar_count > 2
+                  ? ""
+                  : "Have three lease services, and pawl store registrar add ID; or make the "
+                    "store with --registrars 3.",
+              "%u registrars%s", facts->registrar_count,
+              facts->registrar_count > 2 ? "" : ": the restart of a lease service may stop the gateways");
+}
+
+static bool sentinels_answer(struct doctor *doctor, struct store_sentinel all[STORE_SENTINELS_MAX],
+                             unsigned *count)
+{
+    uint64_t deadline_ms = loop_now_ms() + doctor->inbox.timeout_ms;
+    bool is_whole;
+
+    do {
+        loop_turn(doctor->inbox.loop, 10);
+        *count = store_sentinels(doctor->inbox.store, all);
+        is_whole = true;
+        for (unsigned i = 0; i < *count; i++)
+            is_whole = is_whole && all[i].names[0] != '\0' && all[i].known > 0;
+    } while (!is_whole && loop_now_ms() < deadline_ms);
+    return is_whole;
+}
+
+static void look_at_sentinels(struct doctor *doctor)
+{
+    struct store_sentinel all[STORE_SENTINELS_MAX];
+    unsigned count = 0, most = 0, least = UINT_MAX;
+    bool is_whole = sentinels_answer(doctor, all, &count), agree = true, one_host = count > 0;
+
+    for (unsigned i = 0; i < count; i++) {
+        most = all[i].known > most ? all[i].known : most;
+        least = all[i].quorum < least ? all[i].quorum : least;
+        agree = agree && strcmp(all[i].names, all[0].names) == 0;
+        one_host = one_host && strcmp(all[i].host, all[0].host) == 0;
+    }
+    struct {
+        bool is_wrong;
+        const char *what, *todo;
+    } checks[] = {
+        {!is_whole, "not all of them answer", "Start them, or name others in --redis."},
+        {is_whole && !agree, "they do not name the same primary",
+         "Wait for the failover to end; if it stays so: SENTINEL RESET at the one that is wrong."},
+        {is_whole && most % 2 == 0, "their number is even: half of them can elect nobody",
+         "Have three or five."},
+        {is_whole && least <= most / 2, "their quorum is less than a majority",
+         "SENTINEL SET NAME quorum N."},
+        {is_whole && (one_host || most == 1), "they are all on one host, and are lost with it",
+         "Run them on three hosts."},
+    };
+    unsigned wrong = doctor->count;
+
+    for (unsigned i = 0; count > 0 && i < sizeof(checks) / sizeof(checks[0]); i++)
+        if (checks[i].is_wrong)
+            found(doctor, PROBLEM, "", "sentinels", checks[i].todo, "of %u sentinels: %s",
+                  most > count ? most : count, checks[i].what);
+    if (count > 0 && wrong == doctor->count)
+        found(doctor, OK, "", "sentinels", "", "%u sentinels name %s", most, all[0].names);
+}
+
+static int doctor_quorum(struct doctor *doctor)
+{
+    struct quorum_facts facts;
+    struct store_diagnosis diagnosis;
+    int status = store_quorum_read(&doctor->inbox, &facts);
+
+    if (status != CLI_GO_ON)
+        return status;
+    store_diagnosis_quorum(&facts, &diagnosis);
+    for (unsigned i = 0; i < diagnosis.count; i++)
+        found(doctor, PROBLEM, "", "store", diagnosis.findings[i].todo, "%s", diagnosis.findings[i].what);
+    if (diagnosis.count == 0)
+        found(doctor, OK, "", "store", "", "all %u nodes of the quorum are well", facts.count);
+    for (unsigned i = 0; i < facts.count; i++) {
+        const struct quorum_fact *node = &facts.nodes[i];
+
+        if (!node->reached)
+            continue;
+        if (strcmp(node->policy, "noeviction") != 0)
+            found(doctor, PROBLEM, "", "node", "CONFIG SET maxmemory-policy noeviction, and in its file.",
+                  "%s: maxmemory-policy is %s: it throws leases away", node->node, node->policy);
+        compare_clock(doctor, "", "node clock", node->node, node->now_ms, node->asked_ms, node->asked_ms,
+                      DATE_PRECISION_MS);
+    }
+    store_inbox_close(&doctor->inbox);
+    return CLI_GO_ON;
+}
+
 static int doctor_store(struct doctor *doctor)
 {
     struct store_inbox *inbox = &doctor->inbox;
@@ -320,13 +462,18 @@ static int doctor_store(struct doctor *doctor)
             "Redis itself was not looked at");
         return CLI_GO_ON;
     }
+    if (inbox->count > 1)
+        return doctor_quorum(doctor);
     status = store_inbox_open(inbox);
     before_ms = cli_wall_ms();
     status = status == CLI_GO_ON ? store_facts_read(inbox, &facts) : status;
     if (status == CLI_GO_ON) {
         int64_t after_ms = cli_wall_ms();
 
+        store_nodes_ask(inbox, &facts);
         tell_store(doctor, &facts);
+        look_at_nodes(doctor, &facts);
+        look_at_sentinels(doctor);
         if (facts.now_ms > 0) {
             compare_clock(doctor, "", "redis clock", "the clock of Redis' host", facts.now_ms, before_ms,
                           after_ms, 0);

@@ -265,6 +265,11 @@ struct store_finder *store_finder(const struct store *store)
     return store->finder;
 }
 
+unsigned store_sentinels(const struct store *store, struct store_sentinel all[STORE_SENTINELS_MAX])
+{
+    return store->finder != NULL ? finder_sentinels(store->finder, all) : 0;
+}
+
 bool store_election(const struct store *store, struct store_election *now)
 {
     if (store->finder != NULL)

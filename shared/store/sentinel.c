@@ -57,6 +57,7 @@ struct peer {
     struct store_subscriber_owner owner;
     struct store_subscriber *subscriber; /* hears +switch-master */
     int names;                           /* the node that it calls primary; NOBODY */
+    unsigned quorum, known;              /* as it says: how many must agree, of how many; 0: not known */
     int lags;                            /* it named this one when another was found; NOBODY */
     bool promotes;                       /* the question is whether it begins a failover */
 };
@@ -152,7 +153,7 @@ static void peer_ask(struct peer *peer)
 
 static unsigned peer_questions(const struct peer *peer)
 {
-    return peer->is_sentinel && !peer->promotes ? 2 : 1;
+    return peer->is_sentinel && !peer->promotes ? 3 : 1;
 }
 
 static void peer_put(struct peer *peer)
@@ -176,6 +177,7 @@ static void peer_put(struct peer *peer)
     }
     wire_put_command(wire, (struct bytes[]){BYTES("SENTINEL"), BYTES("GET-MASTER-ADDR-BY-NAME"), name}, 3);
     wire_put_command(wire, (struct bytes[]){BYTES("SENTINEL"), BYTES("REPLICAS"), name}, 3);
+    wire_put_command(wire, (struct bytes[]){BYTES("SENTINEL"), BYTES("MASTER"), name}, 3);
 }
 
 /* -- nodes, and who names them */
@@ -240,6 +242,19 @@ static void sentinel_names(struct peer *sentinel, struct bytes host, struct byte
         peer_ask(&finder->nodes[node]);
 }
 
+/* How it has been told to judge, for pawl doctor. */
+static void sentinel_judges(struct peer *sentinel, const struct store_reply *list)
+{
+    for (size_t i = 0; i + 1 < store_reply_count(list); i += 2) {
+        int64_t number = bytes_number(store_reply_text(list, i + 1), 9);
+
+        if (bytes_are(store_reply_text(list, i), "quorum"))
+            sentinel->quorum = number > 0 ? (unsigned)number : 0;
+        else if (bytes_are(store_reply_text(list, i), "num-other-sentinels"))
+            sentinel->known = number >= 0 ? (unsigned)number + 1 : 0;
+    }
+}
+
 static void sentinel_answers(struct peer *sentinel, const redisReply *reply)
 {
     const struct store_reply *list = reply_of(reply), *node;
@@ -248,7 +263,11 @@ static void sentinel_answers(struct peer *sentinel, const redisReply *reply)
         sentinel->finder->promotion = STORE_PROMOTION_BEGUN;
         return;
     }
-    if (sentinel->left == 1) {
+    if (sentinel->left == 0) {
+        sentinel_judges(sentinel, list);
+        return;
+    }
+    if (sentinel->left == 2) {
         sentinel->is_refused = reply->type != REDIS_REPLY_ARRAY;
         if (sentinel->is_refused)
             note(sentinel, "does not know %s", sentinel->finder->url.name);
@@ -634,4 +653,20 @@ void finder_tell(struct store_finder *finder, struct store_election *now)
                                    .port = finder->place.port};
     memcpy(now->host, finder->place.host, sizeof(now->host));
     pthread_mutex_unlock(&finder->lock);
+}
+
+/* On the finder's own loop. */
+unsigned finder_sentinels(const struct store_finder *finder, struct store_sentinel *all)
+{
+    for (unsigned i = 0; i < finder->url.sentinel_count; i++) {
+        const struct peer *peer = &finder->sentinels[i];
+        const struct store_place *names = peer->names != NOBODY ? &finder->nodes[peer->names].place : NULL;
+
+        all[i] = (struct store_sentinel){
+            .port = peer->place.port, .quorum = peer->quorum, .known = peer->known};
+        memcpy(all[i].host, peer->place.host, sizeof(all[i].host));
+        if (names != NULL)
+            snprintf(all[i].names, sizeof(all[i].names), "%s:%u", names->host, names->port);
+    }
+    return finder->url.sentinel_count;
 }

@@ -27,6 +27,8 @@ bool finder_has_moved(const struct store_finder *finder, unsigned version);
 void finder_doubt(struct store_finder *finder, unsigned version);
 /* A pause before the next attempt is not long when the primary may be found any moment. NULL: as it is. */
 uint64_t finder_pause_ms(const struct store_finder *finder, uint64_t pause_ms);
+/* See store_sentinels(). */
+unsigned finder_sentinels(const struct store_finder *finder, struct store_sentinel *all);
 /* See store_election(). */
 void finder_tell(struct store_finder *finder, struct store_election *now);
 

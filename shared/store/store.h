@@ -153,6 +153,8 @@ struct store *store_open(struct loop *loop, const struct store_options *options)
  * Calls that their continuations make meanwhile end NOT_SENT too. Not from inside a continuation. */
 void store_close(struct store *store);
 
+enum { STORE_NODES_MAX = 5, STORE_NODES_SEEN = 16, STORE_NODE_MAX = 264 };
+
 /* -- the primary that sentinels watch: links and subscribers go where it is, and leave a node that is not. */
 /* NULL: the url is not of sentinel://. */
 struct store_finder *store_finder(const struct store *store);
@@ -162,6 +164,13 @@ struct store_election {
     char host[256];            /* the last one that was found; "": none */
     unsigned port;
 };
+struct store_sentinel {
+    char host[256], names[STORE_NODE_MAX]; /* names: the primary, as it says, "host:port"; "": it has not */
+    unsigned port, quorum, known;          /* how many must agree, of how many, as it says; 0: not known */
+};
+/* Of a store that finds its primary itself; how many there are. */
+enum { STORE_SENTINELS_MAX = 9 };
+unsigned store_sentinels(const struct store *store, struct store_sentinel all[STORE_SENTINELS_MAX]);
 /* Whether the url is of sentinel://. */
 bool store_election(const struct store *store, struct store_election *now);
 
@@ -231,7 +240,6 @@ bool store_checked(const struct store *store);
  * that the link was greeted with; also one that only reads, since a Redis that nobody copies any more may
  * have been deposed. Over its deadline it is UNKNOWN: it may be kept yet. What cannot be kept is NOT_SENT
  * (store_call_was_not_kept()). */
-enum { STORE_NODES_MAX = 5, STORE_NODES_SEEN = 16, STORE_NODE_MAX = 264 };
 
 /* As the last look at Redis has shown it; a look comes at least each second. */
 struct store_node {

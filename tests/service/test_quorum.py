@@ -139,6 +139,10 @@ def pawl_store_status_says_what_each_node_is_and_recover_ends_the_quarantine_of_
                 [(number, "well", None, MAX_TTL_MS, "noeviction") for number in (1, 2, 3)])
     check(max(one["highest"] for one in report["nodes"]) == 1 and min(one["epoch"] for one in report["nodes"]) >= 0, str(report))
     check_in("Grants are possible.", world.pawl("status").stdout)
+    world.nodes[2]("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+    findings = [one["what"] for one in json.loads(world.pawl("-o", "json", of=("doctor",), status=1).stdout)["findings"]]
+    for says, count in (("all 3 nodes of the quorum are well", 1), ("maxmemory-policy is allkeys-lru", 1), ("r.sock agrees with this machine's", 3)):
+        check_equal(sum(says in what for what in findings), count, f"{says}: {findings}")
     for words, says in ((["history"], "a quorum has no pawl store history"), (["recover", "--yes"], "--floor N"),
                         (["recover", "--floor", "5", "--force", "--yes"], "nothing beside it"), (["recover", "--floor", "5"], "say --yes")):
         check_in(says, world.pawl(*words, status=64).stderr)

@@ -155,6 +155,31 @@ def store_status_says_what_each_node_is_and_which_of_them_may_take_over():
 
 
 @test
+def doctor_says_what_of_nodes_and_sentinels_would_stop_a_failover():
+    world = Watched(copies=2)
+
+    def problems():
+        done = subprocess.run([str(BUILD / "pawl"), "doctor", "-o", "json", "--redis", world.url, "--lease-url", world.lease.url, "--gateway-url",
+                               world.gateway.url], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
+                              preexec_fn=die_with_parent)
+        return " | ".join(one["what"] for one in json.loads(done.stdout)["findings"] if one["status"] == "problem")
+
+    said = problems()
+    for part in ("the loss of either stops grants", "0 registrars: ", "of 1 sentinels: they are all on one host"):
+        check_in(part, said)
+    check("even" not in said and "majority" not in said and "replica-priority" not in said and "repl-diskless-load" not in said, said)
+    other = Sentinel(world.folder, world.port, world.known)
+    world.replica("CONFIG", "SET", "repl-diskless-load", "swapdb")
+    world.replica("CONFIG", "SET", "replica-priority", 0)
+    for part in ("their number is even", "their quorum is less than a majority", "its replica-priority is 0", "repl-diskless-load is not disabled"):
+        wait_until(lambda part=part: part in problems(), part, FAILOVER_S)
+    other.kill()
+    world.replica("CONFIG", "SET", "appendfsync", "everysec")
+    check_in("appendfsync is everysec", problems())
+    world.close()
+
+
+@test
 def a_sentinel_that_names_a_replica_or_knows_no_such_name_leads_nowhere():
     world = Watched()
     misled = Sentinel(world.folder, world.replica_port)

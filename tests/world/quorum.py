@@ -61,8 +61,8 @@ class Quorum(World):
     def ready(self):
         return self.lease("GET", "/readyz").json
 
-    def pawl(self, *words, status=0):
-        done = subprocess.run([str(BUILD / "pawl"), "store", *words, *self.flags[:2 * len(self.nodes)], "--store-timeout", "500ms"],
+    def pawl(self, *words, status=0, of=("store",)):
+        done = subprocess.run([str(BUILD / "pawl"), *of, *words, *self.flags[:2 * len(self.nodes)], "--store-timeout", "500ms"],
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False, preexec_fn=die_with_parent)
         check_equal(done.returncode, status, str(done))
         return done

@@ -9,13 +9,25 @@
 enum { TURN_MS = 10 };
 
 struct node_ask {
-    struct store_call call;
+    struct store_call call, setting;
     struct store_probe *probe; /* NULL: it is the primary, on the inbox's own link */
     struct store *store;
     struct node_fact *fact;
-    struct bytes words[4];
-    bool is_sent, is_heard;
+    struct bytes words[4], of_setting[3];
+    bool is_sent, is_heard, is_set;
 };
+
+static enum step setting_heard(struct store_call *call, enum store_outcome outcome,
+                               const struct store_reply *reply)
+{
+    struct node_ask *ask = container_of(call, struct node_ask, setting);
+    struct bytes value = outcome == STORE_DONE ? store_reply_text(reply, 1) : (struct bytes){NULL, 0};
+
+    ask->is_set = true;
+    snprintf(ask->fact->diskless_load, sizeof(ask->fact->diskless_load), "%.*s", (int)value.len,
+             value.len > 0 ? value.at : "");
+    return ANSWERED;
+}
 
 static enum step node_heard(struct store_call *call, enum store_outcome outcome,
                             const struct store_reply *reply)
@@ -36,6 +48,8 @@ static void node_open(struct node_ask *ask, const struct store_inbox *inbox, str
 {
     *ask = (struct node_ask){
         .call.done = node_heard,
+        .setting.done = setting_heard,
+        .of_setting = {BYTES("CONFIG"), BYTES("GET"), BYTES("repl-diskless-load")},
         .probe = is_primary ? NULL : store_probe_open(inbox->store, fact->node),
         .fact = fact,
         .words = {BYTES("INFO"), BYTES("server"), BYTES("replication"), BYTES("persistence")}};
@@ -48,10 +62,12 @@ static bool node_turn(struct node_ask *ask)
     if (!ask->is_sent && store_link_stands(ask->store) && store_checked(ask->store)) {
         ask->is_sent = true;
         store_ask(ask->store, &ask->call, 4, ask->words);
+        store_ask(ask->store, &ask->setting, 3, ask->of_setting);
         if (ask->probe != NULL)
             store_probe_ask(ask->probe);
     }
-    return ask->is_heard && (ask->probe == NULL || store_probe_answer(ask->probe)->asked_us > 0);
+    return ask->is_heard && ask->is_set &&
+           (ask->probe == NULL || store_probe_answer(ask->probe)->asked_us > 0);
 }
 
 /* -- what follows */
@@ -110,7 +126,7 @@ void store_nodes_ask(struct store_inbox *inbox, struct store_facts *facts)
     }
     for (unsigned i = 0; i < facts->node_count; i++)
         node_end(&asks[i], facts);
-    while (facts->node_count > 0 && asks[0].is_sent && !asks[0].is_heard)
+    while (facts->node_count > 0 && asks[0].is_sent && !(asks[0].is_heard && asks[0].is_set))
         loop_turn(inbox->loop, TURN_MS); /* the call has a deadline of its own */
     free(asks);
 }

@@ -118,7 +118,8 @@ struct node_fact {
     /* as it says itself (nodes.c), when it is reached */
     bool reached;
     char own_run[STORE_RUN_ID_LEN + 1], stream[STORE_RUN_ID_LEN + 1], role[FACT_WORD_SIZE];
-    char version[FACT_WORD_SIZE], unsafe[FACT_TEXT_SIZE], advice[FACT_TEXT_SIZE];
+    char version[FACT_WORD_SIZE], diskless_load[FACT_WORD_SIZE], unsafe[FACT_TEXT_SIZE],
+        advice[FACT_TEXT_SIZE];
     int64_t priority, clock_us, down_s;
     uint64_t asked_ms;   /* when it said so, by cli_wall_ms() */
     const char *away;    /* NULL: it keeps what it acknowledges */
