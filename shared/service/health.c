@@ -334,6 +334,23 @@ static void access_metrics_write(const struct access *access, struct json_out *o
     }
 }
 
+static void registrars_metrics_write(struct worker *worker, struct json_out *out)
+{
+    const struct service_plan *plan = worker->service->plan;
+    struct service_stand stand = {0};
+    char lines[256];
+
+    if (plan->stand != NULL)
+        plan->stand(worker, &stand);
+    snprintf(lines, sizeof(lines),
+             "# HELP pawl_store_registrars Of a store that a majority of registrars admits.\n"
+             "# TYPE pawl_store_registrars gauge\n"
+             "pawl_store_registrars{what=\"heard\"} %u\npawl_store_registrars{what=\"of\"} %u\n",
+             stand.registrars_heard, stand.registrars);
+    if (stand.registrars > 0)
+        json_out_append(out, bytes_of(lines));
+}
+
 static enum step metrics_page(struct http_request *req)
 {
     struct json_out *out = http_json(req);
@@ -341,6 +358,7 @@ static enum step metrics_page(struct http_request *req)
     metrics_write(worker_of(req)->service->metrics, out);
     process_metrics_write(worker_of(req)->service, out);
     access_metrics_write(worker_of(req)->access, out);
+    registrars_metrics_write(worker_of(req), out);
     service_tls_metrics(worker_of(req)->service, out);
     http_reply_body(req, "text/plain; version=0.0.4", json_out_bytes(out));
     return http_answer(req, 200);

@@ -67,6 +67,7 @@ def how_many_there_are_to_be_is_said_when_the_store_is_made():
 def a_lease_service_may_be_dead_when_redis_restarts_and_two_may_not():
     world = Board()
     wait_until(lambda: world.lease("GET", "/readyz").json.get("registrars") == {"heard": 3, "of": 3}, "three are heard")
+    check_equal([world.lease.metric(f'pawl_store_registrars{{what="{what}"}}') for what in ("heard", "of")], [3, 3])
     check("registrars" not in world.gateway("GET", "/readyz").json, "a gateway has none")
     first = world.acquire("job")
     world.kill(world.others[0])
