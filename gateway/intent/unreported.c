@@ -256,7 +256,7 @@ const char *unreported_lacking(struct worker *worker, const char **member, char 
     *member = "mark";
     snprintf(
         detail, READY_DETAIL_SIZE,
-        "Routes with \"check\":\"mark\" and \"store\":\"%s\" answer 503 marks-lost: this store has lost "
+        "What goes by the check mark of store \"%s\" is answered 503 marks-lost: this store has lost "
         "which of its tokens had been let through. Look at that one, then here: pawl store marks --of %s "
         "--at EPOCH.TOKEN.",
         seen.marks, seen.marks);

@@ -56,7 +56,7 @@ static const struct {
      "route file.",
      "pawl routes adopt"},
     {"marks-lost",
-     "Routes that check by the mark of that store take no writes; all else goes on. Say below which token of "
+     "What goes by the mark of that store takes no writes; all else goes on. Say below which token of "
      "that store nothing passes.",
      "pawl store marks"},
     {"access-refused", OLD_FILES "Mend the access file and send SIGHUP.", "pawl access check"},

@@ -108,6 +108,8 @@ def after_a_loss_no_token_of_before_passes_by_mark():
     check_equal(send(world, "/own/1", new["fencing_token"]).status, 200)
     check_equal(send(world, "/other/1", of_other(world, 40)).status, 200)
     refused(send(world, "/own/1", old["fencing_token"]), 412, "stale-token")
+    kept = world.client(world.daemon("pawl-gateway", "--check", "mark", "--check-store", OTHER))
+    wait_until(kept.is_ready, "it is ready")
     lose_content(world)
     later = granted(world, "own:1")
     write_goes_through(world, "/own/1", later["fencing_token"])
@@ -120,6 +122,8 @@ def after_a_loss_no_token_of_before_passes_by_mark():
     remedy = f"pawl store marks --of {OTHER} --at EPOCH.TOKEN"
     for text in (told["detail"], doctor(world, 1), store(world, "status").stdout):
         check_in(remedy, text)
+    wait_until(lambda: kept("GET", "/readyz").json["checks"].get("mark") == "marks-lost", "it is told where nothing is forwarded, too")
+    refused(kept("PUT", "/v1/resources/other:1", {"Fencing-Token": of_other(world, 39)}, b"x"), 503, "marks-lost")
     refused(send(world, "/other/1", of_other(world, 39)), 503, "marks-lost")
     answer = send(world, "/other/1", of_other(world, 900, ABSURD))
     refused(answer, 503, "marks-lost")

@@ -416,7 +416,7 @@ static void find_routes(const struct store_facts *facts, struct store_diagnosis 
     }
     if (facts->marks_lost[0] != '\0')
         ADVISE(find(diagnosis, CLI_OK, "",
-                    "routes with \"check\":\"mark\" and \"store\":\"%s\" answer 503 marks-lost: this store "
+                    "what goes by the check mark of store \"%s\" is answered 503 marks-lost: this store "
                     "has lost which of its tokens had been let through",
                     facts->marks_lost),
                "Look at that one (pawl store status there), then here: pawl store marks --of %s --at "
