@@ -33,6 +33,7 @@ static void line_keep(struct member_line *line)
     for (unsigned i = 0; i < set.count; i++)
         nodes[i] = bytes_of(set.nodes[i]);
     store_keep(line->store, nodes, set.count, set.copies, set.syncs);
+    store_node_forget(line->store, set.forgotten);
     line->set = number;
 }
 

@@ -165,7 +165,7 @@ void epoch_confirm(struct epoch *store_epoch, const uint64_t seqs[STRIPES], uint
 static bool is_same_set(const struct epoch_set *a, const struct epoch_set *b)
 {
     bool is_same = a->copies == b->copies && a->count == b->count && a->growing == b->growing &&
-                   a->syncs == b->syncs;
+                   a->syncs == b->syncs && strcmp(a->forgotten, b->forgotten) == 0;
 
     for (unsigned i = 0; is_same && i < a->count; i++)
         is_same = strcmp(a->nodes[i], b->nodes[i]) == 0 && strcmp(a->runs[i], b->runs[i]) == 0;

@@ -57,6 +57,7 @@ struct epoch_set {
     bool growing; /* the last one is being added */
     int64_t syncs;
     char nodes[STORE_NODES_MAX][STORE_NODE_MAX], runs[STORE_NODES_MAX][STORE_RUN_ID_LEN + 1];
+    char forgotten[STORE_NODE_MAX]; /* pawl store node forget */
 };
 /* True: it is another one than before. */
 bool epoch_set_nodes(struct epoch *store_epoch, const struct epoch_set *set);

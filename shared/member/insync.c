@@ -80,6 +80,15 @@ static bool node_take(struct epoch_set *set, struct bytes node)
     return true;
 }
 
+/* "-host:port" */
+static bool forgotten_take(struct epoch_set *set, struct bytes node)
+{
+    if (!bytes_take(&node, BYTES("-")))
+        return false;
+    snprintf(set->forgotten, sizeof(set->forgotten), "%.*s", (int)node.len, node.at);
+    return true;
+}
+
 static void log_set(struct member *member, const struct epoch_set *set)
 {
     char names[STORE_NODES_MAX * STORE_NODE_MAX] = "";
@@ -114,7 +123,7 @@ void insync_take(struct member *member, const struct store_reply *list)
         set.syncs = syncs >= 0 ? syncs : STORE_SYNCS_NONE;
     }
     for (size_t i = 3; i < count; i++)
-        if (!node_take(&set, store_reply_text(list, i)))
+        if (!forgotten_take(&set, store_reply_text(list, i)) && !node_take(&set, store_reply_text(list, i)))
             return; /* of a set that is not understood nothing is told: that of before stays */
     if (!epoch_set_nodes(member->options.line->store_epoch, &set))
         return;

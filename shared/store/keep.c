@@ -497,6 +497,16 @@ void store_keep(struct store *store, const struct bytes *nodes, unsigned count, 
     keep_begin(keep);
 }
 
+void store_node_forget(struct store *store, const char *name)
+{
+    struct store_node *node = store->keep != NULL
+                                  ? node_find(store->keep, name, store->keep->count, store->keep->seen)
+                                  : NULL;
+
+    if (node != NULL)
+        node->was_in = false; /* the next look forgets it, unless it shows it */
+}
+
 void store_node_says(struct store *store, unsigned i, const char *why)
 {
     store->keep->nodes[i].says = why;

@@ -274,6 +274,8 @@ const char *store_not_kept(const struct store *store);
  * named. */
 const struct store_node *store_nodes(const struct store *store, unsigned *count, unsigned *in_set);
 
+/* A node that was in the set is not among them any more while it is away. */
+void store_node_forget(struct store *store, const char *name);
 /* For people: what node i, of store_nodes(), has said of itself; a static text, or NULL. */
 void store_node_says(struct store *store, unsigned i, const char *why);
 /* The address that the store is connected to, as a name of that node. */

@@ -80,7 +80,7 @@ def every_command_and_every_flag_of_it_is_offered_and_nothing_else():
         if command in ("store", "access"):
             continue
         check_equal(set(words(command, "--")), flags_of(command), command)
-    check_equal(words("store", ""), ["init", "status", "recover", "forget", "registrar", "marks", "history"])
+    check_equal(words("store", ""), ["init", "status", "recover", "accept-loss", "failover", "forget", "registrar", "node", "marks", "history"])
     check_equal(words("access", ""), ["new", "hash", "check", "explain", "whoami"])
     for group in ("store", "access"):
         for command in words(group, ""):

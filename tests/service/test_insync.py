@@ -50,6 +50,37 @@ def a_node_that_stands_still_while_it_joins_is_not_in_the_set():
 
 
 @test
+def a_node_that_is_gone_is_forgotten_and_not_while_it_is_there_or_needed():
+    world = Trio()
+    world.wait_kept(0, 1, 2)
+    gone, other = world.called(2)[0], world.called(1)[0]
+
+    def away():
+        return [{one["node"] for one in client("GET", "/readyz").json.get("away", ())} for client in (world.lease, world.gateway)]
+
+    def forget(node, status, says):
+        done = world.pawl("store", "node", "forget", node)
+        check_equal((done.returncode, says in done.stdout + done.stderr), (status, True), done.stdout + done.stderr)
+
+    forget(gone, 1, "it is connected")
+    forget(world.called(0)[0], 1, "it is connected")
+    world.nodes[2].kill()
+    world.wait_kept(0, 1)
+    wait_until(lambda: away() == [{gone}] * 2, "it is away")
+    forget(gone, 0, "not named as away")
+    wait_until(lambda: away() == [set()] * 2, "it is forgotten")
+    world.nodes[2].start()
+    world.nodes[2].copy(world.copied_by[1].port)
+    world.wait_kept(0, 1, 2)
+    world.nodes[2].kill()
+    wait_until(lambda: away() == [{gone}] * 2, "it is away again")
+    world.nodes[1].kill()
+    wait_until(lambda: world.lease("GET", "/readyz").code == "store-not-kept", "too few are left")
+    forget(other, 1, "fewer nodes than --copies")
+    world.close()
+
+
+@test
 def with_too_few_copies_nothing_is_answered():
     world = Trio()
     world.wait_kept(0, 1, 2)

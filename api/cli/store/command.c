@@ -233,6 +233,39 @@ static int registrar_answer(struct store_ask *ask, const struct store_reply *rep
     return refuse(refusals, sizeof(refusals) / sizeof(refusals[0]), r->id, "changed", reply);
 }
 
+/* -- node: one of Redis, that is gone for good */
+
+static int node_check(struct asking *n)
+{
+    if (strcmp(n->word, "forget") != 0)
+        return cli_fail(CLI_USAGE, "\"%s\" is not forget", n->word);
+    n->argv[1] = bytes_of(n->id);
+    return CLI_GO_ON;
+}
+
+static int node_answer(struct store_ask *ask, const struct store_reply *reply)
+{
+    static const struct refusal refusals[] = {
+        {"none", "this store was made without --copies", "Nobody waits for a node.", CLI_REFUSED},
+        {"gated", "the store is gated", "pawl store status says whom it waits for.", CLI_REFUSED},
+        {"connected", "it is connected, and would join again", "Stop it, or its copying, first.",
+         CLI_REFUSED},
+        {"changing", "the in-sync set is changing", "Again in a second.", CLI_REFUSED},
+        {"few", "without it fewer nodes than --copies would be in sync", "Let another one join first.",
+         CLI_REFUSED},
+    };
+    const struct asking *n = container_of(ask, struct asking, ask);
+
+    if (store_reply_is(reply, "forgotten")) {
+        printf("%s is %s\n", n->id,
+               store_reply_integer(reply, 1) == 1
+                   ? "out of the in-sync set when the lease services have recorded that"
+                   : "not named as away any more");
+        return CLI_OK;
+    }
+    return refuse(refusals, sizeof(refusals) / sizeof(refusals[0]), n->id, "forgotten", reply);
+}
+
 /* -- history: what is noted of what happens to leases */
 
 static const struct {
@@ -314,6 +347,16 @@ static const struct store_verb {
      registrar_check,
      &script_registrar,
      registrar_answer},
+    {{"store node", "forget NODE", "  pawl store node forget 10.0.0.3:6379\n",
+      "The node NODE of Redis, spelled as /readyz does, is gone for good: it is not in the in-sync set any "
+      "more,\n"
+      "if enough others are, and not named as away. It joins again when it copies the primary again.\n"
+      "Exit status: 1 it is connected, or needed."},
+     0,
+     0,
+     node_check,
+     &script_node_forget,
+     node_answer},
     {{"store marks", "", "  pawl store marks --of Zk3v9a1BQ2x8Zk3v9a1BQ2x8 --at 1795262644.48211907\n",
       "This store has lost content, and a route with \"check\":\"mark\" and \"store\":\"STORE\" answers 503\n"
       "marks-lost. Look at the store STORE (pawl store status there says its epoch and the highest token\n"
@@ -472,6 +515,7 @@ static const struct command commands[] = {
     {"failover", cli_store_failover, "another node of the in-sync set becomes the primary, in good order"},
     {"forget", verb_run, "do not wait any more for a service that is gone for good"},
     {"registrar", verb_run, "one registrar more, or one less, of a store that a majority admits"},
+    {"node", verb_run, "a node of Redis that is gone for good is not waited for any more"},
     {"marks", verb_run, "go on with the tokens of another store, after marks were lost"},
     {"history", verb_run, "what is noted of what happens to leases: all, ends, or nothing"},
     {0},

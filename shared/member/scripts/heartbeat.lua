@@ -42,7 +42,7 @@
 --           {"in", epoch, id, roll, goal, time, members, beats, ceiling, corrected_ms, {256 seqs},
 --              bytes in use, maxmemory, replid of the stream that is admitted, how many registrars there are,
 --              and how many of them are live; 0, 0: all lease services count,
---              {copies, syncs, node that is being added, nodes} (insync_told()), {}: there is no in-sync set;
+--              {copies, syncs, node that is being added, nodes, perhaps "-" and one that is forgotten} (insync_told()), {}: there is no in-sync set;
 --              with ARGV[28]: the list for ARGV[29]; the last of this process's heartbeats that enough others have read of}
 --             roll, members: the list to record   goal: the floor to record   time: the store's, ms
 local ROLE, RUN, ID, INCARNATION = ARGV[4], redis_run(ARGV[2]), ARGV[3], ARGV[5]

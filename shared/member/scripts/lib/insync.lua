@@ -9,6 +9,7 @@
 --            on their disks; "": not yet
 --   gone     "NODE MS ...": the last that were taken out, and when by the store's clock
 --   ballot   while gated: the epoch that would begin   proven  "1": this Redis was found to be fit by a set of before
+--   forgotten  "host:port": the node that an operator has forgotten last; it is not named as away any more
 --   failover "GATE MS": by an operator's wish nobody admits at this gate until then, by the clock of this Redis
 --   order    a loss_of() that an operator accepts   accepted  "1": an admission has begun to act by it, on this Redis
 local NODES_MAX, FAILOVER_MS = 5, 10000
@@ -176,6 +177,8 @@ local function insync_change(store, all, ids, wish, recorded)
         and recorded >= tonumber(store.changed) then
         epoch_raise(store, all, ids)
         insync_write(store, set, nodes .. ' ' .. what, what)
+        store.forgotten = store.forgotten ~= string.match(what, '^(.*)/') and store.forgotten or ''
+        redis.call('HSET', KEYS[1], 'forgotten', store.forgotten)
     elseif verb == 'grown' and store.growing == what then
         set.nodes[#set.nodes + 1], set.generation = what, set.generation + 1
         insync_write(store, set, store.needed, '')
@@ -201,7 +204,8 @@ local function insync_goes_on(store, run, name, recorded)
     end
 end
 
--- For a member: {copies, syncs, the one that is growing, NODE...}, this Redis first; {}: there is no set.
+-- For a member: {copies, syncs, the one that is growing, NODE..., perhaps "-" and the forgotten one}, this Redis first; {}: there
+-- is no set.
 local function insync_told(store, run)
     local set = insync_read(store.insync)
     if not set or #set.nodes == 0 then
@@ -212,5 +216,6 @@ local function insync_told(store, run)
         local is_own = string.match(node, '[^/]*$') == own
         table.insert(told, is_own and 4 or #told + 1, node)
     end
+    told[#told + 1] = (store.forgotten or '') ~= '' and '-' .. store.forgotten or nil
     return told
 end
