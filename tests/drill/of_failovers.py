@@ -16,6 +16,7 @@ from three import BACK_MS, JOIN_MS, Three, ask, copies, is_copied, role
 from world.listening import Listening
 from world.relay import pump
 from world.shim import FULL
+from world.trio import Line
 
 HOLD_MS = 600000
 NOTICED_MS = 3500  # until the sentinels have noticed and elected: the first grant comes after at most 5.5 s
@@ -91,10 +92,24 @@ def closed(drill, code, do):
 # -- the primary
 
 def primary_killed(drill):
+    """In every second round what it has done in the moment before does not come to the replicas."""
     for number, primary in rounds(drill):
-        stage = drill.stage
-        plays(drill, lambda: stage.kill(primary), NOTICED_MS)
+        stage, lines = drill.stage, [Line(primary.port) for _ in range(2)] if number % 2 else []
+        for node, line in zip(stage.others(primary), lines):
+            copies(node, line)
+        stage.settled()
+
+        def killed():
+            for line in lines:
+                line.flows.clear()
+            wait_ms(300 if lines else 0)
+            stage.kill(primary)
+            for line in lines:
+                line.lead_to(primary.port)
+        plays(drill, killed, NOTICED_MS)
         stage.start(primary, stage.primary() if number % 4 else None)  # now and then as one that has heard of nothing
+        for line in lines:
+            line.close()
 
 
 def primary_stops(drill):
