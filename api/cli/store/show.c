@@ -259,6 +259,14 @@ void store_show_text(const struct store_facts *facts, const struct store_diagnos
 
 /* -- for programs */
 
+static void json_optional(struct json_out *out, const char *name, const char *text)
+{
+    if (text != NULL && *text != '\0')
+        json_text(out, name, bytes_of(text));
+    else
+        json_null(out, name);
+}
+
 static void json_fields(struct json_out *out, const struct fact_field *field, const void *facts)
 {
     for (; field->name != NULL; field++) {
@@ -266,10 +274,10 @@ static void json_fields(struct json_out *out, const struct fact_field *field, co
 
         if (field->json == NULL)
             continue;
-        if (field->kind == FIELD_TEXT || (field->kind == FIELD_OPTIONAL && *(const char *)place != '\0'))
+        if (field->kind == FIELD_TEXT)
             json_text(out, field->json, bytes_of(place));
         else if (field->kind == FIELD_OPTIONAL)
-            json_null(out, field->json);
+            json_optional(out, field->json, place);
         else if (field->kind == FIELD_FLAG)
             json_bool(out, field->json, *(const bool *)place);
         else if (field->kind == FIELD_AGE && *(const int64_t *)place < 0)
@@ -297,14 +305,6 @@ static void json_run(struct json_out *out, const char *run_id, const char *repli
 
     json_text(out, run_id, (struct bytes){run, len});
     json_text(out, replid, bytes_of(run + len + (run[len] != '\0')));
-}
-
-static void json_optional(struct json_out *out, const char *name, const char *text)
-{
-    if (text != NULL && *text != '\0')
-        json_text(out, name, bytes_of(text));
-    else
-        json_null(out, name);
 }
 
 static void json_away(struct json_out *out, const struct node_fact *node)
