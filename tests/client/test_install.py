@@ -19,8 +19,8 @@ COPY = FOLDER / "build"
 VERSION = (ROOT / "VERSION").read_text(encoding="utf-8").strip()
 LIBDIR = "/usr/lib/somewhere-linux-gnu"
 LAB = ["pawl-drill", "shim.so", *(one.name for one in (ROOT / "tests/drill").glob("*.py") if not one.name.startswith("test_")),
-       *(f"world/{name}.py" for name in ("__init__", "client", "contract", "listening", "process", "record", "redis", "relay",
-                                         "shim", "signature", "tap", "wait", "world"))]
+       *(f"world/{name}.py" for name in ("__init__", "asking", "client", "contract", "listening", "ports", "process", "record", "redis", "relay",
+                                         "sentinel", "shim", "signature", "tap", "trio", "wait", "world"))]
 UNITS = [unit.name for unit in (ROOT / "deploy/systemd").glob("pawl-*")]
 
 

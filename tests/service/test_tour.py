@@ -40,7 +40,8 @@ def an_answer_that_is_another_ends_it():
     for old, new, words in (
             ("try 77 'not-yours' 'PAWL_ACCESS_TOKEN_FILE=crm.token pawl release", "try 77 'not-mine' 'PAWL_ACCESS_TOKEN_FILE=crm.token pawl release",
              "exit status 77, and it should be 77, with: not-mine"),
-            ('rules "$old, $(hash_of shop.new)"', 'rules "$(hash_of shop.new)"', "WRONG: a request failed")):
+            ('rules "$old, $(hash_of shop.new)"   # both of them count now\'\nhang_up\njudged',
+             'rules "$(hash_of shop.new)"\'\nhang_up\njudged\ngoes_on', "WRONG: a request failed")):
         status, said = tour(old, new)
         check_equal(status, 1, said)
         check_in(words, said)
