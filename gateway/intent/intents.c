@@ -424,6 +424,7 @@ static struct closing *closing_new(struct intent_closer *closer)
     unsigned places[CLOSE_MAX];
 
     closing->closer = closer;
+    closing->call = (struct member_call){0};
     closing->keys = 0;
     for (closing->count = 0; closing->count < CLOSE_MAX && closer->waiting.count > 0; closing->count++) {
         closing->intents[closing->count] = line_take(&closer->waiting);
