@@ -64,7 +64,7 @@ static void show_redis(const struct store_facts *facts)
 
 #define EACH_NODE(node, facts)                                                                               \
     const struct node_fact *node = (facts)->nodes;                                                           \
-    node != NULL && node < (facts)->nodes + (facts)->node_count;                                             \
+    node != NULL &&node < (facts)->nodes + (facts)->node_count;                                              \
     node++
 
 /* What a failover would make of them now. */
