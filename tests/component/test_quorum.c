@@ -369,6 +369,7 @@ TEST_NODES(a_renewal_needs_a_majority_of_one_attempt_and_brings_the_hold_to_the_
 TEST_NODES(what_an_earlier_attempt_has_left_at_a_minority_is_not_in_the_way_of_its_lease_id, 3)
 {
     struct asked asked;
+    enum problem refused;
 
     ask(nodes, 0, &asked, quorum_acquire, "one");
     stand_between(&asked, stop_two_nodes);
@@ -380,8 +381,10 @@ TEST_NODES(what_an_earlier_attempt_has_left_at_a_minority_is_not_in_the_way_of_i
     wait_until_well(nodes, 7);
     redis_kill(&nodes->redis[2]);
     wait_until_well(nodes, 3);
-    ask(nodes, 0, &asked, quorum_acquire, "two");
-    CHECK_INT(finish(&asked), PROBLEM_LEASE_HELD);
+    do /* on a busy machine a node of the two may be late */
+        refused = once(nodes, quorum_acquire, "two", &asked);
+    while (refused == PROBLEM_STORE_UNAVAILABLE);
+    CHECK_INT(refused, PROBLEM_LEASE_HELD);
     CHECK(grant(nodes, 0, "one"));
     redis_run(&nodes->redis[2], in_memory);
 }

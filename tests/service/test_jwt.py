@@ -223,7 +223,8 @@ def the_keys_are_read_again_with_the_file():
 @test
 def a_jwt_is_never_in_the_log():
     text = WORLD.lease_daemon.log()
-    check_equal((hashlib.sha256(b"").hexdigest() in text, "eyJ" in text), (False, False))
+    heads = [word for word in ("eyJhbG", "eyJ0eX", "eyJraW") if word in text]  # {"alg, {"typ, {"kid; "eyJ" is in one of 1,000 logs
+    check_equal((hashlib.sha256(b"").hexdigest() in text, heads), (False, []))
 
 
 @test
