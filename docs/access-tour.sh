@@ -6,8 +6,8 @@
 set -eu
 PATH=$(cd "${PAWL_BUILD:-$(dirname "$0")/../build}" 2>/dev/null && pwd || echo /usr/bin):$PATH:/usr/sbin
 for name in $(env | sed -n 's/^\(PAWL_[A-Z_]*\)=.*/\1/p'); do unset "$name"; done
-dir=$(mktemp -d) pids=
-trap 'rm -f load; kill $pids 2>/dev/null || :; wait; cd /; rm -rf "$dir"' EXIT
+dir=$(mktemp -d) pids= loads=
+trap 'rm -f load; [ -z "$loads" ] || wait $loads || :; kill $pids 2>/dev/null || :; wait; cd /; rm -rf "$dir"' EXIT
 trap 'exit 1' INT TERM
 cd "$dir"
 export no_proxy='*'
@@ -27,7 +27,8 @@ try() { # EXIT-STATUS WORDS COMMAND: its output must have the words
 }
 start() { # LOG COMMAND...
     log=$1 && shift
-    "$@" >"$log" 2>&1 &
+    : >"$log"
+    "$@" >>"$log" 2>&1 &
     pids="$! $pids"
 }
 sign() { # NAME LINE-OF-EXTENSIONS: NAME.pem and NAME.key
@@ -196,7 +197,6 @@ goes_on() { # each way has begun and ended further requests, and none failed
 }
 tell "An access token changes under load: requests by each way ($ways), and a hold that is renewed and written under"
 touch load
-loads=
 for way in $ways; do start load.$way load $way; loads="$! $loads"; done
 start load.writes write_on
 loads="$! $loads"
