@@ -8,7 +8,7 @@ import shutil
 import socket
 import threading
 
-from history import CLOSED, NOT_DONE, OK, OPENED, UNKNOWN, now_ms
+from history import ALL_OVER, CLOSED, NOT_DONE, OK, OPENED, UNKNOWN, now_ms
 from load import LONG, SPARE, SPARES
 from of_services import restart_under_shims
 from stage import ADMIT_MS, GRANT_MS, Wrong, delete, wait_for, wait_ms
@@ -32,7 +32,8 @@ def rounds(drill, **plan):
     for number in drill.rounds():
         yield drill.seed + number, drill.stage.settled()
     drill.stage.settled()
-    drill.note(f"{drill.stage.survived} holds survived, all that there were")
+    if drill.stage.survived:
+        drill.note(f"{drill.stage.survived} holds survived, all that there were")
 
 
 def insist(do, *given):
@@ -229,20 +230,22 @@ def put_outside(stage, node, primary):
     wait_for(lambda: is_copied(node), BACK_MS, lambda: "the replica did not come to copy the primary")
 
 
+def promote_outside(stage, outside, primary):
+    """By Sentinel, which has the other one copy it."""
+    stage.prefer(outside, primary)
+    stage.kill(primary)
+    wait_for(lambda: role(outside) == b"master", BACK_MS, lambda: "the node outside of the set was not promoted")
+    stage.end_watch()
+
+
 def outsider(drill):
     """Sentinel promotes it, and has the other one copy it; an operator makes the former primary the primary again."""
     for _, primary in rounds(drill):
         stage, (outside, member) = drill.stage, drill.stage.others(primary)
         put_outside(stage, outside, primary)
-        stage.prefer(outside, primary)
-
-        def is_promoted():
-            stage.kill(primary)
-            wait_for(lambda: role(outside) == b"master", BACK_MS, lambda: "the node outside of the set was not promoted")
 
         def promoted():
-            closed(drill, "store-behind", is_promoted)
-            stage.end_watch()
+            closed(drill, "store-behind", lambda: promote_outside(stage, outside, primary))
             stage.kill(outside)
             from_ms = now_ms()
             stage.start(primary)
@@ -251,6 +254,29 @@ def outsider(drill):
         plays(drill, promoted, JOIN_MS)
         stage.watch(primary)
         stage.start(outside, primary)
+
+
+def loss_accepted(drill):
+    """Such a node is promoted, and the set does not come back: an operator takes what there is. All holds have ended then."""
+    for _, primary in rounds(drill):
+        stage, (outside, member) = drill.stage, drill.stage.others(primary)
+        put_outside(stage, outside, primary)
+        drill.let_work(6)
+
+        def promoted():
+            promote_outside(stage, outside, primary)
+            stage.kill(member)
+            ask(outside, "CONFIG", "SET", "appendfsync", "always")  # else no service serves from it
+            drill.history.mark(ALL_OVER)
+        closed(drill, "store-behind", promoted)
+        from_ms = now_ms()
+        for node in (primary, member):
+            delete(stage.data_of(node))
+            stage.start(node, outside)
+        stage.redis = outside
+        stage.watch(outside)
+        stage.leases[0].insist("accept-loss", f"127.0.0.1:{outside.port}", "--yes")
+        drill.goes_on(drill.history.place(), from_ms, ADMIT_MS + JOIN_MS + drill.return_ms)
 
 
 def copied_another(drill):
