@@ -132,16 +132,6 @@ def a_lease_guards_its_own_name_and_everything_below():
     refused(put(ada.name + "x", ada.header), 403, "wrong-lease")
 
 
-@test
-def a_key_is_refused_when_it_is_none():
-    ada = Holder()
-    for key in (ada.name + "/" + "x" * 512, ada.name + "/", ada.name + "/..", ada.name + "%2F..%2Fa", "-" + ada.name, ada.name + "?x=1"):
-        for method in ("PUT", "GET", "HEAD", "DELETE"):
-            answer = WORLD.gateway(method, path(key), with_token(ada.header))
-            check_equal((answer.status, status_of(answer)), (400, None), f"{method} {key}")
-    check_equal(list(state(ada.name)), [key for key in state(ada.name) if key.endswith(ada.name.encode())])
-
-
 # -- a deletion
 
 @test

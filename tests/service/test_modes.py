@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 """Every kind of lock but waiting: shared, permits, re-entry and its Idempotency-Keys, lock delay, force-release, states."""
 
-import re
 
 from world import World, check, check_equal, main, read_token, test, wait_until
 from world.asking import fresh_id, path, refused
@@ -80,22 +79,6 @@ def so_many_hold_as_there_are_permits_and_all_state_the_same_number():
 
 
 # -- re-entry
-
-@test
-def a_re_entry_counts_and_sets_the_ttl_anew_and_keeps_the_token():
-    for mode in ({}, {"mode": "shared"}):
-        name, lease_id = WORLD.name(), fresh_id()
-        first = granted(ask(name, lease_id=lease_id, reentrant=True, ttl_ms=20000, **mode), 201, holds=1)
-        for holds in (2, 3):
-            again = granted(ask(name, lease_id=lease_id, reentrant=True, ttl_ms=40000, **mode), 200, holds=holds, ttl_ms=40000,
-                            token=first["token"], fencing_token=first["fencing_token"])
-            check(39000 < again["expires_in_ms"] <= 40000, again)
-        kept = granted(ask(name, lease_id=lease_id, reentrant=True, **mode), 200, holds=4, ttl_ms=40000)
-        check(39000 < kept["expires_in_ms"] <= 40000, "without a ttl_ms the one of before")
-        granted(ask(name, lease_id=lease_id, **mode), 200, holds=4)
-        check_equal(WORLD.look(name)["holders"][0]["holds"], 4)
-        granted(WORLD.lease("PUT", path(name), {"Lease-Id": lease_id}), 200, holds=4)
-
 
 @test
 def a_release_leaves_once_and_the_last_one_frees():
@@ -181,7 +164,7 @@ def a_delayed_lease_is_held_by_nobody_and_says_for_how_long():
 @test
 def an_administrator_ends_the_hold_and_its_holder_is_told():
     def forced():
-        return int(re.search(r'what="force-released".* (\d+)', WORLD.lease("GET", "/metrics").body.decode())[1])
+        return WORLD.lease.metric('pawl_lease_operations_total{what="force-released"}')
     name, lease_id, before = WORLD.name(), fresh_id(), forced()
     grant = WORLD.acquire(name, lease_id=lease_id)
     answer = force(name, reason="it hangs; ärgerlich")
