@@ -76,16 +76,12 @@ const char *service_condition_remedy(const char *code, const char **command)
 
 const char *service_condition(struct worker *worker, char detail[READY_DETAIL_SIZE])
 {
-    const struct service_plan *plan = worker->service->plan;
-    struct service_stand stand = {0};
     enum problem problem;
     const char *member = NULL, *code = service_not_ready(worker, &problem, detail);
 
     if (code != NULL)
         return code;
-    if (plan->stand != NULL)
-        plan->stand(worker, &stand);
-    if (stand.is_full) {
+    if (service_stand(worker).is_full) {
         snprintf(detail, READY_DETAIL_SIZE, "%s", problem_info(PROBLEM_STORE_FULL)->detail);
         return "store-full";
     }

@@ -178,6 +178,15 @@ const char *service_lacks(struct worker *worker, const char **member, char detai
     return "not-reloaded";
 }
 
+struct service_stand service_stand(struct worker *worker)
+{
+    struct service_stand stand = {0};
+
+    if (worker->service->plan->stand != NULL)
+        worker->service->plan->stand(worker, &stand);
+    return stand;
+}
+
 /* Of a store with an in-sync set: who may take over, and who may not. */
 static void nodes_tell(struct json_out *json, const struct store *store, bool is_joining)
 {
@@ -215,14 +224,12 @@ static enum step ready_tell(struct http_request *req, struct worker *worker)
 {
     const struct service_plan *plan = worker->service->plan;
     struct json_out *json = http_json_begin(req);
-    struct service_stand stand = {0};
+    struct service_stand stand = service_stand(worker);
     char own[READY_DETAIL_SIZE];
     const char *member = NULL, *lacking = service_lacks(worker, &member, own);
     const char *unloaded = store_not_loaded(worker->store);
     struct store_election election;
 
-    if (plan->stand != NULL)
-        plan->stand(worker, &stand);
     if (stand.is_full)
         snprintf(own, sizeof(own), "%s", problem_info(PROBLEM_STORE_FULL)->detail);
     json_text(json, "status", BYTES("ready"));
@@ -313,42 +320,35 @@ static enum step ready_page(struct http_request *req)
 
 static void access_metrics_write(const struct access *access, struct json_out *out)
 {
-    char line[160], digits[ACCESS_DIGITS_SIZE];
+    static const struct metric file = {"pawl_access_file_info", METRIC_GAUGE, NULL,
+                                       "The access file in force, by its SHA-256."};
+    static const struct metric uses = {"pawl_access_token_uses_total", METRIC_COUNTER, NULL,
+                                       "Requests with this access token, by 8 digits of its hash, since the "
+                                       "file was read."};
+    char digits[ACCESS_DIGITS_SIZE];
     uint64_t count;
     size_t at = 0;
 
     if (access == NULL)
         return;
-    json_out_append(out, BYTES("# HELP pawl_access_file_info The access file in force, by its SHA-256.\n"
-                               "# TYPE pawl_access_file_info gauge\n"));
-    snprintf(line, sizeof(line), "pawl_access_file_info{hash=\"%s\"} 1\n", access_hash(access));
-    json_out_append(out, bytes_of(line));
-    json_out_append(
-        out, BYTES("# HELP pawl_access_token_uses_total Requests with this access token, by 8 digits of "
-                   "its hash, since the file was read.\n"
-                   "# TYPE pawl_access_token_uses_total counter\n"));
-    while (access_token_use(access, &at, digits, &count)) {
-        snprintf(line, sizeof(line), "pawl_access_token_uses_total{token=\"%s\"} %llu\n", digits,
-                 (unsigned long long)count);
-        json_out_append(out, bytes_of(line));
-    }
+    metric_head_write(&file, out);
+    json_out_print(out, "%s{hash=\"%s\"} 1\n", file.name, access_hash(access));
+    metric_head_write(&uses, out);
+    while (access_token_use(access, &at, digits, &count))
+        json_out_print(out, "%s{token=\"%s\"} %llu\n", uses.name, digits, (unsigned long long)count);
 }
 
 static void registrars_metrics_write(struct worker *worker, struct json_out *out)
 {
-    const struct service_plan *plan = worker->service->plan;
-    struct service_stand stand = {0};
-    char lines[256];
+    static const struct metric metric = {"pawl_store_registrars", METRIC_GAUGE, NULL,
+                                         "Of a store that a majority of registrars admits."};
+    struct service_stand stand = service_stand(worker);
 
-    if (plan->stand != NULL)
-        plan->stand(worker, &stand);
-    snprintf(lines, sizeof(lines),
-             "# HELP pawl_store_registrars Of a store that a majority of registrars admits.\n"
-             "# TYPE pawl_store_registrars gauge\n"
-             "pawl_store_registrars{what=\"heard\"} %u\npawl_store_registrars{what=\"of\"} %u\n",
-             stand.registrars_heard, stand.registrars);
-    if (stand.registrars > 0)
-        json_out_append(out, bytes_of(lines));
+    if (stand.registrars == 0)
+        return;
+    metric_head_write(&metric, out);
+    json_out_print(out, "%s{what=\"heard\"} %u\n%s{what=\"of\"} %u\n", metric.name, stand.registrars_heard,
+                   metric.name, stand.registrars);
 }
 
 static enum step metrics_page(struct http_request *req)

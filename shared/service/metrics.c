@@ -4,6 +4,7 @@
 #include "shared/text/memory.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdlib.h>
 
 /* The slots of a histogram: one for each bound, one for what lies above all, and the sum. */
@@ -161,93 +162,40 @@ uint64_t metric_total(const struct metrics *metrics, unsigned row)
 
 /* -- writing: https://prometheus.io/docs/instrumenting/exposition_formats/, "Text-based format" */
 
-static void put(struct json_out *out, const char *text)
-{
-    json_out_append(out, bytes_of(text));
-}
-
-static void put_help(struct json_out *out, const char *help)
-{
-    for (; *help; help++)
-        if (*help == '\\')
-            put(out, "\\\\");
-        else if (*help == '\n')
-            put(out, "\\n");
-        else
-            json_out_append(out, (struct bytes){help, 1});
-}
-
-static void write_head(const struct metric *metric, struct json_out *out)
+void metric_head_write(const struct metric *metric, struct json_out *out)
 {
     static const char *const kinds[] = {
         [METRIC_COUNTER] = "counter", [METRIC_GAUGE] = "gauge", [METRIC_HISTOGRAM_US] = "histogram"};
 
-    put(out, "# HELP ");
-    put(out, metric->name);
-    put(out, " ");
-    put_help(out, metric->help);
-    put(out, "\n# TYPE ");
-    put(out, metric->name);
-    put(out, " ");
-    put(out, kinds[metric->kind]);
-    put(out, "\n");
+    json_out_print(out, "# HELP %s %s\n# TYPE %s %s\n", metric->name, metric->help, metric->name,
+                   kinds[metric->kind]);
 }
 
-/* The name with its suffix and, in braces, the row's labels and the bucket's bound (NULL: no bucket). */
-static void write_series(const struct metric *metric, const char *suffix, const char *bound,
+/* The name with its suffix and, in braces, the row's labels. */
+static void write_series(const struct metric *metric, const char *suffix, uint64_t value,
                          struct json_out *out)
 {
-    put(out, metric->name);
-    put(out, suffix);
-    if (metric->labels || bound)
-        put(out, "{");
-    if (metric->labels)
-        put(out, metric->labels);
-    if (metric->labels && bound)
-        put(out, ",");
-    if (bound) {
-        put(out, "le=\"");
-        put(out, bound);
-        put(out, "\"");
-    }
-    put(out, metric->labels || bound ? "} " : " ");
-}
+    const char *labels = metric->labels != NULL ? metric->labels : "";
 
-static void put_unsigned(struct json_out *out, uint64_t value)
-{
-    json_out_append_int(out, value > INT64_MAX ? INT64_MAX : (int64_t)value);
-}
-
-static void put_seconds(struct json_out *out, uint64_t us)
-{
-    char decimals[] = ".000000";
-    uint64_t left = us % 1000000;
-
-    for (size_t i = sizeof(decimals) - 2; i > 0; i--) {
-        decimals[i] = (char)('0' + left % 10);
-        left /= 10;
-    }
-    put_unsigned(out, us / 1000000);
-    put(out, decimals);
+    json_out_print(out, *labels ? "%s%s{%s} %" PRIu64 "\n" : "%s%s%s %" PRIu64 "\n", metric->name, suffix,
+                   labels, value);
 }
 
 static void write_histogram(const struct metrics *metrics, unsigned row, struct json_out *out)
 {
     const struct metric *metric = &metrics->table[row];
-    uint64_t count = 0;
+    const char *labels = metric->labels != NULL ? metric->labels : "", *comma = *labels ? "," : "";
+    uint64_t count = 0, sum_us = slot_total(metrics, row, SLOT_SUM);
 
     for (unsigned i = 0; i <= SLOT_ABOVE; i++) {
         count += slot_total(metrics, row, i);
-        write_series(metric, "_bucket", i == SLOT_ABOVE ? "+Inf" : bounds[i].seconds, out);
-        put_unsigned(out, count);
-        put(out, "\n");
+        json_out_print(out, "%s_bucket{%s%sle=\"%s\"} %" PRIu64 "\n", metric->name, labels, comma,
+                       i == SLOT_ABOVE ? "+Inf" : bounds[i].seconds, count);
     }
-    write_series(metric, "_sum", NULL, out);
-    put_seconds(out, slot_total(metrics, row, SLOT_SUM));
-    put(out, "\n");
-    write_series(metric, "_count", NULL, out);
-    put_unsigned(out, count);
-    put(out, "\n");
+    json_out_print(
+        out, *labels ? "%s_sum{%s} %" PRIu64 ".%06" PRIu64 "\n" : "%s_sum%s %" PRIu64 ".%06" PRIu64 "\n",
+        metric->name, labels, sum_us / 1000000, sum_us % 1000000);
+    write_series(metric, "_count", count, out);
 }
 
 void metrics_write(const struct metrics *metrics, struct json_out *out)
@@ -256,13 +204,10 @@ void metrics_write(const struct metrics *metrics, struct json_out *out)
         const struct metric *metric = &metrics->table[i];
 
         if (i == 0 || strcmp(metric->name, metrics->table[i - 1].name) != 0)
-            write_head(metric, out);
-        if (metric->kind == METRIC_HISTOGRAM_US) {
+            metric_head_write(metric, out);
+        if (metric->kind == METRIC_HISTOGRAM_US)
             write_histogram(metrics, i, out);
-            continue;
-        }
-        write_series(metric, "", NULL, out);
-        put_unsigned(out, slot_total(metrics, i, 0));
-        put(out, "\n");
+        else
+            write_series(metric, "", slot_total(metrics, i, 0), out);
     }
 }

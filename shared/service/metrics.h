@@ -18,7 +18,7 @@ struct metric {
     const char *name;
     enum metric_kind kind;
     const char *labels;
-    const char *help;
+    const char *help; /* one line, without a backslash */
 };
 
 enum { METRIC_BUCKETS = 20 };
@@ -34,7 +34,8 @@ void metric_set(struct metrics_block *block, unsigned row,
                 uint64_t value); /* gauges; the blocks are summed */
 void metric_observe_us(struct metrics_block *block, unsigned row, uint64_t us);
 uint64_t metric_total(const struct metrics *metrics, unsigned row);
-/* Appends the text to out (used as a plain buffer). */
+/* Appends the text to out (used as a plain buffer); the two lines in front of a metric's series. */
 void metrics_write(const struct metrics *metrics, struct json_out *out);
+void metric_head_write(const struct metric *metric, struct json_out *out);
 
 #endif

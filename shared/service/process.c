@@ -2,10 +2,8 @@
  * https://prometheus.io/docs/instrumenting/writing_clientlibs/, "Process metrics". */
 #include "shared/service/service.h"
 
-#include <assert.h>
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -49,14 +47,10 @@ static void memory_read(unsigned long *virtual, unsigned long *resident)
     *resident = strtoul(rest, NULL, 10);
 }
 
-static void put(struct json_out *out, const char *name, const char *kind, const char *help, double value)
+static void put(struct json_out *out, const char *name, enum metric_kind kind, const char *help, double value)
 {
-    char text[256];
-    int len = snprintf(text, sizeof(text), "# HELP %s %s\n# TYPE %s %s\n%s %.15g\n", name, help, name, kind,
-                       name, value);
-
-    assert(len > 0 && (size_t)len < sizeof(text));
-    json_out_append(out, (struct bytes){text, (size_t)len});
+    metric_head_write(&(struct metric){name, kind, NULL, help}, out);
+    json_out_print(out, "%s %.15g\n", name, value);
 }
 
 void process_metrics_write(const struct service *service, struct json_out *out)
@@ -65,22 +59,19 @@ void process_metrics_write(const struct service *service, struct json_out *out)
     double page = (double)sysconf(_SC_PAGESIZE);
     struct rusage used = {0};
     struct rlimit files = {0};
-    char info[192];
+    const struct metric info = {"pawl_build_info", METRIC_GAUGE, NULL, "Which program this is."};
 
     memory_read(&virtual, &resident);
     getrusage(RUSAGE_SELF, &used);
     getrlimit(RLIMIT_NOFILE, &files);
-    int len = snprintf(info, sizeof(info),
-                       "# HELP pawl_build_info Which program this is.\n# TYPE pawl_build_info gauge\n"
-                       "pawl_build_info{service=\"%s\",version=\"" PAWL_VERSION "\"} 1\n",
-                       service->plan->name);
-    assert(len > 0 && (size_t)len < sizeof(info));
-    json_out_append(out, (struct bytes){info, (size_t)len});
-    put(out, "process_cpu_seconds_total", "counter", "CPU time, user and system.",
+    metric_head_write(&info, out);
+    json_out_print(out, "pawl_build_info{service=\"%s\",version=\"" PAWL_VERSION "\"} 1\n",
+                   service->plan->name);
+    put(out, "process_cpu_seconds_total", METRIC_COUNTER, "CPU time, user and system.",
         seconds_of(&used.ru_utime) + seconds_of(&used.ru_stime));
-    put(out, "process_resident_memory_bytes", "gauge", "Resident memory.", (double)resident * page);
-    put(out, "process_virtual_memory_bytes", "gauge", "Virtual memory.", (double)virtual * page);
-    put(out, "process_open_fds", "gauge", "Open file descriptors.", (double)open_fds());
-    put(out, "process_max_fds", "gauge", "How many may be open.", (double)files.rlim_cur);
-    put(out, "process_start_time_seconds", "gauge", "When it was started.", (double)service->began_s);
+    put(out, "process_resident_memory_bytes", METRIC_GAUGE, "Resident memory.", (double)resident * page);
+    put(out, "process_virtual_memory_bytes", METRIC_GAUGE, "Virtual memory.", (double)virtual * page);
+    put(out, "process_open_fds", METRIC_GAUGE, "Open file descriptors.", (double)open_fds());
+    put(out, "process_max_fds", METRIC_GAUGE, "How many may be open.", (double)files.rlim_cur);
+    put(out, "process_start_time_seconds", METRIC_GAUGE, "When it was started.", (double)service->began_s);
 }

@@ -324,6 +324,7 @@ enum problem limits_failing(struct http_request *req);
 /* health.c: what /readyz says: NULL, or the check that fails, in one word; what does not work though it is
  * ready, and in which member of checks. */
 bool service_is_ready(struct worker *worker);
+struct service_stand service_stand(struct worker *worker);
 const char *service_not_ready(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE]);
 const char *service_lacks(struct worker *worker, const char **member, char detail[READY_DETAIL_SIZE]);
 struct http_route *service_routes(const struct service_plan *plan);

@@ -68,19 +68,18 @@ void service_tls_metrics(const struct service *service, struct json_out *out)
 {
     static const char *const flags[] = {
         [TLS_FILE_CERT] = "tls-cert", [TLS_FILE_CLIENT_CA] = "tls-client-ca", [TLS_FILE_CRL] = "tls-crl"};
-    char text[96];
+    const struct metric metric = {"pawl_tls_ends_seconds", METRIC_GAUGE, NULL,
+                                  "Until the first certificate of the file ends, or the list of revoked "
+                                  "ones is due."};
 
     if (service->tls == NULL)
         return;
-    json_out_append(out,
-                    BYTES("# HELP pawl_tls_ends_seconds Until the first certificate of the file ends, or "
-                          "the list of revoked ones is due.\n# TYPE pawl_tls_ends_seconds gauge\n"));
+    metric_head_write(&metric, out);
     for (enum tls_file file = 0; file < TLS_FILES; file++) {
         int64_t ends = tls_server_ends(service->tls, file);
-        int len = snprintf(text, sizeof(text), "pawl_tls_ends_seconds{file=\"%s\"} %lld\n", flags[file],
-                           (long long)(ends - time(NULL)));
 
         if (ends > 0)
-            json_out_append(out, (struct bytes){text, (size_t)len});
+            json_out_print(out, "%s{file=\"%s\"} %lld\n", metric.name, flags[file],
+                           (long long)(ends - time(NULL)));
     }
 }

@@ -192,24 +192,20 @@ static void worker_tell_store(struct worker *worker)
         now.reconnects += one.reconnects;
         now.in_flight += one.in_flight;
     }
-
     metric_add(worker->metrics, METRIC_STORE_DONE, now.done - worker->counted.done);
     metric_add(worker->metrics, METRIC_STORE_NOT_SENT, now.not_sent - worker->counted.not_sent);
     metric_add(worker->metrics, METRIC_STORE_UNKNOWN, now.unknown - worker->counted.unknown);
     metric_add(worker->metrics, METRIC_STORE_RECONNECTS, now.reconnects - worker->counted.reconnects);
     metric_set(worker->metrics, METRIC_STORE_IN_FLIGHT, now.in_flight);
     metric_set(worker->metrics, METRIC_CONNECTIONS, http_server_connections(worker->http));
-    if (worker->index == 0)
-        worker_tell_failovers(worker);
-    if (worker->index == 0)
-        metric_set(worker->metrics, METRIC_READY, service_is_ready(worker));
-    if (worker->index == 0 && worker->service->plan->stand != NULL) { /* one store for all of them */
-        struct service_stand stand;
+    if (worker->index == 0) { /* one store for all of them */
+        struct service_stand stand = service_stand(worker);
         unsigned seen, kept;
 
+        worker_tell_failovers(worker);
+        metric_set(worker->metrics, METRIC_READY, service_is_ready(worker));
         store_nodes(worker->store, &seen, &kept);
         metric_set(worker->metrics, METRIC_STORE_KEPT, kept);
-        worker->service->plan->stand(worker, &stand);
         metric_set(worker->metrics, METRIC_STORE_MEMORY_USED, stand.used);
         metric_set(worker->metrics, METRIC_STORE_MEMORY_ALLOWED, stand.allowed);
     }

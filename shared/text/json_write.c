@@ -2,13 +2,15 @@
 #include "shared/text/json_write.h"
 
 #include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "shared/text/json.h"
 #include "shared/text/memory.h"
 #include "shared/text/utf8.h"
 
-enum { FIRST_SIZE = 512, INT_DIGITS_MAX = 20 };
+enum { FIRST_SIZE = 512, INT_DIGITS_MAX = 20, PRINTED_FEW = 256 };
 
 /* -- the buffer */
 
@@ -62,6 +64,22 @@ void json_out_append(struct json_out *out, struct bytes text)
     json_out_reserve(out, text.len);
     memcpy(out->at + out->len, text.at, text.len);
     out->len += text.len;
+}
+
+void json_out_print(struct json_out *out, const char *format, ...)
+{
+    va_list args;
+    size_t len, room;
+
+    json_out_reserve(out, PRINTED_FEW);
+    do {
+        room = out->size - out->len;
+        va_start(args, format);
+        len = (size_t)vsnprintf(out->at + out->len, room, format, args);
+        va_end(args);
+        json_out_reserve(out, len + 1);
+    } while (len >= room);
+    out->len += len;
 }
 
 static void put(struct json_out *out, char c)

@@ -24,9 +24,11 @@ void json_out_reset(struct json_out *out); /* empty again, keeps its memory */
 struct bytes json_out_bytes(const struct json_out *out);
 /* Makes room for so many more bytes, so that what follows does not grow the buffer step by step. */
 void json_out_reserve(struct json_out *out, size_t more);
-/* The buffer as a plain one: bytes, or the digits of an integer, as they are, without comma or quotes. */
+/* The buffer as a plain one: bytes, the digits of an integer, or what printf(3) would print, as they are,
+ * without comma or quotes. */
 void json_out_append(struct json_out *out, struct bytes text);
 void json_out_append_int(struct json_out *out, int64_t value);
+void json_out_print(struct json_out *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* In all of these key is NULL inside a list and at the top, else a name of ours, which needs no escapes. */
 void json_object(struct json_out *out, const char *key);

