@@ -54,7 +54,7 @@ static const char problem_html[] =
     "<tr><th>Send it again, unchanged?</th><td>\005</td></tr>\n"
     "<tr><th>Exit status of pawl</th><td>\006\007</td></tr>\n</table>\n</body>\n</html>\n";
 
-void problem_page_write_info(const struct problem_info *info, struct json_out *out)
+void problem_page_write(const struct problem_info *info, struct json_out *out)
 {
     char status[12], exit_status[12];
     const char *const texts[] = {info->code,
@@ -76,11 +76,6 @@ void problem_page_write_info(const struct problem_info *info, struct json_out *o
         if (*at != '\0')
             put_text(out, texts[*at++ - 1]);
     }
-}
-
-void problem_page_write(enum problem problem, struct json_out *out)
-{
-    problem_page_write_info(problem_info(problem), out);
 }
 
 /* == the pages */
@@ -146,15 +141,6 @@ static enum step live(struct http_request *req)
 
 /* -- readyz */
 
-static enum step ready_refuse(struct http_request *req, enum problem problem, const char *check,
-                              const char *detail)
-{
-    struct json_out *json = http_problem_begin(req, problem, detail);
-
-    json_text(json, "check", bytes_of(check));
-    return http_problem_end(req, 503);
-}
-
 const char *service_lacks(struct worker *worker, const char **member, char detail[READY_DETAIL_SIZE])
 {
     const struct service_plan *plan = worker->service->plan;
@@ -219,6 +205,14 @@ static void nodes_tell(struct json_out *json, const struct store *store, bool is
     json_list_end(json);
 }
 
+static void heard_tell(struct json_out *json, const char *whom, unsigned heard, unsigned of)
+{
+    json_object(json, whom);
+    json_int(json, "heard", heard);
+    json_int(json, "of", of);
+    json_object_end(json);
+}
+
 /* It may serve, and not do all of its work. */
 static enum step ready_tell(struct http_request *req, struct worker *worker)
 {
@@ -253,19 +247,11 @@ static enum step ready_tell(struct http_request *req, struct worker *worker)
     else
         json_null(json, "allowed_bytes");
     json_object_end(json);
-    if (stand.registrars > 0) {
-        json_object(json, "registrars");
-        json_int(json, "heard", stand.registrars_heard);
-        json_int(json, "of", stand.registrars);
-        json_object_end(json);
-    }
+    if (stand.registrars > 0)
+        heard_tell(json, "registrars", stand.registrars_heard, stand.registrars);
     nodes_tell(json, worker->store, stand.is_joining);
-    if (store_election(worker->store, &election)) {
-        json_object(json, "sentinels");
-        json_int(json, "heard", election.heard);
-        json_int(json, "of", election.sentinels);
-        json_object_end(json);
-    }
+    if (store_election(worker->store, &election))
+        heard_tell(json, "sentinels", election.heard, election.sentinels);
     return http_json_end(req, 200);
 }
 
@@ -279,7 +265,7 @@ const char *service_not_ready(struct worker *worker, enum problem *problem, char
     if (plan->quorum_of_stores)
         return plan->ready(worker, problem, detail);
     if (check == NULL || store_unsafe(worker->store) != NULL) {
-        own = plan->ready != NULL ? plan->ready(worker, problem, detail) : NULL;
+        own = plan->ready(worker, problem, detail);
         if (own != NULL || check == NULL)
             return own;
         *problem = PROBLEM_STORE_UNSAFE;
@@ -305,11 +291,12 @@ static enum step ready_page(struct http_request *req)
     enum problem problem = PROBLEM_NONE;
     char detail[READY_DETAIL_SIZE];
     const char *check = service_not_ready(worker_of(req), &problem, detail);
-
     bool may_observe = service_allows_some(req, ACCESS_OBSERVE);
 
-    if (check != NULL)
-        return ready_refuse(req, problem, check, may_observe ? detail : NULL);
+    if (check != NULL) {
+        json_text(http_problem_begin(req, problem, may_observe ? detail : NULL), "check", bytes_of(check));
+        return http_problem_end(req, 503);
+    }
     if (may_observe)
         return ready_tell(req, worker_of(req));
     json_text(http_json_begin(req), "status", BYTES("ready"));
@@ -386,7 +373,7 @@ static enum step problem_text(struct http_request *req)
 
     if (problem == PROBLEM_NONE)
         return http_refuse_detail(req, PROBLEM_NOT_FOUND, "There is no problem with this code.");
-    problem_page_write(problem, out);
+    problem_page_write(problem_info(problem), out);
     http_reply_body(req, "text/html; charset=utf-8", json_out_bytes(out));
     return http_answer(req, 200);
 }

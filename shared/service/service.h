@@ -332,9 +332,7 @@ struct http_route *service_routes(const struct service_plan *plan);
 enum step service_index(struct http_request *req);
 extern const struct metric service_metrics[SERVICE_METRICS];
 /* Appends the page /problems/{code} to out (a plain buffer): HTML5 in UTF-8 that needs nothing else. */
-void problem_page_write(enum problem problem, struct json_out *out);
-/* The same for a problem that is in no table; its texts may hold anything. */
-void problem_page_write_info(const struct problem_info *info, struct json_out *out);
+void problem_page_write(const struct problem_info *info, struct json_out *out);
 /* manager.c: fills listen_fd of every worker from the sockets that were passed, and listen_given;
  * ACTIVATION_NONE when there are none; else -1 to go on, or an exit status, with the reason on stderr. */
 enum { ACTIVATION_NONE = -2 };

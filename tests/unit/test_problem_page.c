@@ -24,7 +24,7 @@ TEST(every_problem_has_a_page_with_its_code_title_and_numbers)
         char part[256];
 
         json_out_init(&page);
-        problem_page_write((enum problem)i, &page);
+        problem_page_write(problem_info((enum problem)i), &page);
         CHECK(page.len > 15 && memcmp(page.at, "<!DOCTYPE html>", 15) == 0 && has(&page, "</html>\n"));
         snprintf(part, sizeof(part), "<code>%s</code>", info->code);
         CHECK(has(&page, part));
@@ -46,7 +46,7 @@ TEST_JSON(nothing_in_a_text_becomes_markup)
     static const struct problem_info evil = {"a<b>\"c",  400, false, 1, "<script>alert('x')</script> & more",
                                              "&lt; </p>"};
 
-    problem_page_write_info(&evil, page);
+    problem_page_write(&evil, page);
     CHECK(!has(page, "<script>") && !has(page, "& more") && !has(page, "&lt; </p>"));
     CHECK(has(page, "<h1>&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt; &amp; more</h1>"));
     CHECK(has(page, "<p>&amp;lt; &lt;/p&gt;</p>"));
@@ -55,7 +55,7 @@ TEST_JSON(nothing_in_a_text_becomes_markup)
 
 TEST_JSON(a_page_needs_nothing_from_elsewhere)
 {
-    problem_page_write(PROBLEM_STALE_TOKEN, page);
+    problem_page_write(problem_info(PROBLEM_STALE_TOKEN), page);
     CHECK(!has(page, "src=") && !has(page, "href=") && !has(page, "url(") && !has(page, "http://"));
     CHECK(has(page, "Stop; do not retry with this token."));
 }
