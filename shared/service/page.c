@@ -9,10 +9,8 @@
 enum { HIDDEN_MAX = 10000 };
 
 enum {
-    TAG_CHARS = 16,
-    AFTER_AT = 3 + TAG_CHARS + 1,
     CURSOR_SIZE = TOKEN_SEALED_CHARS(1 + PAGE_AFTER_MAX) + 2,
-    TAGGED_SIZE = 3 + PAGE_AFTER_MAX + 1 + PAGE_OF_MAX + 1
+    CONTEXT_SIZE = ACCESS_IDENTITY_MAX + 1 + PAGE_OF_MAX + 1
 };
 
 int page_query(const struct http_request *req, const struct page_kind *kind, const char *name, char *buf,
@@ -46,28 +44,21 @@ static const char *limit_read(struct page *page, const struct http_request *req)
     return NULL;
 }
 
-static struct bytes tagged_text(const struct page *page, char buf[TAGGED_SIZE])
-{
-    int len = snprintf(buf, TAGGED_SIZE, "%02x/%s/%s", page->stripe, page->after, page->of);
-
-    return (struct bytes){buf, (size_t)len};
-}
-
-/* -- where rules judge, a cursor may be behind a name that its caller may not see: it can be read by nobody,
- * has always the same length, and is good for its identity only */
+/* -- a cursor: it may be behind a name that its caller may not see, so it can be read by nobody, has always the
+ * same length, and is good for its identity only */
 
 static struct bytes sealed_context(const struct page *page, const struct http_request *req,
-                                   char buf[TAGGED_SIZE])
+                                   char buf[CONTEXT_SIZE])
 {
     const char *identity = http_identity(req);
-    int len = snprintf(buf, TAGGED_SIZE, "%s/%s", identity != NULL ? identity : "", page->of);
+    int len = snprintf(buf, CONTEXT_SIZE, "%s/%s", identity != NULL ? identity : "", page->of);
 
     return (struct bytes){buf, (size_t)len};
 }
 
 static bool cursor_open(struct page *page, const struct http_request *req, struct bytes cursor)
 {
-    char text[TAGGED_SIZE];
+    char text[CONTEXT_SIZE];
     unsigned char plain[1 + PAGE_AFTER_MAX + 1];
     size_t len = 1 + page->kind->after_max;
 
@@ -81,33 +72,11 @@ static bool cursor_open(struct page *page, const struct http_request *req, struc
 
 static void cursor_seal(const struct page *page, const struct http_request *req, char cursor[CURSOR_SIZE])
 {
-    char text[TAGGED_SIZE], plain[1 + PAGE_AFTER_MAX] = {(char)page->stripe};
+    char text[CONTEXT_SIZE], plain[1 + PAGE_AFTER_MAX] = {(char)page->stripe};
 
     memcpy(plain + 1, page->after, strlen(page->after));
     token_seal(page->keys, page->kind->domain, sealed_context(page, req, text),
                (struct bytes){plain, 1 + page->kind->after_max}, cursor);
-}
-
-static bool cursor_untag(struct page *page, const char *cursor, int len)
-{
-    char text[TAGGED_SIZE];
-
-    if (len < AFTER_AT || cursor[2] != '.' || cursor[AFTER_AT - 1] != '.')
-        return false;
-    page->stripe = (unsigned)strtoul((char[]){cursor[0], cursor[1], '\0'}, NULL, 16);
-    snprintf(page->after, sizeof(page->after), "%.*s", (int)PAGE_AFTER_MAX, cursor + AFTER_AT);
-    struct bytes tagged = tagged_text(page, text);
-    bool good = token_tag_check(page->keys, page->kind->domain, tagged,
-                                (struct bytes){cursor + 3, TAG_CHARS});
-    return good && cursor[0] == text[0] && cursor[1] == text[1];
-}
-
-static void cursor_tag(const struct page *page, char cursor[CURSOR_SIZE])
-{
-    char text[TAGGED_SIZE], tag[TAG_CHARS + 1];
-
-    token_tag(page->keys, page->kind->domain, tagged_text(page, text), tag);
-    snprintf(cursor, CURSOR_SIZE, "%02x.%s.%s", page->stripe, tag, page->after);
 }
 
 static const char *cursor_read(struct page *page, const struct http_request *req)
@@ -115,12 +84,7 @@ static const char *cursor_read(struct page *page, const struct http_request *req
     char cursor[CURSOR_SIZE];
     int len = page_query(req, page->kind, "cursor", cursor, sizeof(cursor));
 
-    if (len == -1)
-        return NULL;
-    if (len < 0)
-        return page->kind->wrong_cursor;
-    return (service_judges(req) ? cursor_open(page, req, (struct bytes){cursor, (size_t)len})
-                                : cursor_untag(page, cursor, len))
+    return len == -1 || (len >= 0 && cursor_open(page, req, (struct bytes){cursor, (size_t)len}))
                ? NULL
                : page->kind->wrong_cursor;
 }
@@ -179,10 +143,7 @@ enum step page_answer(const struct page *page, struct http_request *req)
     if (page->stripe == page->end) {
         json_null(json, "next_cursor");
     } else {
-        if (service_judges(req))
-            cursor_seal(page, req, cursor);
-        else
-            cursor_tag(page, cursor);
+        cursor_seal(page, req, cursor);
         json_text(json, "next_cursor", bytes_of(cursor));
     }
     return http_json_end(req, 200);

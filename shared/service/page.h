@@ -1,6 +1,6 @@
 /* page.h - one page of a list that goes over the stripes of the store: how many items the client wants, and
- * the cursor by which it goes on: "SS.TAG.AFTER": in stripe SS (two hex digits) behind AFTER; TAG proves that
- * it is one of ours, for this list and what it is of. With --access it is sealed (token_seal()). */
+ * the cursor by which it goes on: the stripe and what to go on behind, sealed (token_seal()) for this list,
+ * what it is of, and whose it is. */
 #ifndef PAWL_SHARED_PAGE_H
 #define PAWL_SHARED_PAGE_H
 

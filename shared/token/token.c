@@ -1,4 +1,4 @@
-/* token.c - the fencing token: the text of its header, the keys that sign it, tags of cursors; random texts
+/* token.c - the fencing token: the text of its header, the keys that sign it, seals cursors; random texts
  * and digests. The only file with libsodium in it. */
 #include <assert.h>
 #include <errno.h>
@@ -460,13 +460,7 @@ static char *base64_write(char *to, const char alphabet[64], const unsigned char
     return to;
 }
 
-/* == signs and verifies the fencing token header, and tags cursors. */
-
-enum { TAG_BYTES = 8, TAG_TEXT = 2 * TAG_BYTES };
-
-/* A NUL stands behind base64 and hex. */
-typedef char mac_text[TOKEN_MAC_TEXT + 1];
-typedef char tag_text[TAG_TEXT + 1];
+/* == signs and verifies the fencing token header, and seals cursors. */
 
 /* The kernel is asked each time: 0.3 us, and nothing has to be thought of when the process forks. */
 void token_hold_name(char buf[TOKEN_HOLD_MIN + 1])
@@ -503,7 +497,7 @@ enum token_verdict token_verify(const struct token_keys *keys, struct bytes head
 {
     const struct token_key *key;
     struct token_text text;
-    mac_text right;
+    char right[TOKEN_MAC_TEXT + 1];
 
     if (!token_text_read(header, &text))
         return TOKEN_MALFORMED;
@@ -513,36 +507,6 @@ enum token_verdict token_verify(const struct token_keys *keys, struct bytes head
         return TOKEN_BAD_SIGNATURE;
     mac_write(key, text.signed_part, right);
     return sodium_memcmp(right, text.mac.at, TOKEN_MAC_TEXT) == 0 ? TOKEN_GOOD : TOKEN_BAD_SIGNATURE;
-}
-
-/* No header can pass for a tagged text or the other way round: only the latter has a NUL. */
-static void tag_write(const struct token_key *key, const char *domain, struct bytes text, char *tag)
-{
-    const struct bytes parts[] = {{domain, strlen(domain) + 1}, text};
-    unsigned char mac[TOKEN_MAC_BYTES];
-
-    key_mac(key, parts, 2, mac);
-    sodium_bin2hex(tag, sizeof(tag_text), mac, TAG_BYTES);
-}
-
-void token_tag(const struct token_keys *keys, const char *domain, struct bytes text, char tag[17])
-{
-    tag_write(token_keys_at(keys, 0), domain, text, tag);
-}
-
-bool token_tag_check(const struct token_keys *keys, const char *domain, struct bytes text, struct bytes tag)
-{
-    const struct token_key *key;
-    bool found = false;
-    tag_text right;
-
-    if (tag.len != TAG_TEXT)
-        return false;
-    for (size_t i = 0; (key = token_keys_at(keys, i)) != NULL; i++) {
-        tag_write(key, domain, text, right);
-        found |= sodium_memcmp(right, tag.at, TAG_TEXT) == 0;
-    }
-    return found;
 }
 
 /* Nobody knows of two texts with one tag, so no keystream is used twice. */

@@ -83,11 +83,6 @@ bool token_is_store(struct bytes text);
 /* Only the grammar; for tools without a key. */
 bool token_read(struct bytes header, struct token_claim *claim, struct bytes *kid);
 
-/* A tag over any text, for cursors: 16 hex characters of HMAC-SHA256 with the signing key over domain, NUL
- * and text; and its check against all keys (constant time). */
-void token_tag(const struct token_keys *keys, const char *domain, struct bytes text, char tag[17]);
-bool token_tag_check(const struct token_keys *keys, const char *domain, struct bytes text, struct bytes tag);
-
 /* A text that nobody without a key can read or change, for cursors: base64url of a tag and of the text
  * (XChaCha20 under a key of its own, the tag as its nonce). context: what else must be the same when it is
  * opened. The same text gives the same sealed one. */

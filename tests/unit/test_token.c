@@ -519,32 +519,22 @@ TEST_KEYS(a_long_value_is_malformed_at_and_over_1_kib, KEY_1)
     free(text);
 }
 
-/* -- tags */
+/* -- seals */
 
-TEST_KEYS(a_tag_is_the_front_of_an_hmac_over_domain_nul_and_text, KEY_1 KEY_2)
+TEST_KEYS(what_is_sealed_opens_with_its_domain_context_and_length_alone, KEY_1 KEY_2)
 {
-    char tag[17];
+    char sealed[TOKEN_SEALED_CHARS(9) + 1];
+    unsigned char text[10];
 
-    token_tag(keys, "leases", BYTES("after=orders:42"), tag);
-    CHECK_TEXT(bytes_of(tag), BYTES("c009c5d70ec884cb")); /* Python's hmac */
-    CHECK(token_tag_check(keys, "leases", BYTES("after=orders:42"), BYTES("c009c5d70ec884cb")));
-    CHECK(token_tag_check(keys, "leases", BYTES("after=orders:42"), BYTES("8939ecf1c75c7714"))); /* by k2 */
-}
-
-TEST_KEYS(a_tag_of_another_text_domain_key_or_length_is_refused, KEY_1)
-{
-    char tag[17];
-
-    token_tag(keys, "leases", BYTES("after=orders:42"), tag);
-    CHECK(token_tag_check(keys, "leases", BYTES("after=orders:42"), bytes_of(tag)));
-    CHECK(!token_tag_check(keys, "leases", BYTES("after=orders:43"), bytes_of(tag)));
-    CHECK(!token_tag_check(keys, "leases", BYTES(""), bytes_of(tag)));
-    CHECK(!token_tag_check(keys, "lease", BYTES("after=orders:42"), bytes_of(tag)));
-    CHECK(!token_tag_check(keys, "leases", BYTES("after=orders:42"), BYTES("8939ecf1c75c7714")));
-    CHECK(!token_tag_check(keys, "leases", BYTES("after=orders:42"), BYTES("C009C5D70EC884CB")));
-    CHECK(!token_tag_check(keys, "leases", BYTES("after=orders:42"), BYTES("c009c5d70ec884c")));
-    CHECK(!token_tag_check(keys, "leases", BYTES("after=orders:42"), BYTES("c009c5d70ec884cb0")));
-    CHECK(!token_tag_check(keys, "leases", BYTES("after=orders:42"), BYTES("")));
+    token_seal(keys, "leases", BYTES("a"), BYTES("orders:42"), sealed);
+    CHECK(token_open(keys, "leases", BYTES("a"), bytes_of(sealed), text, 9));
+    CHECK_TEXT(((struct bytes){(const char *)text, 9}), BYTES("orders:42"));
+    CHECK(!token_open(keys, "lease", BYTES("a"), bytes_of(sealed), text, 9));
+    CHECK(!token_open(keys, "leases", BYTES("b"), bytes_of(sealed), text, 9));
+    CHECK(!token_open(keys, "leases", BYTES("a"), bytes_of(sealed), text, 10));
+    CHECK(!token_open(keys, "leases", BYTES("a"), BYTES(""), text, 9));
+    sealed[0] = sealed[0] == 'A' ? 'B' : 'A';
+    CHECK(!token_open(keys, "leases", BYTES("a"), bytes_of(sealed), text, 9));
 }
 
 CHECK_MAIN
