@@ -231,19 +231,16 @@ static enum answer_event fault(struct answer *answer, const char *why)
 
 enum answer_event answer_fin(struct answer *answer)
 {
-    switch (answer->place) {
-    case ANSWER_AT_CLOSE: answer->place = ANSWER_AT_END; return ANSWER_WHOLE;
-    case ANSWER_AT_END: return ANSWER_WHOLE;
-    case ANSWER_AT_FAULT: return ANSWER_MALFORMED;
-    case ANSWER_AT_STATUS: return fault(answer, "it closed the connection without an answer");
-    case ANSWER_AT_FIELD: return fault(answer, "it closed the connection within the head of its answer");
-    case ANSWER_AT_LENGTH:
-    case ANSWER_AT_CHUNK_LINE:
-    case ANSWER_AT_CHUNK:
-    case ANSWER_AT_CHUNK_END:
-    case ANSWER_AT_TRAILER: break;
-    }
-    return fault(answer, "it closed the connection within the body of its answer");
+    if (answer->place == ANSWER_AT_CLOSE)
+        answer->place = ANSWER_AT_END;
+    if (answer->place == ANSWER_AT_END)
+        return ANSWER_WHOLE;
+    if (answer->place == ANSWER_AT_FAULT)
+        return ANSWER_MALFORMED;
+    return fault(answer, answer->place == ANSWER_AT_STATUS ? "it closed the connection without an answer"
+                         : answer->place == ANSWER_AT_FIELD
+                             ? "it closed the connection within the head of its answer"
+                             : "it closed the connection within the body of its answer");
 }
 
 unsigned answer_fields(const struct answer *answer, struct answer_field fields[ANSWER_FIELDS_MAX])
@@ -261,28 +258,16 @@ unsigned answer_fields(const struct answer *answer, struct answer_field fields[A
 
 static size_t text_limit(const struct answer *answer)
 {
-    switch (answer->place) {
-    case ANSWER_AT_CHUNK_END: return 2;
-    case ANSWER_AT_CHUNK_LINE: return ANSWER_CHUNK_LINE_MAX;
-    case ANSWER_AT_STATUS:
-    case ANSWER_AT_FIELD:
-    case ANSWER_AT_TRAILER:
-    case ANSWER_AT_LENGTH:
-    case ANSWER_AT_CLOSE:
-    case ANSWER_AT_CHUNK:
-    case ANSWER_AT_END:
-    case ANSWER_AT_FAULT: break;
-    }
-    return ANSWER_HEAD_MAX;
+    return answer->place == ANSWER_AT_CHUNK_END    ? 2
+           : answer->place == ANSWER_AT_CHUNK_LINE ? ANSWER_CHUNK_LINE_MAX
+                                                   : ANSWER_HEAD_MAX;
 }
 
 static const char *too_long(const struct answer *answer)
 {
-    switch (text_limit(answer)) {
-    case 2: return "a chunk of its answer is not followed by a line end";
-    case ANSWER_CHUNK_LINE_MAX: return "the line of a chunk of its answer is too long";
-    default: return "the head or the trailer of its answer is too long";
-    }
+    return answer->place == ANSWER_AT_CHUNK_END    ? "a chunk of its answer is not followed by a line end"
+           : answer->place == ANSWER_AT_CHUNK_LINE ? "the line of a chunk of its answer is too long"
+                                                   : "the head or the trailer of its answer is too long";
 }
 
 /* Appends bytes that are within the limit; false: there is no memory. */
@@ -299,12 +284,6 @@ static bool text_add(struct answer *answer, const char *at, size_t len)
     memcpy(answer->text + answer->len, at, len);
     answer->len += len;
     return true;
-}
-
-static enum line line_bad(struct answer *answer, const char *why)
-{
-    fault(answer, why);
-    return LINE_BAD;
 }
 
 static enum line line_gather(struct answer *answer, struct bytes *in)
@@ -324,17 +303,20 @@ static enum line line_gather(struct answer *answer, struct bytes *in)
         answer->after_cr = false;
         len++;
     }
-    if (!text_add(answer, in->at, len))
-        return line_bad(answer, "there is no memory for the head of its answer");
+    if (!text_add(answer, in->at, len)) {
+        fault(answer, "there is no memory for the head of its answer");
+        return LINE_BAD;
+    }
     in->at += len;
     in->len -= len;
     if (end && !answer->after_cr)
         return LINE_WHOLE;
     if (in->len == 0)
         return LINE_OPEN;
-    return line_bad(answer, len == room ? too_long(answer)
-                            : end       ? "its answer has a carriage return that ends no line"
-                                        : "its answer has a control character in it");
+    fault(answer, len == room ? too_long(answer)
+                  : end       ? "its answer has a carriage return that ends no line"
+                              : "its answer has a control character in it");
+    return LINE_BAD;
 }
 
 static enum answer_event head_end(struct answer *answer)
@@ -359,27 +341,18 @@ static enum answer_event line_understand(struct answer *answer)
     const char *why = NULL;
 
     answer->line = answer->len;
-    switch (place) {
-    case ANSWER_AT_STATUS: why = read_status_line(answer, line); break;
-    case ANSWER_AT_FIELD:
-        if (line.len == 0)
-            return head_end(answer);
+    if (place == ANSWER_AT_FIELD && line.len == 0)
+        return head_end(answer);
+    if (place == ANSWER_AT_STATUS)
+        why = read_status_line(answer, line);
+    else if (place == ANSWER_AT_CHUNK_LINE)
+        why = read_chunk_line(answer, line);
+    else if (place == ANSWER_AT_CHUNK_END)
+        answer->place = ANSWER_AT_CHUNK_LINE;
+    else if (line.len > 0)
         why = read_field_line(answer, line);
-        break;
-    case ANSWER_AT_CHUNK_LINE: why = read_chunk_line(answer, line); break;
-    case ANSWER_AT_CHUNK_END: answer->place = ANSWER_AT_CHUNK_LINE; break;
-    case ANSWER_AT_TRAILER:
-        if (line.len == 0)
-            answer->place = ANSWER_AT_END;
-        else
-            why = read_field_line(answer, line);
-        break;
-    case ANSWER_AT_LENGTH:
-    case ANSWER_AT_CLOSE:
-    case ANSWER_AT_CHUNK:
-    case ANSWER_AT_END:
-    case ANSWER_AT_FAULT: why = "its answer is not at a line"; break; /* it is, by answer_next() */
-    }
+    else
+        answer->place = ANSWER_AT_END; /* behind the trailer */
     if (place == ANSWER_AT_CHUNK_LINE || place == ANSWER_AT_CHUNK_END)
         text_clear(answer);
     return why != NULL ? fault(answer, why) : ANSWER_MORE;
@@ -393,32 +366,17 @@ enum answer_event answer_next(struct answer *answer, struct bytes *in)
         answer->head_told = false;
         text_clear(answer);
     }
-    for (;;) {
-        enum answer_event event = ANSWER_MORE;
+    while (answer->place <= ANSWER_AT_TRAILER) {
+        enum line line = line_gather(answer, in);
+        enum answer_event event = line == LINE_WHOLE ? line_understand(answer) : ANSWER_MORE;
 
-        switch (answer->place) {
-        case ANSWER_AT_STATUS:
-        case ANSWER_AT_FIELD:
-        case ANSWER_AT_CHUNK_LINE:
-        case ANSWER_AT_CHUNK_END:
-        case ANSWER_AT_TRAILER:
-            switch (line_gather(answer, in)) {
-            case LINE_OPEN: return ANSWER_MORE;
-            case LINE_BAD: return ANSWER_MALFORMED;
-            case LINE_WHOLE: event = line_understand(answer);
-            }
-            if (event != ANSWER_MORE)
-                return event;
-            break;
-        case ANSWER_AT_LENGTH:
-        case ANSWER_AT_CHUNK:
-        case ANSWER_AT_CLOSE:
-            answer->piece = *in;
-            if (answer->place != ANSWER_AT_CLOSE && (int64_t)in->len > answer->left)
-                answer->piece.len = (size_t)answer->left;
-            return in->len > 0 ? ANSWER_PIECE : ANSWER_MORE;
-        case ANSWER_AT_END: return ANSWER_WHOLE;
-        case ANSWER_AT_FAULT: return ANSWER_MALFORMED;
-        }
+        if (line == LINE_OPEN || event != ANSWER_MORE)
+            return event;
     }
+    if (answer->place >= ANSWER_AT_END)
+        return answer->place == ANSWER_AT_END ? ANSWER_WHOLE : ANSWER_MALFORMED;
+    answer->piece = *in;
+    if (answer->place != ANSWER_AT_CLOSE && (int64_t)in->len > answer->left)
+        answer->piece.len = (size_t)answer->left;
+    return in->len > 0 ? ANSWER_PIECE : ANSWER_MORE;
 }

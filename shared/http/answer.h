@@ -49,12 +49,12 @@ enum answer_event {
 enum answer_place {
     ANSWER_AT_STATUS,
     ANSWER_AT_FIELD,
-    ANSWER_AT_LENGTH, /* in a body with a length */
-    ANSWER_AT_CLOSE,  /* in a body that ends when the other side closes */
     ANSWER_AT_CHUNK_LINE,
-    ANSWER_AT_CHUNK,
     ANSWER_AT_CHUNK_END,
-    ANSWER_AT_TRAILER,
+    ANSWER_AT_TRAILER, /* up to here: at a line */
+    ANSWER_AT_LENGTH,  /* in a body with a length */
+    ANSWER_AT_CLOSE,   /* in a body that ends when the other side closes */
+    ANSWER_AT_CHUNK,
     ANSWER_AT_END,
     ANSWER_AT_FAULT
 };
