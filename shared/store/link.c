@@ -265,28 +265,6 @@ struct store_finder *store_finder(const struct store *store)
     return store->finder;
 }
 
-unsigned store_sentinels(const struct store *store, struct store_sentinel all[STORE_SENTINELS_MAX])
-{
-    return store->finder != NULL ? finder_sentinels(store->finder, all) : 0;
-}
-
-bool store_election(const struct store *store, struct store_election *now)
-{
-    if (store->finder != NULL)
-        finder_tell(store->finder, now);
-    return store->finder != NULL;
-}
-
-void store_promote(struct store *store)
-{
-    finder_promote(store->finder);
-}
-
-enum store_promotion store_promotion(struct store *store, char why[STORE_PROMOTION_WHY_MAX])
-{
-    return finder_promotion(store->finder, why);
-}
-
 /* -- open and close */
 
 static struct store *store_begin(const struct store *as)

@@ -24,8 +24,7 @@
 
 #include <hiredis/hiredis.h>
 
-#include "shared/store/reply.h"
-#include "shared/store/sentinel.h"
+#include "shared/store/store_internal.h"
 #include "shared/text/memory.h"
 
 enum {
@@ -588,17 +587,21 @@ void finder_close(struct store_finder *finder)
     free(finder);
 }
 
-void finder_promote(struct store_finder *finder)
+void store_promote(struct store *store)
 {
+    struct store_finder *finder = store->finder;
+
     finder->promotion = STORE_PROMOTION_ASKED;
     finder->promoter = 0;
     finder->was_asked = false;
 }
 
-enum store_promotion finder_promotion(struct store_finder *finder, char why[FINDER_WHY_MAX])
+enum store_promotion store_promotion(struct store *store, char why[STORE_PROMOTION_WHY_MAX])
 {
+    struct store_finder *finder = store->finder;
+
     pthread_mutex_lock(&finder->lock);
-    snprintf(why, FINDER_WHY_MAX, "%s", finder->said);
+    snprintf(why, STORE_PROMOTION_WHY_MAX, "%s", finder->said);
     pthread_mutex_unlock(&finder->lock);
     return finder->promotion;
 }
@@ -642,10 +645,13 @@ uint64_t finder_pause_ms(const struct store_finder *finder, uint64_t pause_ms)
     return finder != NULL && pause_ms > TICK_MS ? TICK_MS : pause_ms;
 }
 
-void finder_tell(struct store_finder *finder, struct store_election *now)
+bool store_election(const struct store *store, struct store_election *now)
 {
-    unsigned version = atomic_load(&finder->version);
+    struct store_finder *finder = store->finder;
 
+    if (finder == NULL)
+        return false;
+    unsigned version = atomic_load(&finder->version);
     pthread_mutex_lock(&finder->lock);
     *now = (struct store_election){.sentinels = finder->url.sentinel_count,
                                    .heard = atomic_load(&finder->heard),
@@ -653,12 +659,15 @@ void finder_tell(struct store_finder *finder, struct store_election *now)
                                    .port = finder->place.port};
     memcpy(now->host, finder->place.host, sizeof(now->host));
     pthread_mutex_unlock(&finder->lock);
+    return true;
 }
 
 /* On the finder's own loop. */
-unsigned finder_sentinels(const struct store_finder *finder, struct store_sentinel *all)
+unsigned store_sentinels(const struct store *store, struct store_sentinel all[STORE_SENTINELS_MAX])
 {
-    for (unsigned i = 0; i < finder->url.sentinel_count; i++) {
+    const struct store_finder *finder = store->finder;
+
+    for (unsigned i = 0; finder != NULL && i < finder->url.sentinel_count; i++) {
         const struct peer *peer = &finder->sentinels[i];
         const struct store_place *names = peer->names != NOBODY ? &finder->nodes[peer->names].place : NULL;
 
@@ -668,5 +677,5 @@ unsigned finder_sentinels(const struct store_finder *finder, struct store_sentin
         if (names != NULL)
             snprintf(all[i].names, sizeof(all[i].names), "%s:%u", names->host, names->port);
     }
-    return finder->url.sentinel_count;
+    return finder != NULL ? finder->url.sentinel_count : 0;
 }

@@ -13,9 +13,6 @@ struct store_finder *finder_open(struct loop *loop, const struct store_url *url,
 void finder_close(struct store_finder *finder);
 
 enum { FINDER_WHY_MAX = 448 };
-/* See store_promote(). */
-void finder_promote(struct store_finder *finder);
-enum store_promotion finder_promotion(struct store_finder *finder, char why[FINDER_WHY_MAX]);
 
 /* -- from any thread */
 /* Host and port of the primary, into the url, and their version; else why it is not known. */
@@ -27,9 +24,5 @@ bool finder_has_moved(const struct store_finder *finder, unsigned version);
 void finder_doubt(struct store_finder *finder, unsigned version);
 /* A pause before the next attempt is not long when the primary may be found any moment. NULL: as it is. */
 uint64_t finder_pause_ms(const struct store_finder *finder, uint64_t pause_ms);
-/* See store_sentinels(). */
-unsigned finder_sentinels(const struct store_finder *finder, struct store_sentinel *all);
-/* See store_election(). */
-void finder_tell(struct store_finder *finder, struct store_election *now);
 
 #endif
