@@ -77,38 +77,21 @@ static bool is_mac(struct bytes text)
 
 /* -- reading: each takes its part off rest, or returns false */
 
-static struct bytes take_bytes(struct bytes *rest, size_t len)
-{
-    struct bytes taken = {rest->at, len};
-
-    rest->at += len;
-    rest->len -= len;
-    return taken;
-}
-
 static bool take_number(struct bytes *rest, int64_t *value)
 {
-    size_t digits = 0;
+    struct bytes digits = {rest->at, 0};
 
-    *value = 0;
-    while (digits < rest->len && digits <= TOKEN_DIGITS_MAX && ascii_is_digit(rest->at[digits]))
-        *value = *value * 10 + (rest->at[digits++] - '0');
-    if (digits == 0 || digits > TOKEN_DIGITS_MAX || rest->at[0] == '0')
-        return false;
-    take_bytes(rest, digits);
-    return true;
+    while (digits.len < rest->len && digits.len <= TOKEN_DIGITS_MAX && ascii_is_digit(rest->at[digits.len]))
+        digits.len++;
+    *value = bytes_number(digits, TOKEN_DIGITS_MAX);
+    return *value >= 0 && digits.at[0] != '0' && bytes_take(rest, digits);
 }
 
 /* All up to the next quote, and the quote. */
 static bool take_quoted(struct bytes *rest, struct bytes *text)
 {
-    const char *quote = rest->len > 0 ? memchr(rest->at, '"', rest->len) : NULL;
-
-    if (quote == NULL)
-        return false;
-    *text = take_bytes(rest, (size_t)(quote - rest->at));
-    take_bytes(rest, 1);
-    return true;
+    *text = bytes_cut(rest, '"');
+    return rest->at != NULL;
 }
 
 static bool take_mode(struct bytes *rest, enum token_mode *mode)
@@ -140,8 +123,8 @@ static bool take_mac(struct bytes *rest, struct bytes *mac)
 {
     if (!bytes_take(rest, BYTES(";sig=:")) || rest->len != TOKEN_MAC_TEXT + 1)
         return false;
-    *mac = take_bytes(rest, TOKEN_MAC_TEXT);
-    return is_mac(*mac) && bytes_take(rest, BYTES(":"));
+    *mac = (struct bytes){rest->at, TOKEN_MAC_TEXT};
+    return is_mac(*mac) && rest->at[TOKEN_MAC_TEXT] == ':';
 }
 
 bool token_text_read(struct bytes header, struct token_text *text)
@@ -179,12 +162,9 @@ static char *put(char *at, struct bytes text)
 
 static char *put_number(char *at, int64_t value)
 {
-    char digits[TOKEN_DIGITS_MAX];
-    size_t i = sizeof(digits);
+    char digits[BYTES_NUMBER_SIZE];
 
-    for (; value > 0; value /= 10)
-        digits[--i] = (char)('0' + value % 10);
-    return put(at, (struct bytes){digits + i, sizeof(digits) - i});
+    return put(at, bytes_of_number(digits, value));
 }
 
 size_t token_text_write(const struct token_claim *claim, struct bytes kid, char buf[TOKEN_SIGNED_MAX])
