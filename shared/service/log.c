@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -10,7 +11,7 @@
 #include "shared/text/utf8.h"
 
 /* What a pipe takes in one piece (PIPE_BUF on Linux, pipe(7)): lines of several threads do not mix. */
-enum { LINE_BYTES = 4096, MARK_BYTES = 16, TIME_BYTES = 24 };
+enum { LINE_BYTES = 4096, MARK_BYTES = 16, TIME_BYTES = 32 };
 
 struct level_name {
     const char *text, *json;
@@ -41,33 +42,17 @@ static bool key_is_secret(const char *key)
 
 /* -- the time */
 
-/* Writes number with so many digits and what follows it. */
-static char *put_number(char *at, long number, int digits, char behind)
-{
-    for (int i = digits - 1; i >= 0; i--) {
-        at[i] = (char)('0' + number % 10);
-        number /= 10;
-    }
-    at[digits] = behind;
-    return at + digits + 1;
-}
-
 static struct bytes time_text(char buf[TIME_BYTES])
 {
     struct timespec now;
     struct tm day;
-    char *at = buf;
+    size_t len;
 
     clock_gettime(CLOCK_REALTIME, &now);
     gmtime_r(&now.tv_sec, &day);
-    at = put_number(at, day.tm_year + 1900L, 4, '-');
-    at = put_number(at, day.tm_mon + 1L, 2, '-');
-    at = put_number(at, day.tm_mday, 2, 'T');
-    at = put_number(at, day.tm_hour, 2, ':');
-    at = put_number(at, day.tm_min, 2, ':');
-    at = put_number(at, day.tm_sec, 2, '.');
-    at = put_number(at, now.tv_nsec / 1000000, 3, 'Z');
-    return (struct bytes){buf, (size_t)(at - buf)};
+    len = strftime(buf, TIME_BYTES, "%Y-%m-%dT%H:%M:%S", &day);
+    return (struct bytes){
+        buf, len + (size_t)snprintf(buf + len, TIME_BYTES - len, ".%03dZ", (int)(now.tv_nsec / 1000000))};
 }
 
 /* -- text for people */
