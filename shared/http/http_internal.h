@@ -429,6 +429,8 @@ struct http_request *http_recv_cut(struct http_conn *conn);
 /* Makes a copy of both the request's; shown stands right behind path. */
 void http_head_keep(struct http_request *req, struct bytes path, struct bytes shown);
 bool http_waits_for_continue(const struct http_request *req);
+/* Of enum http_method the one with this bit; NULL behind the last that has a name. */
+const char *http_method_name(unsigned bit);
 /* The first field of this name; NULL when there is none. */
 const struct http_field *http_field_find(const struct http_request *req, const char *name, unsigned *count);
 struct bytes http_field_value(const struct http_request *req, const struct http_field *field);
@@ -476,6 +478,8 @@ enum problem http_body_reserve(struct http_request *req, size_t size);
 bool http_reply_at(const struct http_request *req, unsigned i, const char **name, const char **value);
 /* The whole body of the answer, with its type. */
 void http_problem_write(struct http_request *req, enum problem problem, const char *detail);
+/* Tells the owner that the request has ended. */
+void http_reply_report(const struct http_request *req);
 /* Gives the answer to libmicrohttpd. */
 enum MHD_Result http_reply_queue(struct http_request *req);
 /* Whether it is written past libmicrohttpd. */

@@ -74,47 +74,25 @@ void http_linger_begin(struct http_conn *conn)
 
 /* -- heads */
 
-static void head_field(struct json_out *out, const char *name, const char *value)
+void http_raw_head(const struct http_request *req, unsigned status, int64_t length, struct json_out *out)
 {
-    json_out_append(out, bytes_of(name));
-    json_out_append(out, BYTES(": "));
-    json_out_append(out, bytes_of(value));
-    json_out_append(out, BYTES("\r\n"));
-}
-
-static void head_line(struct json_out *out, unsigned status)
-{
+    const char *name, *value;
     char date[32] = "";
     time_t now = time(NULL);
     struct tm utc;
 
     json_out_reserve(out, RAW_HEAD_BYTES);
-    json_out_append(out, BYTES("HTTP/1.1 "));
-    json_out_append_int(out, status);
-    json_out_append(out, BYTES(" "));
-    json_out_append(out, bytes_of(MHD_get_reason_phrase_for(status)));
-    json_out_append(out, BYTES("\r\n"));
     gmtime_r(&now, &utc);
     strftime(date, sizeof(date), "%a, %d %b %Y %H:%M:%S GMT", &utc); /* no setlocale(): English */
-    head_field(out, "Date", date);
-    head_field(out, "Connection", "close");
-}
-
-void http_raw_head(const struct http_request *req, unsigned status, int64_t length, struct json_out *out)
-{
-    const char *name, *value;
-
-    head_line(out, status);
+    json_out_print(out, "HTTP/1.1 %u %s\r\nDate: %s\r\nConnection: close\r\n", status,
+                   MHD_get_reason_phrase_for(status), date);
     for (unsigned i = 0; http_reply_at(req, i, &name, &value); i++)
         if (name != NULL)
-            head_field(out, name, value);
-    if (length >= 0 && status != MHD_HTTP_NO_CONTENT) {
-        json_out_append(out, BYTES("Content-Length: "));
-        json_out_append_int(out, length);
-        json_out_append(out, BYTES("\r\n"));
-    } else if (length < 0 && !req->head.is_1_0) {
-        head_field(out, "Transfer-Encoding", "chunked");
-    }
+            json_out_print(out, "%s: %s\r\n", name, value);
+    if (length >= 0 && status != MHD_HTTP_NO_CONTENT)
+        json_out_print(out, "Content-Length: %lld\r\n", (long long)length);
+    else if (length < 0 && !req->head.is_1_0)
+        json_out_append(out, BYTES("Transfer-Encoding: chunked\r\n"));
     json_out_append(out, BYTES("\r\n"));
 }
 
@@ -134,14 +112,11 @@ static void raw_send(const struct http_request *req, unsigned status, struct htt
 
 static void raw_write(struct http_request *req, enum problem problem, const char *detail)
 {
-    const struct http_owner *owner = req->server->options.owner;
-
     req->reply.status = problem_info(problem)->status;
     http_problem_write(req, problem, detail);
     raw_send(req, req->reply.status, req->conn);
     http_state_set(req, STATE_ABORTED);
-    if (owner != NULL && owner->ended != NULL)
-        owner->ended(owner, req, req->reply.status, 0);
+    http_reply_report(req);
 }
 
 void http_raw_say(const struct http_request *req, enum problem problem)

@@ -198,26 +198,31 @@ static const char *field_read(struct http_request *req, const char **line)
 
 /* -- the parts of the check, in the order of the head */
 
-static const struct {
-    const char *text;
-    enum http_method method;
-} methods[] = {{"GET", HTTP_GET},   {"POST", HTTP_POST},     {"PUT", HTTP_PUT},
-               {"HEAD", HTTP_HEAD}, {"DELETE", HTTP_DELETE}, {"PATCH", HTTP_PATCH}};
+/* In the order of their bits. */
+static const char *const method_names[] = {"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH"};
+
+enum { METHODS = sizeof(method_names) / sizeof(method_names[0]) };
+
+_Static_assert(HTTP_OTHER == 1 << METHODS, "each bit below has its name");
 
 static enum http_method method_of(struct bytes text)
 {
-    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
-        if (bytes_are(text, methods[i].text))
-            return methods[i].method;
-    return HTTP_OTHER;
+    unsigned i = 0;
+
+    while (i < METHODS && !bytes_are(text, method_names[i]))
+        i++;
+    return (enum http_method)(1u << i);
+}
+
+const char *http_method_name(unsigned bit)
+{
+    return bit < METHODS ? method_names[bit] : NULL;
 }
 
 struct bytes http_method_text(const struct http_request *req)
 {
-    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
-        if (methods[i].method == req->method)
-            return bytes_of(methods[i].text);
-    return (struct bytes){req->method_text, req->head.method_len};
+    return req->method == HTTP_OTHER ? (struct bytes){req->method_text, req->head.method_len}
+                                     : bytes_of(method_names[__builtin_ctz((unsigned)req->method)]);
 }
 
 /* RFC 9112, 3.2.2: a target with scheme and authority is the path behind them; host_check() compares. */

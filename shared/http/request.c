@@ -617,12 +617,13 @@ enum step http_refuse(struct http_request *req, enum problem problem)
 
 /* -- the end of a request */
 
-static void reply_report(struct http_request *req)
+void http_reply_report(const struct http_request *req)
 {
     const struct http_owner *owner = req->server->options.owner;
 
     if (owner != NULL && owner->ended != NULL)
-        owner->ended(owner, req, req->reply.status, loop_now_us() - req->started_us);
+        owner->ended(owner, req, req->reply.status,
+                     req->started_us > 0 ? loop_now_us() - req->started_us : 0);
 }
 
 enum step http_answer(struct http_request *req, unsigned status)
@@ -643,7 +644,7 @@ enum step http_answer(struct http_request *req, unsigned status)
     http_state_set(req, STATE_ANSWERED);
     req->reply.status = status;
     server->running--;
-    reply_report(req);
+    http_reply_report(req);
     if (req->mhd == NULL) /* the client has left */
         http_request_bury(req);
     else if (http_reply_is_early(req))

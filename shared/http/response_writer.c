@@ -279,14 +279,10 @@ void http_response_closed(struct http_kept *kept, enum MHD_RequestTerminationCod
 
 static void response_report(const struct http_response *response)
 {
-    const struct http_owner *owner = response->kept->server->options.owner;
-    struct http_request *req;
+    struct http_request *req = http_kept_request(response->kept, NULL);
 
-    if (owner == NULL || owner->ended == NULL)
-        return;
-    req = http_kept_request(response->kept, NULL);
     req->reply.status = response->status;
-    owner->ended(owner, req, response->status, loop_now_us() - req->started_us);
+    http_reply_report(req);
     http_request_free(req);
 }
 

@@ -139,8 +139,6 @@ const char *http_browser_lists_check(const char *hosts, const char *origins)
 
 /* == routes */
 
-enum { METHODS_SHOWN = 7 };
-
 static bool is_capture(struct bytes segment)
 {
     return segment.len >= 2 && segment.at[0] == '{' && segment.at[segment.len - 1] == '}';
@@ -205,22 +203,14 @@ static unsigned methods_of(const struct http_route *route)
 
 static void reply_allow(struct http_request *req)
 {
-    static const struct {
-        unsigned method;
-        const char *text;
-    } shown[METHODS_SHOWN] = {{HTTP_GET, "GET, "},      {HTTP_HEAD, "HEAD, "},     {HTTP_POST, "POST, "},
-                              {HTTP_PUT, "PUT, "},      {HTTP_DELETE, "DELETE, "}, {HTTP_PATCH, "PATCH, "},
-                              {HTTP_ANY + 1, "OPTIONS"}};
     char text[64];
-    size_t len = 0;
+    int len = 0;
 
-    for (unsigned i = 0; i < METHODS_SHOWN; i++) {
-        if ((req->refusal.allow | (HTTP_ANY + 1)) & shown[i].method) {
-            memcpy(text + len, shown[i].text, strlen(shown[i].text));
-            len += strlen(shown[i].text);
-        }
-    }
-    http_reply_header(req, "Allow", (struct bytes){text, len});
+    for (unsigned i = 0; http_method_name(i) != NULL; i++)
+        if (req->refusal.allow >> i & 1)
+            len += snprintf(text + len, sizeof(text) - (size_t)len, "%s, ", http_method_name(i));
+    len += snprintf(text + len, sizeof(text) - (size_t)len, "OPTIONS");
+    http_reply_header(req, "Allow", (struct bytes){text, (size_t)len});
 }
 
 /* -- the body */
