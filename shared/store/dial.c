@@ -54,18 +54,14 @@ static bool decode(struct bytes text, char *to, size_t max)
 {
     size_t len = 0;
 
-    for (size_t i = 0; i < text.len; i++) {
-        int c = (unsigned char)text.at[i];
+    while (text.len > 0) {
+        size_t taken = ascii_percent_decode(text, &to[len]);
+        unsigned char c = (unsigned char)to[len];
 
-        if (c == '%') {
-            int high = i + 2 < text.len ? ascii_hex_value(text.at[i + 1]) : -1;
-            int low = i + 2 < text.len ? ascii_hex_value(text.at[i + 2]) : -1;
-            c = high < 0 || low < 0 ? -1 : high * 16 + low;
-            i += 2;
-        }
-        if (c < 0x20 || c == 0x7f || len == max)
+        if (taken == 0 || c < 0x20 || c == 0x7f || len == max)
             return false;
-        to[len++] = (char)c;
+        len++;
+        text = from(text, taken);
     }
     to[len] = '\0';
     return true;
@@ -333,28 +329,45 @@ void dial_forget_password(char *password)
     }
 }
 
-/* hiredis resolves the host's name here, and getaddrinfo(3) may block the loop for as long as the resolver
- * does (net.c of 0.14.1 and 1.2.0). An address, or a name in /etc/hosts, does not. */
-static redisContext *dial_start(const struct store_url *url)
+/* Reads its file again; what was read before counts while that cannot be read. */
+static void password_again(char **password, const char *path)
 {
-    if (url->path[0] != '\0')
-        return redisConnectUnixNonBlock(url->path);
-    return redisConnectNonBlock(url->host, (int)url->port);
+    char text[STORE_PASSWORD_FILE_MAX + 1];
+    int fd = path != NULL ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    ssize_t n = fd >= 0 ? read_all(fd, text, sizeof(text) - 1) : -1;
+
+    text[n > 0 ? n : 0] = '\0';
+    text[strcspn(text, "\r\n")] = '\0';
+    if (text[0] != '\0') {
+        dial_forget_password(*password);
+        *password = must_have(strdup(text));
+    }
+    explicit_bzero(text, sizeof(text));
+    if (fd >= 0)
+        close(fd);
 }
 
-struct redisContext *dial_begin(const struct store_url *url, char why[DIAL_WHY_MAX])
+/* hiredis resolves the host's name here, and getaddrinfo(3) may block the loop for as long as the resolver
+ * does (net.c of 0.14.1 and 1.2.0). An address, or a name in /etc/hosts, does not. */
+bool dial_begin(struct dial *dial, void (*ready)(struct loop_watch *watch, int events),
+                char why[DIAL_WHY_MAX])
 {
-    redisContext *context = dial_start(url);
+    const struct store_url *url = &dial->url;
+    redisContext *context = url->path[0] != '\0' ? redisConnectUnixNonBlock(url->path)
+                                                 : redisConnectNonBlock(url->host, (int)url->port);
 
+    password_again(&dial->password, dial->files.password);
     if (context == NULL || context->err != 0) {
         snprintf(why, DIAL_WHY_MAX, "%s", context != NULL ? context->errstr : "out of memory");
         if (context != NULL)
             redisFree(context);
-        return NULL;
+        return false;
     }
     /* hiredis opens sockets without SOCK_CLOEXEC; a child must not keep the connection alive. */
     fcntl(context->fd, F_SETFD, FD_CLOEXEC);
-    return context;
+    dial->context = context;
+    loop_watch_init(dial->loop, &dial->watch, context->fd, ready, LOOP_WRITE);
+    return true;
 }
 
 /* A socket that is writable has been connected, or has failed to (connect(2), EINPROGRESS). */
@@ -399,40 +412,45 @@ const char *store_files_check(const char *text, const struct store_files *files)
     return trust != NULL ? NULL : why != NULL ? why : "out of memory";
 }
 
-enum dial_step dial_go_on(const redisContext *context, struct store_wire *wire, const struct store_url *url,
-                          const struct store_files *files, int *events, const char **why)
+enum dial_step dial_go_on(struct dial *dial, const char **why)
 {
+    struct store_wire *wire = &dial->wire;
     enum tls_step step = TLS_FAILED;
 
-    *why = wire->tls == NULL ? socket_wrong(context) : NULL;
-    if (*why == NULL && !url->is_tls)
-        return DIAL_STANDS;
-    if (*why == NULL && wire->tls == NULL) {
-        struct tls_trust *trust = trust_new(files, why);
+    *why = wire->tls == NULL ? socket_wrong(dial->context) : NULL;
+    if (*why == NULL && dial->url.is_tls && wire->tls == NULL) {
+        struct tls_trust *trust = trust_new(&dial->files, why);
 
-        wire->tls = trust != NULL ? tls_open(trust, context->fd, url->host) : NULL;
+        wire->tls = trust != NULL ? tls_open(trust, dial->context->fd, dial->url.host) : NULL;
         tls_trust_free(trust);
     }
     if (wire->tls != NULL) {
         step = tls_handshake(wire->tls);
-        *events = LOOP_READ | (tls_has_unsent(wire->tls) ? LOOP_WRITE : 0);
         *why = step == TLS_FAILED ? tls_why(wire->tls) : NULL;
+    } else if (*why == NULL && !dial->url.is_tls) {
+        step = TLS_DONE;
     }
-    if (step == TLS_FAILED && *why == NULL)
-        *why = "out of memory";
-    return step == TLS_DONE ? DIAL_STANDS : step == TLS_WAITS ? DIAL_WAITS : DIAL_FAILED;
+    if (step == TLS_FAILED) {
+        *why = *why == NULL ? "out of memory" : *why;
+        return DIAL_FAILED;
+    }
+    loop_watch_set(&dial->watch,
+                   LOOP_READ | (step == TLS_WAITS && tls_has_unsent(wire->tls) ? LOOP_WRITE : 0));
+    return step == TLS_DONE ? DIAL_STANDS : DIAL_WAITS;
 }
 
-int dial_read(redisContext *context, const struct store_wire *wire)
+int dial_read(struct dial *dial)
 {
+    redisContext *context = dial->context;
+    struct tls *tls = dial->wire.tls;
     char text[2 * DIAL_READ_SIZE]; /* behind the first half there is room for a whole record */
     size_t len = 0;
     ssize_t n = 1;
 
-    if (wire->tls == NULL)
+    if (tls == NULL)
         return redisBufferRead(context);
     while (n > 0 && len < DIAL_READ_SIZE) {
-        n = tls_read(wire->tls, text + len, sizeof(text) - len);
+        n = tls_read(tls, text + len, sizeof(text) - len);
         len += n > 0 ? (size_t)n : 0;
     }
     if (len > 0)
@@ -441,43 +459,48 @@ int dial_read(redisContext *context, const struct store_wire *wire)
         return REDIS_OK;
     context->err = REDIS_ERR_IO;
     snprintf(context->errstr, sizeof(context->errstr), "%s",
-             n == 0                       ? "Server closed the connection"
-             : tls_why(wire->tls) != NULL ? tls_why(wire->tls)
-                                          : "");
+             n == 0                 ? "Server closed the connection"
+             : tls_why(tls) != NULL ? tls_why(tls)
+                                    : "");
     return REDIS_ERR;
 }
 
-void dial_password_again(char **password, const char *path)
+enum wire_end dial_write(struct dial *dial)
 {
-    char text[STORE_PASSWORD_FILE_MAX + 1];
-    int fd = path != NULL ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    ssize_t n = fd >= 0 ? read_all(fd, text, sizeof(text) - 1) : -1;
+    enum wire_end end = wire_flush(&dial->wire, dial->context->fd);
 
-    text[n > 0 ? n : 0] = '\0';
-    text[strcspn(text, "\r\n")] = '\0';
-    if (text[0] != '\0') {
-        dial_forget_password(*password);
-        *password = must_have(strdup(text));
+    if (end != WIRE_BROKEN && dial->blocked != (end == WIRE_BLOCKED)) {
+        dial->blocked = end == WIRE_BLOCKED;
+        loop_watch_set(&dial->watch, dial->blocked ? LOOP_READ | LOOP_WRITE : LOOP_READ);
     }
-    explicit_bzero(text, sizeof(text));
-    if (fd >= 0)
-        close(fd);
+    return end;
 }
 
-bool dial_names_itself(const struct store_url *url, const char *password)
+void dial_end(struct dial *dial)
 {
-    return password != NULL || url->user[0] != '\0';
+    if (dial->context != NULL) {
+        loop_watch_done(&dial->watch);
+        redisFree(dial->context);
+        dial->context = NULL;
+    }
+    wire_reset(&dial->wire);
+    dial->blocked = false;
+}
+
+bool dial_names_itself(const struct dial *dial)
+{
+    return dial->password != NULL || dial->url.user[0] != '\0';
 }
 
 /* A user that needs no password accepts any, also the empty one (ACL rule nopass). */
-void dial_put_auth(struct store_wire *wire, const struct store_url *url, const char *password)
+void dial_put_auth(struct dial *dial)
 {
-    struct bytes secret = password != NULL ? bytes_of(password) : BYTES("");
+    struct bytes secret = dial->password != NULL ? bytes_of(dial->password) : BYTES("");
 
-    if (url->user[0] != '\0')
-        wire_put_command(wire, (struct bytes[]){BYTES("AUTH"), bytes_of(url->user), secret}, 3);
+    if (dial->url.user[0] != '\0')
+        wire_put_command(&dial->wire, (struct bytes[]){BYTES("AUTH"), bytes_of(dial->url.user), secret}, 3);
     else
-        wire_put_command(wire, (struct bytes[]){BYTES("AUTH"), secret}, 2);
+        wire_put_command(&dial->wire, (struct bytes[]){BYTES("AUTH"), secret}, 2);
 }
 
 /* Half of it is jitter, so that services that lost the same Redis do not come back in step. */

@@ -33,28 +33,46 @@ const char *store_url_read(const char *text, struct store_url *url);
 /* Whether it can be the host of a url, without brackets; then into the place. */
 bool store_place_read(struct bytes host, struct bytes port, struct store_place *place);
 
-enum { DIAL_WHY_MAX = 128 };
+enum { DIAL_WHY_MAX = 448 };
+
+struct store_finder;
+
+/* A connection of a link, of a subscriber, or for one question: where it goes, and its bytes. */
+struct dial {
+    struct loop *loop;
+    struct store_url url;
+    struct store_files files;
+    char *password;               /* NULL: none */
+    struct store_finder *finder;  /* NULL: the url is that of the Redis */
+    unsigned found;               /* the version of what it goes to */
+    struct redisContext *context; /* NULL: there is none */
+    struct loop_watch watch;
+    struct store_wire wire;
+    bool blocked; /* the kernel takes no more for now, or never again */
+};
+
 /* The password in use, a copy, or NULL; the one in the url is wiped. */
 char *dial_password(struct store_url *url, const char *password);
 /* Wiped and freed; NULL is none. */
 void dial_forget_password(char *password);
-/* A socket that is being connected: dial_go_on() when it is writable. NULL: it could not be begun, and why.
- */
-struct redisContext *dial_begin(const struct store_url *url, char why[DIAL_WHY_MAX]);
-/* The next step, when the socket is ready: wire->tls is set on the way. DIAL_WAITS: for these events;
+/* A socket that is being connected, with the password of now: ready, and then dial_go_on(), when it is
+ * writable. false: it could not be begun, and why. */
+bool dial_begin(struct dial *dial, void (*ready)(struct loop_watch *watch, int events),
+                char why[DIAL_WHY_MAX]);
+/* The next step, when the socket is ready: wire.tls is set on the way. DIAL_WAITS: for what is watched for.
  * DIAL_FAILED: *why, good until the next call. */
 enum dial_step { DIAL_STANDS, DIAL_WAITS, DIAL_FAILED };
-enum dial_step dial_go_on(const struct redisContext *context, struct store_wire *wire,
-                          const struct store_url *url, const struct store_files *files, int *events,
-                          const char **why);
+enum dial_step dial_go_on(struct dial *dial, const char **why);
 /* As redisBufferRead(): at least DIAL_READ_SIZE bytes mean that there may be more. */
 enum { DIAL_READ_SIZE = 16 * 1024 /* of redisBufferRead() (hiredis.c of 0.14.1 and 1.2.0) */ };
-int dial_read(struct redisContext *context, const struct store_wire *wire);
-/* Reads the file of the password again; NULL: there is none. */
-void dial_password_again(char **password, const char *path);
+int dial_read(struct dial *dial);
+/* As wire_flush(), and watches for what is to come then. */
+enum wire_end dial_write(struct dial *dial);
+/* Nothing when there is no connection. */
+void dial_end(struct dial *dial);
 /* Whether AUTH is to be said, and AUTH. */
-bool dial_names_itself(const struct store_url *url, const char *password);
-void dial_put_auth(struct store_wire *wire, const struct store_url *url, const char *password);
+bool dial_names_itself(const struct dial *dial);
+void dial_put_auth(struct dial *dial);
 /* How long to wait before the next attempt; counts it. attempts is 0 again when a connection has lasted. */
 uint64_t dial_pause_ms(unsigned *attempts);
 bool dial_lasted(uint64_t since_us);

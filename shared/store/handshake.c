@@ -241,7 +241,7 @@ void handshake_new(struct store *store)
 /* Nothing when sending the one before has shown that the link is broken. */
 static void handshake_send(struct store *store, struct handshake_call *handshake)
 {
-    if (store->link.context == NULL)
+    if (store->dial.context == NULL)
         return;
     handshake->call.deadline_ms = loop_now_ms() + store->timeout_ms;
     link_send(store, &handshake->call);
@@ -253,13 +253,13 @@ void handshake_greet(struct store *store)
 
     link->run_id[0] = link->auth_refused[0] = '\0';
     link->greeting_left = 2;
-    if (dial_names_itself(&store->url, store->password)) {
+    if (dial_names_itself(&store->dial)) {
         link->greeting_left++;
         handshake_send(store, &link->handshake[HANDSHAKE_AUTH]);
     }
     handshake_send(store, &link->handshake[HANDSHAKE_RUN_ID]);
     handshake_send(store, &link->handshake[HANDSHAKE_ROLE]);
-    if (store->url.db != 0) {
+    if (store->dial.url.db != 0) {
         link->greeting_left++;
         handshake_send(store, &link->handshake[HANDSHAKE_SELECT]);
     }
@@ -306,8 +306,8 @@ static void put_select(struct store *store)
 {
     char db[16];
 
-    snprintf(db, sizeof(db), "%u", store->url.db);
-    wire_put_command(&store->link.wire, (struct bytes[]){BYTES("SELECT"), bytes_of(db)}, 2);
+    snprintf(db, sizeof(db), "%u", store->dial.url.db);
+    wire_put_command(&store->dial.wire, (struct bytes[]){BYTES("SELECT"), bytes_of(db)}, 2);
 }
 
 void handshake_put(struct store *store, const struct handshake_call *handshake)
@@ -316,13 +316,13 @@ void handshake_put(struct store *store, const struct handshake_call *handshake)
     unsigned argc;
 
     switch (handshake->kind) {
-    case HANDSHAKE_AUTH: dial_put_auth(&store->link.wire, &store->url, store->password); return;
+    case HANDSHAKE_AUTH: dial_put_auth(&store->dial); return;
     case HANDSHAKE_SELECT: put_select(store); return;
     case HANDSHAKE_RUN_ID:
     case HANDSHAKE_ROLE:
         argv[0] = BYTES("INFO");
         argv[1] = handshake->kind == HANDSHAKE_ROLE ? BYTES("replication") : BYTES("server");
-        wire_put_command(&store->link.wire, argv, 2);
+        wire_put_command(&store->dial.wire, argv, 2);
         return;
     case HANDSHAKE_LIBRARY:
         argv[0] = BYTES("FUNCTION");
@@ -330,7 +330,7 @@ void handshake_put(struct store *store, const struct handshake_call *handshake)
         argv[2] = BYTES("LIBRARYNAME");
         argv[3] = bytes_of(store->library->name);
         argv[4] = BYTES("WITHCODE");
-        wire_put_command(&store->link.wire, argv, 5);
+        wire_put_command(&store->dial.wire, argv, 5);
         return;
     case HANDSHAKE_LOAD:
         argv[0] = BYTES("FUNCTION");
@@ -338,11 +338,11 @@ void handshake_put(struct store *store, const struct handshake_call *handshake)
         argv[2] = BYTES(
             "REPLACE"); /* what else has our name and another text is not ours, but in place of it */
         argv[3] = (struct bytes){store->library->text, store->library->len};
-        wire_put_command(&store->link.wire, argv, 4);
+        wire_put_command(&store->dial.wire, argv, 4);
         return;
     case HANDSHAKE_LOOK:
         argc = safety_command(handshake->index, argv);
-        wire_put_command(&store->link.wire, argv, argc);
+        wire_put_command(&store->dial.wire, argv, argc);
         return;
     }
     abort();

@@ -368,7 +368,7 @@ void keep_ask(struct store *store)
     role = must_have(calloc(1, sizeof(*role)));
     role->state = CALL_OFFSET;
     role->deadline_ms = loop_now_ms() + store->timeout_ms;
-    wire_put_command(&link->wire, &BYTES("ROLE"), 1);
+    wire_put_command(&store->dial.wire, &BYTES("ROLE"), 1);
     call_list_append(&link->flight, role);
 }
 

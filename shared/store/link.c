@@ -78,7 +78,7 @@ static void link_enter(struct store *store, enum link_state next)
         link_arm(link, store->timeout_ms);
         handshake_greet(store);
         return;
-    case LINK_WAITING: link_arm(link, finder_pause_ms(store->finder, dial_pause_ms(&link->attempts))); return;
+    case LINK_WAITING: link_arm(link, finder_pause_ms(&store->dial, dial_pause_ms(&link->attempts))); return;
     case LINK_READY: link->ready_us = loop_now_us(); return;
     case LINK_LEAVING:
     case LINK_IDLE:
@@ -88,39 +88,26 @@ static void link_enter(struct store *store, enum link_state next)
 
 static void connect_begin(struct store *store)
 {
-    struct store_link *link = &store->link;
-    char why[DIAL_WHY_MAX], unknown[FINDER_WHY_MAX];
-    redisContext *context;
+    char why[DIAL_WHY_MAX];
 
-    if (store->finder != NULL && !finder_where(store->finder, &store->url, &store->found, unknown)) {
-        snprintf(link->detail, sizeof(link->detail), "%s.", unknown);
+    if (!finder_leads(&store->dial, why)) {
+        snprintf(store->link.detail, sizeof(store->link.detail), "%s.", why);
         link_enter(store, LINK_WAITING);
-        return;
-    }
-    dial_password_again(&store->password, store->files.password);
-    context = dial_begin(&store->url, why);
-    if (context == NULL) {
+    } else if (!dial_begin(&store->dial, link_io, why)) {
         link_drop(store, "store-connecting", "%s", why);
-        return;
+    } else {
+        store->dial.context->reader->maxbuf = READER_KEEPS;
     }
-    link->context = context;
-    context->reader->maxbuf = READER_KEEPS;
-    loop_watch_init(store->loop, &link->watch, context->fd, link_io, LOOP_WRITE);
 }
 
 void link_connected(struct store *store)
 {
-    struct store_link *link = &store->link;
     const char *why;
-    int events = LOOP_READ;
-    enum dial_step step = dial_go_on(link->context, &link->wire, &store->url, &store->files, &events, &why);
+    enum dial_step step = dial_go_on(&store->dial, &why);
 
-    if (step == DIAL_FAILED) {
+    if (step == DIAL_FAILED)
         link_drop(store, "store-connecting", "%s", why);
-        return;
-    }
-    loop_watch_set(&link->watch, step == DIAL_WAITS ? events : LOOP_READ);
-    if (step == DIAL_STANDS)
+    else if (step == DIAL_STANDS)
         link_enter(store, LINK_GREETING);
 }
 
@@ -182,13 +169,9 @@ static void link_timer_fired(struct loop_timer *timer)
 static void link_shut(struct store *store)
 {
     struct store_link *link = &store->link;
-    uint64_t taken = link->wire.taken;
+    uint64_t taken = store->dial.wire.taken;
 
-    if (link->context != NULL) {
-        loop_watch_done(&link->watch);
-        redisFree(link->context);
-        link->context = NULL;
-    }
+    dial_end(&store->dial);
     keep_lose(store);
     for (struct store_call *call; (call = call_list_take(&link->flight)) != NULL;)
         if (call->state == CALL_OFFSET)
@@ -196,21 +179,19 @@ static void link_shut(struct store *store)
         else if (call->state != CALL_HANDSHAKE)
             store_end_later(store, call, call->place < taken ? STORE_UNKNOWN : STORE_NOT_SENT);
     handshake_forget(store);
-    wire_reset(&link->wire);
     link->gathered = NULL;
     link->gathered_count = 0;
     link->gathered_bytes = 0;
     link->alone_ms = 0;
-    link->blocked = false;
     link->unflushed = 0;
 }
 
 static void link_describe(struct store *store, const char *check, const char *why)
 {
     struct store_link *link = &store->link;
-    const struct store_url *url = &store->url;
+    const struct store_url *url = &store->dial.url;
 
-    link->check = store->finder != NULL ? "store-electing" : check;
+    link->check = store->dial.finder != NULL ? "store-electing" : check;
     if (url->path[0] != '\0')
         snprintf(link->detail, sizeof(link->detail), "Redis at %s: %s.", url->path, why);
     else
@@ -236,8 +217,7 @@ void link_end(struct store *store)
 
     if (stood && dial_lasted(link->ready_us))
         link->attempts = 0;
-    if (store->finder != NULL)
-        finder_doubt(store->finder, store->found);
+    finder_doubt(&store->dial);
     link_shut(store);
     link_enter(store, LINK_WAITING);
 }
@@ -256,13 +236,13 @@ void link_drop(struct store *store, const char *check, const char *why, ...)
 
 void link_follow(struct store *store)
 {
-    if (store->finder != NULL && store->link.context != NULL && finder_has_moved(store->finder, store->found))
+    if (store->dial.context != NULL && finder_has_moved(&store->dial))
         link_drop(store, "store-connecting", "it is not the primary any more");
 }
 
 struct store_finder *store_finder(const struct store *store)
 {
-    return store->finder;
+    return store->dial.finder;
 }
 
 /* -- open and close */
@@ -280,7 +260,7 @@ static struct store *store_begin(const struct store *as)
     store_look_every(store, LOOK_MS);
     call_list_init(&link->flight);
     loop_timer_init(loop, &link->timer, link_timer_fired);
-    link->check = store->finder != NULL ? "store-electing" : "store-connecting";
+    link->check = store->dial.finder != NULL ? "store-electing" : "store-connecting";
     snprintf(link->detail, sizeof(link->detail), "The connection to Redis is being made.");
     handshake_new(store);
     link_enter(store, LINK_CONNECTING);
@@ -295,17 +275,25 @@ struct store *store_open(struct loop *loop, const struct store_options *options)
                        .library = options->library,
                        .sends_whole = options->sends_whole,
                        .owner = options->owner,
-                       .files = options->files};
-    const char *bad = store_url_read(options->url, &as.url);
+                       .dial = {.loop = loop, .files = options->files, .finder = options->finder}};
+    const char *bad = store_url_read(options->url, &as.dial.url);
 
     assert(bad == NULL);
     (void)bad;
-    as.password = dial_password(&as.url, options->password);
-    as.finder = options->finder;
-    as.has_own_finder = options->finder == NULL && as.url.sentinel_count > 0;
+    as.dial.password = dial_password(&as.dial.url, options->password);
+    as.has_own_finder = options->finder == NULL && as.dial.url.sentinel_count > 0;
     if (as.has_own_finder)
-        as.finder = finder_open(loop, &as.url, options, as.password);
+        as.dial.finder = finder_open(loop, &as.dial.url, options, as.dial.password);
     return store_begin(&as);
+}
+
+/* Where the store goes, by a connection of its own. */
+static struct dial dial_beside(const struct store *store)
+{
+    struct dial dial = {.loop = store->loop, .files = store->dial.files, .url = store->dial.url};
+
+    dial.password = dial_password(&dial.url, store->dial.password);
+    return dial;
 }
 
 struct store *store_open_beside(const struct store *store)
@@ -314,11 +302,9 @@ struct store *store_open_beside(const struct store *store)
                        .timeout_ms = store->timeout_ms,
                        .allow_unsafe = true,
                        .sends_whole = true,
-                       .files = store->files,
-                       .finder = store->finder,
-                       .url = store->url};
+                       .dial = dial_beside(store)};
 
-    as.password = dial_password(&as.url, store->password);
+    as.dial.finder = store->dial.finder;
     return store_begin(&as);
 }
 
@@ -331,22 +317,20 @@ struct store *store_open_at(const struct store *store, const char *node)
                        .allow_unsafe = store->allow_unsafe,
                        .sends_whole = true,
                        .is_probe = true,
-                       .files = store->files,
-                       .url = store->url};
+                       .dial = dial_beside(store)};
 
-    snprintf(as.url.host, sizeof(as.url.host), "%.*s", (int)len, node);
-    as.url.port = colon != NULL ? (unsigned)strtoul(colon + 1, NULL, 10) : 0;
-    as.url.path[0] = '\0';
-    as.url.db = 0;
-    as.url.sentinel_count = 0;
-    as.password = dial_password(&as.url, store->password);
+    snprintf(as.dial.url.host, sizeof(as.dial.url.host), "%.*s", (int)len, node);
+    as.dial.url.port = colon != NULL ? (unsigned)strtoul(colon + 1, NULL, 10) : 0;
+    as.dial.url.path[0] = '\0';
+    as.dial.url.db = 0;
+    as.dial.url.sentinel_count = 0;
     return store_begin(&as);
 }
 
 /* What could not stand in a list of names is another character. */
 void store_node_name(const struct store *store, char name[STORE_NODE_MAX])
 {
-    const struct store_url *url = &store->url;
+    const struct store_url *url = &store->dial.url;
 
     if (url->path[0] != '\0')
         snprintf(name, STORE_NODE_MAX, "%s", url->path);
@@ -370,8 +354,8 @@ void store_close(struct store *store)
         store_deliver(store);
     assert(store->counts.in_flight == 0);
     if (store->has_own_finder)
-        finder_close(store->finder);
-    dial_forget_password(store->password);
+        finder_close(store->dial.finder);
+    dial_forget_password(store->dial.password);
     free(store);
 }
 
@@ -416,7 +400,7 @@ uint64_t store_network_us(const struct store *store)
     socklen_t len = sizeof(info);
 
     if (!store_link_stands(store) ||
-        getsockopt(store->link.context->fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0 ||
+        getsockopt(store->dial.context->fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0 ||
         info.tcpi_min_rtt == UINT32_MAX || info.tcpi_min_rtt <= NETWORK_DOUBT_US)
         return 0;
     return info.tcpi_min_rtt - NETWORK_DOUBT_US;

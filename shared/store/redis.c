@@ -212,7 +212,7 @@ static void store_end(struct store *store, struct store_call *call, enum store_o
 
 static void store_send_again(struct store *store, struct store_call *call)
 {
-    if (store->link.context != NULL)
+    if (store->dial.context != NULL)
         link_send(store, call);
     else
         store_end_later(store, call, STORE_NOT_SENT);
@@ -281,8 +281,9 @@ static void store_answer_batch(struct store *store, struct store_call *first, st
  * knows how many answer with it. */
 
 /* What is gathered goes on the wire, in its place in front of all that is put there later. */
-static void link_put_gathered(struct store_link *link)
+static void link_put_gathered(struct store *store)
 {
+    struct store_link *link = &store->link;
     struct store_call *call = link->gathered;
     unsigned count = link->gathered_count;
 
@@ -290,9 +291,9 @@ static void link_put_gathered(struct store_link *link)
     link->gathered_count = 0;
     link->gathered_bytes = 0;
     if (count == 1) {
-        wire_put_fcall(&link->wire, call);
+        wire_put_fcall(&store->dial.wire, call);
     } else if (count > 1) {
-        wire_put_batch(&link->wire, call, count);
+        wire_put_batch(&store->dial.wire, call, count);
         call->batch = count;
         for (unsigned i = 0; i < count; i++, call = call->next)
             call->state = CALL_BATCHED;
@@ -306,11 +307,13 @@ static bool link_may_gather(const struct store *store, const struct store_call *
 }
 
 /* All that are gathered begin where their batch will: nothing else goes on the wire before it. */
-static void link_gather(struct store_link *link, struct store_call *call)
+static void link_gather(struct store *store, struct store_call *call)
 {
+    struct store_link *link = &store->link;
+
     if (link->gathered_count == BATCH_MAX) {
-        link_put_gathered(link);
-        call->place = wire_position(&link->wire);
+        link_put_gathered(store);
+        call->place = wire_position(&store->dial.wire);
     }
     link->gathered = link->gathered_count == 0 ? call : link->gathered;
     link->gathered_count++;
@@ -319,18 +322,18 @@ static void link_gather(struct store_link *link, struct store_call *call)
 
 static void link_put(struct store *store, struct store_call *call)
 {
-    struct store_link *link = &store->link;
+    struct store_wire *wire = &store->dial.wire;
 
-    link_put_gathered(link);
-    call->place = wire_position(&link->wire);
+    link_put_gathered(store);
+    call->place = wire_position(wire);
     switch ((enum call_state)call->state) {
     case CALL_BY_NAME:
     case CALL_BATCHED:
     case CALL_ALONE:
     case CALL_AGAIN:
-    case CALL_READ_ONLY: wire_put_fcall(&link->wire, call); break;
-    case CALL_WHOLE: wire_put_eval(&link->wire, call); break;
-    case CALL_COMMAND: wire_put_command(&link->wire, call->argv, call->arg_count); break;
+    case CALL_READ_ONLY: wire_put_fcall(wire, call); break;
+    case CALL_WHOLE: wire_put_eval(wire, call); break;
+    case CALL_COMMAND: wire_put_command(wire, call->argv, call->arg_count); break;
     case CALL_OFFSET: break; /* keep_ask() puts it */
     case CALL_HANDSHAKE: handshake_put(store, container_of(call, struct handshake_call, call)); break;
     }
@@ -345,20 +348,16 @@ static unsigned link_flush_at(const struct store *store)
 
 static void link_write(struct store *store)
 {
-    struct store_link *link = &store->link;
-    enum wire_end end = wire_flush(&link->wire, link->context->fd);
+    enum wire_end end = dial_write(&store->dial);
     bool closed = end == WIRE_BROKEN && (errno == EPIPE || errno == ECONNRESET);
 
-    link->unflushed = 0;
+    store->link.unflushed = 0;
     if (end == WIRE_BROKEN && !closed) {
         link_drop(store, "store-connecting", "%s", strerror(errno));
     } else if (closed) {
         /* Redis may have answered before it closed: reading on shows that, and then the end. */
-        link->blocked = true;
-        loop_watch_set(&link->watch, LOOP_READ);
-    } else if (link->blocked != (end == WIRE_BLOCKED)) {
-        link->blocked = end == WIRE_BLOCKED;
-        loop_watch_set(&link->watch, link->blocked ? LOOP_READ | LOOP_WRITE : LOOP_READ);
+        store->dial.blocked = true;
+        loop_watch_set(&store->dial.watch, LOOP_READ);
     }
 }
 
@@ -367,9 +366,9 @@ static void link_flush(struct store *store)
     struct store_link *link = &store->link;
     bool open = link->state == LINK_READY || link->state == LINK_GREETING;
 
-    link_put_gathered(link);
+    link_put_gathered(store);
     keep_ask(store);
-    if (open && !link->blocked && wire_waiting(&link->wire) > 0)
+    if (open && !store->dial.blocked && wire_waiting(&store->dial.wire) > 0)
         link_write(store);
 }
 
@@ -379,9 +378,9 @@ void link_send(struct store *store, struct store_call *call)
 
     assert(link->state == LINK_READY || link->state == LINK_GREETING);
     call->batch = 1;
-    call->place = wire_position(&link->wire);
+    call->place = wire_position(&store->dial.wire);
     if (link_may_gather(store, call))
-        link_gather(link, call);
+        link_gather(store, call);
     else
         link_put(store, call);
     call_list_append(&link->flight, call);
@@ -392,8 +391,8 @@ void link_send(struct store *store, struct store_call *call)
         store->keep->unasked = true;
     if (!link->timer_armed)
         link_arm(link, store->timeout_ms);
-    if (!link->blocked && (link->unflushed >= link_flush_at(store) ||
-                           wire_waiting(&link->wire) + link->gathered_bytes >= FLUSH_BYTES))
+    if (!store->dial.blocked && (link->unflushed >= link_flush_at(store) ||
+                                 wire_waiting(&store->dial.wire) + link->gathered_bytes >= FLUSH_BYTES))
         link_flush(store);
 }
 
@@ -418,7 +417,7 @@ static void link_take_reply(struct store *store, redisReply *reply)
 /* A continuation may make calls, and sending one may show that the link is broken: no context then. */
 static void link_take_replies(struct store *store, redisContext *context)
 {
-    while (store->link.context == context) {
+    while (store->dial.context == context) {
         void *reply = NULL;
 
         if (redisGetReplyFromReader(context, &reply) != REDIS_OK) {
@@ -436,19 +435,19 @@ static void link_take_replies(struct store *store, redisContext *context)
 void link_read(struct store *store)
 {
     struct store_link *link = &store->link;
-    redisContext *context = link->context;
+    redisContext *context = store->dial.context;
     size_t got = DIAL_READ_SIZE;
 
     for (unsigned i = 0; got >= DIAL_READ_SIZE && (i < READS_MAX || link->state == LINK_LEAVING); i++) {
         size_t before = context->reader->len;
 
-        if (dial_read(context, &link->wire) != REDIS_OK) {
+        if (dial_read(&store->dial) != REDIS_OK) {
             link_drop(store, "store-connecting", "%s", context->errstr);
             return;
         }
         got = context->reader->len - before;
         link_take_replies(store, context);
-        if (link->context != context)
+        if (store->dial.context != context)
             return;
     }
     if (link->state == LINK_LEAVING)
@@ -457,7 +456,7 @@ void link_read(struct store *store)
 
 void link_io(struct loop_watch *watch, int events)
 {
-    struct store *store = container_of(watch, struct store, link.watch);
+    struct store *store = container_of(watch, struct store, dial.watch);
     struct store_link *link = &store->link;
 
     if (link->state == LINK_CONNECTING) {
@@ -466,7 +465,7 @@ void link_io(struct loop_watch *watch, int events)
     }
     if (events & (LOOP_READ | LOOP_HANGUP))
         link_read(store);
-    if (events & LOOP_WRITE && link->context != NULL)
+    if (events & LOOP_WRITE && store->dial.context != NULL)
         link_write(store);
 }
 

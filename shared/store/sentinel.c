@@ -40,12 +40,9 @@ enum {
 /* A sentinel or a node, and the question that it is asked. */
 struct peer {
     struct store_finder *finder;
-    struct store_place place;
     bool is_sentinel;
     /* -- the question; there is none without a context */
-    struct redisContext *context;
-    struct loop_watch watch;
-    struct store_wire wire;
+    struct dial dial;
     bool stands, is_refused; /* is_refused: AUTH, or the name */
     unsigned left;           /* replies to come */
     uint64_t deadline_ms;
@@ -64,9 +61,9 @@ struct peer {
 struct store_finder {
     struct loop *loop;
     struct loop_timer timer;
-    struct store_url url, sentinel_url; /* host and port are of who was asked last */
+    struct store_url url; /* without a host, and without a password */
     struct store_files files;
-    char *password, *sentinel_password; /* NULL: none */
+    char *password; /* of the nodes, as it was at first; NULL: none */
     unsigned timeout_ms;
     uint64_t sentinels_due_ms;
     struct peer sentinels[SENTINELS_MAX], nodes[NODES_MAX];
@@ -99,55 +96,56 @@ static void note(const struct peer *peer, const char *what, ...)
     va_end(args);
     pthread_mutex_lock(&finder->lock);
     snprintf(finder->said, sizeof(finder->said), "%s at %.60s port %u %s",
-             peer->is_sentinel ? "sentinel" : "node", peer->place.host, peer->place.port, text);
+             peer->is_sentinel ? "sentinel" : "node", peer->dial.url.host, peer->dial.url.port, text);
     pthread_mutex_unlock(&finder->lock);
 }
 
 /* -- one question */
 
-static const struct store_url *peer_url(const struct peer *peer)
+static struct peer peer_at(struct store_finder *finder, const struct store_place *place, bool is_sentinel)
 {
-    struct store_url *url = peer->is_sentinel ? &peer->finder->sentinel_url : &peer->finder->url;
+    struct peer peer = {.finder = finder,
+                        .is_sentinel = is_sentinel,
+                        .dial = {.loop = finder->loop, .url = finder->url, .files = finder->files},
+                        .names = NOBODY,
+                        .lags = NOBODY};
 
-    memcpy(url->host, peer->place.host, sizeof(url->host));
-    url->port = peer->place.port;
-    return url;
-}
-
-static char **peer_password(struct peer *peer)
-{
-    return peer->is_sentinel ? &peer->finder->sentinel_password : &peer->finder->password;
+    memcpy(peer.dial.url.host, place->host, sizeof(place->host));
+    peer.dial.url.port = place->port;
+    if (is_sentinel) {
+        peer.dial.url.user[0] = '\0';
+        peer.dial.files.password = finder->files.sentinel_password;
+    } else {
+        peer.dial.password = dial_password(&peer.dial.url, finder->password);
+    }
+    return peer;
 }
 
 static void peer_end(struct peer *peer)
 {
-    if (peer->context == NULL)
-        return;
-    loop_watch_done(&peer->watch);
-    redisFree(peer->context);
-    peer->context = NULL;
+    dial_end(&peer->dial);
     peer->promotes = false;
-    wire_reset(&peer->wire);
+}
+
+static void peer_forget(struct peer *peer)
+{
+    peer_end(peer);
+    dial_forget_password(peer->dial.password);
 }
 
 static void peer_ask(struct peer *peer)
 {
-    struct store_finder *finder = peer->finder;
-    const struct store_files *files = &finder->files;
     char why[DIAL_WHY_MAX];
 
-    if (peer->context != NULL)
+    if (peer->dial.context != NULL)
         return;
     peer->says_master = peer->stands = peer->is_refused = false;
-    dial_password_again(peer_password(peer), peer->is_sentinel ? files->sentinel_password : files->password);
-    peer->context = dial_begin(peer_url(peer), why);
-    if (peer->context == NULL) {
+    if (!dial_begin(&peer->dial, peer_io, why)) {
         peer->promotes = false;
         note(peer, "cannot be reached: %s", why);
         return;
     }
-    peer->deadline_ms = loop_now_ms() + finder->timeout_ms;
-    loop_watch_init(finder->loop, &peer->watch, peer->context->fd, peer_io, LOOP_WRITE);
+    peer->deadline_ms = loop_now_ms() + peer->finder->timeout_ms;
 }
 
 static unsigned peer_questions(const struct peer *peer)
@@ -157,14 +155,13 @@ static unsigned peer_questions(const struct peer *peer)
 
 static void peer_put(struct peer *peer)
 {
-    struct store_wire *wire = &peer->wire;
+    struct store_wire *wire = &peer->dial.wire;
     struct bytes name = bytes_of(peer->finder->url.name);
-    const struct store_url *url = peer_url(peer);
 
     peer->left = peer_questions(peer);
-    if (dial_names_itself(url, *peer_password(peer))) {
+    if (dial_names_itself(&peer->dial)) {
         peer->left++;
-        dial_put_auth(wire, url, *peer_password(peer));
+        dial_put_auth(&peer->dial);
     }
     if (!peer->is_sentinel) {
         wire_put_command(wire, (struct bytes[]){BYTES("INFO"), BYTES("replication")}, 2);
@@ -213,15 +210,15 @@ static int node_find(struct store_finder *finder, struct bytes host, struct byte
 
     if (!store_place_read(host, port, &place))
         return NOBODY;
-    while (at < count && (finder->nodes[at].place.port != place.port ||
-                          strcmp(finder->nodes[at].place.host, place.host) != 0))
+    while (at < count && (finder->nodes[at].dial.url.port != place.port ||
+                          strcmp(finder->nodes[at].dial.url.host, place.host) != 0))
         at++;
     if (at == count) {
         at = node_room(finder);
         if (at == NOBODY)
             return NOBODY;
-        peer_end(&finder->nodes[at]);
-        finder->nodes[at] = (struct peer){.finder = finder, .place = place};
+        peer_forget(&finder->nodes[at]);
+        finder->nodes[at] = peer_at(finder, &place, false);
         atomic_store(&finder->node_count, at < count ? (unsigned)count : (unsigned)at + 1);
         if (!finder->known)
             peer_ask(&finder->nodes[at]);
@@ -319,10 +316,10 @@ static void peer_take(struct peer *peer, const redisReply *reply)
 
 static void peer_read(struct peer *peer)
 {
-    redisContext *context = peer->context;
+    redisContext *context = peer->dial.context;
     void *reply = NULL;
 
-    if (dial_read(context, &peer->wire) != REDIS_OK || context->reader->len > ANSWER_MAX) {
+    if (dial_read(&peer->dial) != REDIS_OK || context->reader->len > ANSWER_MAX) {
         note(peer, "does not answer: %s", context->errstr);
         peer_end(peer);
         return;
@@ -337,44 +334,36 @@ static void peer_read(struct peer *peer)
 
 static void peer_write(struct peer *peer)
 {
-    enum wire_end end = wire_flush(&peer->wire, peer->context->fd);
-
-    if (end == WIRE_BROKEN)
+    if (dial_write(&peer->dial) == WIRE_BROKEN)
         peer_end(peer);
-    else
-        loop_watch_set(&peer->watch, end == WIRE_BLOCKED ? LOOP_READ | LOOP_WRITE : LOOP_READ);
 }
 
 static void peer_connected(struct peer *peer)
 {
     const char *why;
-    int events = LOOP_READ;
+    enum dial_step step = dial_go_on(&peer->dial, &why);
 
-    switch (dial_go_on(peer->context, &peer->wire, peer_url(peer), &peer->finder->files, &events, &why)) {
-    case DIAL_FAILED:
+    if (step == DIAL_FAILED) {
         note(peer, "cannot be reached: %s", why);
         peer_end(peer);
-        return;
-    case DIAL_WAITS: loop_watch_set(&peer->watch, events); return;
-    case DIAL_STANDS:
+    } else if (step == DIAL_STANDS) {
         peer->stands = true;
         peer_put(peer);
         peer_write(peer);
-        return;
     }
 }
 
 static void peer_io(struct loop_watch *watch, int events)
 {
-    struct peer *peer = container_of(watch, struct peer, watch);
+    struct peer *peer = container_of(watch, struct peer, dial.watch);
 
     if (!peer->stands) {
         peer_connected(peer);
         return;
     }
-    if (wire_waiting(&peer->wire) > 0)
+    if (wire_waiting(&peer->dial.wire) > 0)
         peer_write(peer);
-    if (peer->context != NULL && events & (LOOP_READ | LOOP_HANGUP))
+    if (peer->dial.context != NULL && events & (LOOP_READ | LOOP_HANGUP))
         peer_read(peer);
 }
 
@@ -382,11 +371,12 @@ static void peer_io(struct loop_watch *watch, int events)
 
 static void take(struct store_finder *finder, int node)
 {
-    const struct store_place *place = &finder->nodes[node].place;
+    const struct store_url *url = &finder->nodes[node].dial.url;
 
     pthread_mutex_lock(&finder->lock);
-    if (finder->place.port != place->port || strcmp(finder->place.host, place->host) != 0) {
-        finder->place = *place;
+    if (finder->place.port != url->port || strcmp(finder->place.host, url->host) != 0) {
+        memcpy(finder->place.host, url->host, sizeof(finder->place.host));
+        finder->place.port = url->port;
         atomic_fetch_add(&finder->version, 1);
     }
     finder->known = true;
@@ -444,7 +434,7 @@ static void search_begin(struct store_finder *finder)
 static void end_late(struct store_finder *finder, struct peer *peers, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
-        if (peers[i].context != NULL && loop_now_ms() >= peers[i].deadline_ms) {
+        if (peers[i].dial.context != NULL && loop_now_ms() >= peers[i].deadline_ms) {
             note(&peers[i], "does not answer in %u ms", finder->timeout_ms);
             peer_end(&peers[i]);
         }
@@ -456,7 +446,7 @@ static void promote(struct store_finder *finder)
 {
     struct peer *sentinel = &finder->sentinels[finder->promoter];
 
-    if (finder->promotion != STORE_PROMOTION_ASKED || sentinel->context != NULL)
+    if (finder->promotion != STORE_PROMOTION_ASKED || sentinel->dial.context != NULL)
         return;
     if (finder->was_asked) {
         finder->was_asked = false;
@@ -525,17 +515,16 @@ static void sentinel_deaf(struct store_subscriber_owner *owner)
 
 static void sentinel_open(struct store_finder *finder, struct peer *sentinel)
 {
-    const struct store_place *place = &sentinel->place;
-    bool has_colons = strchr(place->host, ':') != NULL;
-    struct store_files files = finder->files;
+    const struct store_url *at = &sentinel->dial.url;
+    bool has_colons = strchr(at->host, ':') != NULL;
     char url[STORE_HOST_MAX + 32];
 
-    snprintf(url, sizeof(url), "%s://%s%s%s:%u", finder->url.is_tls ? "rediss" : "redis",
-             has_colons ? "[" : "", place->host, has_colons ? "]" : "", place->port);
-    files.password = files.sentinel_password;
+    snprintf(url, sizeof(url), "%s://%s%s%s:%u", at->is_tls ? "rediss" : "redis", has_colons ? "[" : "",
+             at->host, has_colons ? "]" : "", at->port);
     sentinel->owner = (struct store_subscriber_owner){sentinel_heard, sentinel_listens, sentinel_deaf};
     sentinel->subscriber = store_subscriber_open(
-        finder->loop, &(struct store_options){.url = url, .files = files, .timeout_ms = finder->timeout_ms},
+        finder->loop,
+        &(struct store_options){.url = url, .files = sentinel->dial.files, .timeout_ms = finder->timeout_ms},
         &sentinel->owner);
     store_subscriber_subscribe(sentinel->subscriber, BYTES("+switch-master"));
 }
@@ -549,8 +538,7 @@ struct store_finder *finder_open(struct loop *loop, const struct store_url *url,
 
     assert(url->sentinel_count > 0);
     finder->loop = loop;
-    finder->url = finder->sentinel_url = *url;
-    finder->sentinel_url.user[0] = '\0';
+    finder->url = *url;
     finder->files = options->files;
     finder->password = dial_password(&finder->url, password);
     finder->timeout_ms = options->timeout_ms;
@@ -559,11 +547,7 @@ struct store_finder *finder_open(struct loop *loop, const struct store_url *url,
     for (unsigned i = 0; i < url->sentinel_count; i++) {
         struct peer *sentinel = &finder->sentinels[i];
 
-        *sentinel = (struct peer){.finder = finder,
-                                  .place = url->sentinels[i],
-                                  .is_sentinel = true,
-                                  .names = NOBODY,
-                                  .lags = NOBODY};
+        *sentinel = peer_at(finder, &url->sentinels[i], true);
         sentinel_open(finder, sentinel);
     }
     loop_timer_init(loop, &finder->timer, finder_tick);
@@ -577,19 +561,18 @@ void finder_close(struct store_finder *finder)
     loop_timer_done(&finder->timer);
     for (unsigned i = 0; i < finder->url.sentinel_count; i++) {
         store_subscriber_close(finder->sentinels[i].subscriber);
-        peer_end(&finder->sentinels[i]);
+        peer_forget(&finder->sentinels[i]);
     }
     for (unsigned i = 0; i < NODES_MAX; i++)
-        peer_end(&finder->nodes[i]);
+        peer_forget(&finder->nodes[i]);
     pthread_mutex_destroy(&finder->lock);
     dial_forget_password(finder->password);
-    dial_forget_password(finder->sentinel_password);
     free(finder);
 }
 
 void store_promote(struct store *store)
 {
-    struct store_finder *finder = store->finder;
+    struct store_finder *finder = store->dial.finder;
 
     finder->promotion = STORE_PROMOTION_ASKED;
     finder->promoter = 0;
@@ -598,7 +581,7 @@ void store_promote(struct store *store)
 
 enum store_promotion store_promotion(struct store *store, char why[STORE_PROMOTION_WHY_MAX])
 {
-    struct store_finder *finder = store->finder;
+    struct store_finder *finder = store->dial.finder;
 
     pthread_mutex_lock(&finder->lock);
     snprintf(why, STORE_PROMOTION_WHY_MAX, "%s", finder->said);
@@ -608,19 +591,21 @@ enum store_promotion store_promotion(struct store *store, char why[STORE_PROMOTI
 
 /* -- from any thread */
 
-bool finder_where(struct store_finder *finder, struct store_url *url, unsigned *version,
-                  char why[FINDER_WHY_MAX])
+bool finder_leads(struct dial *dial, char why[DIAL_WHY_MAX])
 {
+    struct store_finder *finder = dial->finder;
     bool known;
 
+    if (finder == NULL)
+        return true;
     pthread_mutex_lock(&finder->lock);
     known = finder->known;
     if (known) {
-        memcpy(url->host, finder->place.host, sizeof(url->host));
-        url->port = finder->place.port;
-        *version = atomic_load(&finder->version);
+        memcpy(dial->url.host, finder->place.host, sizeof(dial->url.host));
+        dial->url.port = finder->place.port;
+        dial->found = atomic_load(&finder->version);
     } else {
-        snprintf(why, FINDER_WHY_MAX,
+        snprintf(why, DIAL_WHY_MAX,
                  "No primary of %.60s is known: %u of %u sentinels are heard, %u nodes are known%s%s",
                  finder->url.name, atomic_load(&finder->heard), finder->url.sentinel_count,
                  atomic_load(&finder->node_count), finder->said[0] != '\0' ? "; " : "", finder->said);
@@ -629,25 +614,25 @@ bool finder_where(struct store_finder *finder, struct store_url *url, unsigned *
     return known;
 }
 
-bool finder_has_moved(const struct store_finder *finder, unsigned version)
+bool finder_has_moved(const struct dial *dial)
 {
-    return atomic_load(&finder->version) != version;
+    return dial->finder != NULL && atomic_load(&dial->finder->version) != dial->found;
 }
 
-void finder_doubt(struct store_finder *finder, unsigned version)
+void finder_doubt(const struct dial *dial)
 {
-    if (!finder_has_moved(finder, version))
-        atomic_store(&finder->doubted, true);
+    if (dial->finder != NULL && !finder_has_moved(dial))
+        atomic_store(&dial->finder->doubted, true);
 }
 
-uint64_t finder_pause_ms(const struct store_finder *finder, uint64_t pause_ms)
+uint64_t finder_pause_ms(const struct dial *dial, uint64_t pause_ms)
 {
-    return finder != NULL && pause_ms > TICK_MS ? TICK_MS : pause_ms;
+    return dial->finder != NULL && pause_ms > TICK_MS ? TICK_MS : pause_ms;
 }
 
 bool store_election(const struct store *store, struct store_election *now)
 {
-    struct store_finder *finder = store->finder;
+    struct store_finder *finder = store->dial.finder;
 
     if (finder == NULL)
         return false;
@@ -665,15 +650,15 @@ bool store_election(const struct store *store, struct store_election *now)
 /* On the finder's own loop. */
 unsigned store_sentinels(const struct store *store, struct store_sentinel all[STORE_SENTINELS_MAX])
 {
-    const struct store_finder *finder = store->finder;
+    const struct store_finder *finder = store->dial.finder;
 
     for (unsigned i = 0; finder != NULL && i < finder->url.sentinel_count; i++) {
         const struct peer *peer = &finder->sentinels[i];
-        const struct store_place *names = peer->names != NOBODY ? &finder->nodes[peer->names].place : NULL;
+        const struct store_url *names = peer->names != NOBODY ? &finder->nodes[peer->names].dial.url : NULL;
 
         all[i] = (struct store_sentinel){
-            .port = peer->place.port, .quorum = peer->quorum, .known = peer->known};
-        memcpy(all[i].host, peer->place.host, sizeof(all[i].host));
+            .port = peer->dial.url.port, .quorum = peer->quorum, .known = peer->known};
+        memcpy(all[i].host, peer->dial.url.host, sizeof(all[i].host));
         if (names != NULL)
             snprintf(all[i].names, sizeof(all[i].names), "%s:%u", names->host, names->port);
     }

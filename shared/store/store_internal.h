@@ -66,11 +66,8 @@ enum { HANDSHAKE_CALLS = HANDSHAKE_LOOK + SAFETY_LOOKS };
 
 struct store_link {
     enum link_state state;
-    struct redisContext *context;
-    struct loop_watch watch;
     struct loop_timer timer; /* WAITING: the pause; CONNECTING, GREETING: its deadline; READY: the calls' */
     bool timer_armed;
-    bool blocked;       /* the kernel takes no more for now, or never again */
     unsigned attempts;  /* in a row, without a link that lasted */
     unsigned unflushed; /* commands since the last write */
     uint64_t number;    /* of times that it became READY */
@@ -83,7 +80,6 @@ struct store_link {
     unsigned gathered_count;
     size_t gathered_bytes;
     uint64_t alone_ms; /* calls whose deadline is before that are not batched */
-    struct store_wire wire;
     struct handshake_call handshake[HANDSHAKE_CALLS]; /* by kind; the look's are the last */
     unsigned greeting_left;
     bool by_name, is_loading; /* whether Redis has the library: else calls are sent whole */
@@ -118,7 +114,7 @@ struct store_keep {
 };
 
 struct store {
-    struct loop *loop;
+    struct loop *loop; /* dial's, too */
     struct loop_hook turn_end;
     struct loop_timer look_timer;
     unsigned look_period_ms;
@@ -129,12 +125,8 @@ struct store {
     bool allow_unsafe, sends_whole, in_turn_end;
     bool is_probe; /* of any node, also a replica */
     const struct store_library *library;
-    struct store_url url;
-    struct store_files files;
-    char *password;              /* NULL: none */
-    struct store_finder *finder; /* NULL: the url is that of the Redis */
+    struct dial dial;
     bool has_own_finder;
-    unsigned found; /* the version of what the link goes to */
     struct store_safety safety;
     struct store_link link;
     struct store_keep *keep; /* NULL: answers wait for nobody */

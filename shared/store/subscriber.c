@@ -206,7 +206,7 @@ static void subscriber_enter(struct store_subscriber *subscriber, enum subscribe
     case SUBSCRIBER_STANDING: subscriber_begin(subscriber); return;
     case SUBSCRIBER_WAITING:
         loop_timer_arm(&subscriber->timer,
-                       finder_pause_ms(subscriber->finder, dial_pause_ms(&subscriber->attempts)), 0);
+                       finder_pause_ms(&subscriber->dial, dial_pause_ms(&subscriber->attempts)), 0);
         return;
     case SUBSCRIBER_IDLE:
     case SUBSCRIBER_STATES: return;
@@ -219,18 +219,18 @@ struct store_subscriber *store_subscriber_open(struct loop *loop, const struct s
                                                struct store_subscriber_owner *owner)
 {
     struct store_subscriber *subscriber = must_have(calloc(1, sizeof(*subscriber)));
+    struct dial *dial = &subscriber->dial;
     const char *bad;
 
-    bad = store_url_read(options->url, &subscriber->url);
-    assert(bad == NULL);
+    bad = store_url_read(options->url, &dial->url);
+    assert(bad == NULL && (options->finder != NULL) == (dial->url.sentinel_count > 0));
     (void)bad;
-    subscriber->loop = loop;
+    subscriber->loop = dial->loop = loop;
     subscriber->owner = owner;
     subscriber->timeout_ms = options->timeout_ms;
-    subscriber->files = options->files;
-    subscriber->finder = options->finder;
-    assert((subscriber->finder != NULL) == (subscriber->url.sentinel_count > 0));
-    subscriber->password = dial_password(&subscriber->url, options->password);
+    dial->files = options->files;
+    dial->finder = options->finder;
+    dial->password = dial_password(&dial->url, options->password);
     loop_hook_add(loop, &subscriber->turn_end, subscriber_turn_end);
     loop_timer_init(loop, &subscriber->timer, subscriber_timer_fired);
     subscriber_enter(subscriber, SUBSCRIBER_CONNECTING);
@@ -239,14 +239,8 @@ struct store_subscriber *store_subscriber_open(struct loop *loop, const struct s
 
 static void subscriber_shut(struct store_subscriber *subscriber)
 {
-    if (subscriber->context != NULL) {
-        loop_watch_done(&subscriber->watch);
-        redisFree(subscriber->context);
-        subscriber->context = NULL;
-    }
+    dial_end(&subscriber->dial);
     channels_end_link(&subscriber->channels);
-    wire_reset(&subscriber->wire);
-    subscriber->blocked = false;
     subscriber->confirmed = false;
 }
 
@@ -258,7 +252,7 @@ void store_subscriber_close(struct store_subscriber *subscriber)
     loop_hook_remove(subscriber->loop, &subscriber->turn_end);
     loop_timer_done(&subscriber->timer);
     tdestroy(subscriber->channels.tree, free);
-    dial_forget_password(subscriber->password);
+    dial_forget_password(subscriber->dial.password);
     free(subscriber);
 }
 
@@ -281,46 +275,31 @@ static void subscriber_drop(struct store_subscriber *subscriber)
 
 static void subscriber_connect(struct store_subscriber *subscriber)
 {
-    char why[DIAL_WHY_MAX], unknown[FINDER_WHY_MAX];
+    char why[DIAL_WHY_MAX];
 
-    if (subscriber->finder != NULL &&
-        !finder_where(subscriber->finder, &subscriber->url, &subscriber->found, unknown)) {
+    if (!finder_leads(&subscriber->dial, why) || !dial_begin(&subscriber->dial, subscriber_io, why))
         subscriber_drop(subscriber);
-        return;
-    }
-    dial_password_again(&subscriber->password, subscriber->files.password);
-    subscriber->context = dial_begin(&subscriber->url, why);
-    if (subscriber->context == NULL) {
-        subscriber_drop(subscriber);
-        return;
-    }
-    loop_watch_init(subscriber->loop, &subscriber->watch, subscriber->context->fd, subscriber_io, LOOP_WRITE);
 }
 
 static void subscriber_connected(struct store_subscriber *subscriber)
 {
     const char *why;
-    int events = LOOP_READ;
-    enum dial_step step = dial_go_on(subscriber->context, &subscriber->wire, &subscriber->url,
-                                     &subscriber->files, &events, &why);
+    enum dial_step step = dial_go_on(&subscriber->dial, &why);
 
-    if (step == DIAL_FAILED) {
+    if (step == DIAL_FAILED)
         subscriber_drop(subscriber);
-        return;
-    }
-    loop_watch_set(&subscriber->watch, step == DIAL_WAITS ? events : LOOP_READ);
-    if (step == DIAL_STANDS)
+    else if (step == DIAL_STANDS)
         subscriber_enter(subscriber, SUBSCRIBER_GREETING);
 }
 
 static void subscriber_greet(struct store_subscriber *subscriber)
 {
     subscriber->greeting_left = 1;
-    if (dial_names_itself(&subscriber->url, subscriber->password)) {
+    if (dial_names_itself(&subscriber->dial)) {
         subscriber->greeting_left++;
-        dial_put_auth(&subscriber->wire, &subscriber->url, subscriber->password);
+        dial_put_auth(&subscriber->dial);
     }
-    wire_put_command(&subscriber->wire, &BYTES("PING"), 1);
+    wire_put_command(&subscriber->dial.wire, &BYTES("PING"), 1);
 }
 
 static uint64_t sign_period_ms(const struct store_subscriber *subscriber)
@@ -345,7 +324,7 @@ static void subscriber_begin(struct store_subscriber *subscriber)
     subscriber->since_us = loop_now_us();
     subscriber->heard_ms = loop_now_ms();
     subscriber->ask_at_ms = subscriber->heard_ms + sign_period_ms(subscriber);
-    channels_begin_link(&subscriber->channels, &subscriber->wire);
+    channels_begin_link(&subscriber->channels, &subscriber->dial.wire);
     loop_again(subscriber->loop);
     subscriber_arm(subscriber);
 }
@@ -366,7 +345,7 @@ static void subscriber_look_for_signs(struct store_subscriber *subscriber)
     }
     if (now_ms >= subscriber->ask_at_ms) {
         subscriber->ask_at_ms = now_ms + sign_period_ms(subscriber);
-        wire_put_command(&subscriber->wire, &BYTES("PING"), 1);
+        wire_put_command(&subscriber->dial.wire, &BYTES("PING"), 1);
     }
     subscriber_arm(subscriber);
 }
@@ -392,7 +371,7 @@ void store_subscriber_subscribe(struct store_subscriber *subscriber, struct byte
     struct subscriber_channel *channel = channel_add(&subscriber->channels, name);
 
     if (++channel->wanted == 1 && subscriber->state == SUBSCRIBER_STANDING) {
-        channel_put_subscribe(&subscriber->wire, channel);
+        channel_put_subscribe(&subscriber->dial.wire, channel);
         loop_again(
             subscriber->loop); /* if this is the end of the turn, and our hook has already had its go */
     }
@@ -406,7 +385,7 @@ void store_subscriber_unsubscribe(struct store_subscriber *subscriber, struct by
     if (--channel->wanted > 0)
         return;
     if (subscriber->state == SUBSCRIBER_STANDING) {
-        channel_put_unsubscribe(&subscriber->wire, channel);
+        channel_put_unsubscribe(&subscriber->dial.wire, channel);
         loop_again(subscriber->loop);
     }
     if (channel->asked == 0)
@@ -493,7 +472,7 @@ static bool subscriber_take(struct store_subscriber *subscriber, const redisRepl
 /* Whether the link still stands. */
 static bool subscriber_take_all(struct store_subscriber *subscriber)
 {
-    redisReader *reader = subscriber->context->reader;
+    redisReader *reader = subscriber->dial.context->reader;
 
     for (;;) {
         void *reply = NULL;
@@ -516,13 +495,13 @@ static void subscriber_read(struct store_subscriber *subscriber)
     size_t got = DIAL_READ_SIZE;
 
     for (unsigned i = 0; got >= DIAL_READ_SIZE && i < READS_MAX; i++) {
-        size_t before = subscriber->context->reader->len;
+        size_t before = subscriber->dial.context->reader->len;
 
-        if (dial_read(subscriber->context, &subscriber->wire) != REDIS_OK) {
+        if (dial_read(&subscriber->dial) != REDIS_OK) {
             subscriber_drop(subscriber);
             return;
         }
-        got = subscriber->context->reader->len - before;
+        got = subscriber->dial.context->reader->len - before;
         if (got > 0)
             subscriber->heard_ms = loop_now_ms();
         if (!subscriber_take_all(subscriber))
@@ -534,14 +513,8 @@ static void subscriber_read(struct store_subscriber *subscriber)
 
 static void subscriber_write(struct store_subscriber *subscriber)
 {
-    enum wire_end end = wire_flush(&subscriber->wire, subscriber->context->fd);
-
-    if (end == WIRE_BROKEN) {
+    if (dial_write(&subscriber->dial) == WIRE_BROKEN)
         subscriber_drop(subscriber);
-    } else if (subscriber->blocked != (end == WIRE_BLOCKED)) {
-        subscriber->blocked = end == WIRE_BLOCKED;
-        loop_watch_set(&subscriber->watch, subscriber->blocked ? LOOP_READ | LOOP_WRITE : LOOP_READ);
-    }
 }
 
 static void subscriber_turn_end(struct loop_hook *hook)
@@ -549,15 +522,15 @@ static void subscriber_turn_end(struct loop_hook *hook)
     struct store_subscriber *subscriber = container_of(hook, struct store_subscriber, turn_end);
     bool open = subscriber->state == SUBSCRIBER_STANDING || subscriber->state == SUBSCRIBER_GREETING;
 
-    if (open && subscriber->finder != NULL && finder_has_moved(subscriber->finder, subscriber->found))
+    if (open && finder_has_moved(&subscriber->dial))
         subscriber_drop(subscriber);
-    else if (open && !subscriber->blocked && wire_waiting(&subscriber->wire) > 0)
+    else if (open && !subscriber->dial.blocked && wire_waiting(&subscriber->dial.wire) > 0)
         subscriber_write(subscriber);
 }
 
 static void subscriber_io(struct loop_watch *watch, int events)
 {
-    struct store_subscriber *subscriber = container_of(watch, struct store_subscriber, watch);
+    struct store_subscriber *subscriber = container_of(watch, struct store_subscriber, dial.watch);
 
     if (subscriber->state == SUBSCRIBER_CONNECTING) {
         subscriber_connected(subscriber);
@@ -565,6 +538,6 @@ static void subscriber_io(struct loop_watch *watch, int events)
     }
     if (events & (LOOP_READ | LOOP_HANGUP))
         subscriber_read(subscriber);
-    if (events & LOOP_WRITE && subscriber->context != NULL)
+    if (events & LOOP_WRITE && subscriber->dial.context != NULL)
         subscriber_write(subscriber);
 }

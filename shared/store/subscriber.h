@@ -30,19 +30,11 @@ struct store_subscriber {
     struct loop *loop;
     struct store_subscriber_owner *owner;
     struct loop_hook turn_end;
-    struct loop_watch watch;
     struct loop_timer
         timer; /* WAITING: the pause; CONNECTING, GREETING: the step's deadline; STANDING: signs of life */
-    struct redisContext *context;
-    struct store_wire wire;
-    struct store_url url;
-    struct store_files files;
-    struct store_finder *finder; /* NULL: the url is that of the Redis */
-    unsigned found;              /* the version of where it goes */
-    char *password;              /* NULL: none */
+    struct dial dial;
     struct subscriber_channels channels;
     enum subscriber_state state;
-    bool blocked;   /* the kernel takes no more for now */
     bool confirmed; /* listens() was called on this link */
     bool in_callback;
     unsigned timeout_ms, greeting_left;

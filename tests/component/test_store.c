@@ -137,13 +137,13 @@ TEST_STORE(a_hundred_large_values_of_one_turn_arrive_whole, 30000)
         probes[i] = (struct probe){.argv = {BYTES("k"), {large, LARGE}}};
         probe_run(world, &probes[i], &script_LENGTH, 1, 2);
     }
-    CHECK(wire_waiting(&world->store->link.wire) > 0); /* more than the kernel takes at once */
+    CHECK(wire_waiting(&world->store->dial.wire) > 0); /* more than the kernel takes at once */
     kill(redis->pid, SIGCONT);
     WAIT(world, world->open == 0, 30000);
     for (unsigned i = 0; i < LARGE_CALLS; i++)
         good += probes[i].ends == 1 && probes[i].outcome == STORE_DONE && probes[i].integer == LARGE;
     CHECK_INT(good, LARGE_CALLS);
-    CHECK_INT(world->store->link.wire.size, 0); /* and their memory is given back */
+    CHECK_INT(world->store->dial.wire.size, 0); /* and their memory is given back */
     free(large);
 }
 

@@ -153,14 +153,14 @@ TEST_BATCH(two_hundred_calls_are_batches_of_sixteen_or_of_thirty_two_that_answer
         unsigned long before = fcalls(batch);
 
         redis_ask(&batch->redis, "FLUSHALL");
-        batch->world.store->link.blocked = blocked == 1;
+        batch->world.store->dial.blocked = blocked == 1;
         for (unsigned i = 0; i < MANY; i++) {
             start(batch, i, &script_PUT, "k", "v");
             CHECK_INT(batch->world.store->link.unflushed, blocked == 1 ? i + 1
                                                           : i < 15     ? i + 1
                                                                        : (i - 15) % 32);
         }
-        batch->world.store->link.blocked = false;
+        batch->world.store->dial.blocked = false;
         all_end(batch);
         CHECK_INT(fcalls(batch) - before, 7);
         for (unsigned i = 0; i < MANY; i++)
