@@ -265,7 +265,7 @@ const char *service_not_ready(struct worker *worker, enum problem *problem, char
     if (plan->quorum_of_stores)
         return plan->ready(worker, problem, detail);
     if (check == NULL || store_unsafe(worker->store) != NULL) {
-        own = plan->ready(worker, problem, detail);
+        own = plan->ready != NULL ? plan->ready(worker, problem, detail) : NULL;
         if (own != NULL || check == NULL)
             return own;
         *problem = PROBLEM_STORE_UNSAFE;
