@@ -246,7 +246,7 @@ static int whoami_ask(enum request_service to, const char *base, const char *lea
 static int whoami_run(int argc, char **argv)
 {
     const char *lease_url = NULL, *gateway_url = NULL, *arguments[ARGUMENTS_MAX + 1];
-    const struct option flags[] = {flag_lease_url(&lease_url), flag_gateway_url(&gateway_url), {0}};
+    const struct option flags[] = {FLAG_LEASE_URL(&lease_url), FLAG_GATEWAY_URL(&gateway_url), {0}};
     const struct usage usage = {
         .name = "access whoami",
         .arguments = "[NAME]",

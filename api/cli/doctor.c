@@ -64,10 +64,10 @@ struct service {
 static int doctor_read(struct doctor *d, int argc, char **argv)
 {
     struct option flags[STORE_INBOX_FLAGS + OWN_FLAGS + 1] = {
-        flag_output(&d->output, "text|json"),
-        flag_trace(&d->trace),
-        flag_lease_url(&d->lease_url),
-        flag_gateway_url(&d->gateway_url),
+        FLAG_OUTPUT("text|json", FLAG_OUTPUT_ANSWER, &d->output),
+        FLAG_TRACE(&d->trace),
+        FLAG_LEASE_URL(&d->lease_url),
+        FLAG_GATEWAY_URL(&d->gateway_url),
         FLAG_ENV("keys", "FILE", "the key file of the services: look at it, too", &d->keys_file),
         FLAG_ON("probe", "take a lease of its own for a moment: do services, keys and store agree?",
                 &d->probe),

@@ -105,16 +105,34 @@ void flags_complete_word(const char *typed, const char *word, const char *help);
         .name = flag_name, .kind = OPTION_FLAG, .place = FLAG_PLACE(bool, flag_place), .help = flag_help     \
     }
 /* Rows that several commands have. */
-struct option flag_lease_url(const char **place);
-struct option flag_gateway_url(const char **place);
-struct option flag_output(enum output *place, const char *value);
-struct option flag_output_object(enum output *place);
-struct option flag_wait(uint64_t *place, const char *help, const char *wanted);
-struct option flag_ttl(uint64_t *place);
-struct option flag_trace(bool *place);
-struct option flag_mode(const char **place);
-struct option flag_permits(unsigned *place);
-struct option flag_holder(const char **place);
+#define FLAG_LEASE_URL(place)                                                                                \
+    FLAG_ENV("lease-url", "URL", "the lease service (default http://127.0.0.1:8700)", place)
+#define FLAG_GATEWAY_URL(place)                                                                              \
+    FLAG_ENV("gateway-url", "URL", "the gateway (default http://127.0.0.1:8701)", place)
+#define FLAG_OUTPUT(flag_value, flag_help, flag_place)                                                       \
+    {                                                                                                        \
+        .name = "output", .kind = OPTION_CHOICE, .place = FLAG_PLACE(enum output, flag_place),               \
+        .letter = 'o', .value = flag_value, .wanted = flag_value, .help = flag_help                          \
+    }
+#define FLAG_OUTPUT_OBJECT(place) FLAG_OUTPUT("text|json", "json: one object, for programs", place)
+#define FLAG_OUTPUT_ANSWER "json: the service's answer as it is; env: for eval in a shell"
+#define FLAG_WAIT(flag_help, flag_wanted, flag_place)                                                        \
+    {                                                                                                        \
+        .name = "wait", .letter = 'w', .kind = OPTION_DURATION, .place = FLAG_PLACE(uint64_t, flag_place),   \
+        .value = "DUR", .wanted = flag_wanted, .help = flag_help, .command_line_only = true                  \
+    }
+#define FLAG_TTL(flag_place)                                                                                 \
+    {                                                                                                        \
+        .name = "ttl", .kind = OPTION_DURATION, .place = FLAG_PLACE(uint64_t, flag_place), .value = "DUR",   \
+        .help = "how long the hold lasts: 500ms, 30s, 10m"                                                   \
+    }
+#define FLAG_TRACE(place)                                                                                    \
+    FLAG_ON("trace", "say on standard error what curl would send, without the secrets", place)
+#define FLAG_MODE(place)                                                                                     \
+    FLAG_TEXT("mode", "exclusive|shared", "alone (default), or beside others that are shared", place)
+#define FLAG_PERMITS(place) FLAG_NUMBER("permits", "one of N: so many may hold it at once", place)
+#define FLAG_HOLDER(place)                                                                                   \
+    FLAG_ENV("holder", "TEXT", "who you are, for people who look (default user@host:pid)", place)
 
 /* -- the PAWL_ variables: all that the three programs know */
 

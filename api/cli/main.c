@@ -69,7 +69,7 @@ static int print_help(void)
 static int front_flags(int argc, char **argv, int *used)
 {
     const char *lease_url = NULL, *gateway_url = NULL;
-    const struct option flags[] = {flag_lease_url(&lease_url), flag_gateway_url(&gateway_url), {0}};
+    const struct option flags[] = {FLAG_LEASE_URL(&lease_url), FLAG_GATEWAY_URL(&gateway_url), {0}};
     const struct usage usage = {
         .name = "", .arguments = "", .examples = "", .summary = "", .flags = flags, .order = FLAGS_FIRST};
     int status = flags_read(&usage, argc, argv, NULL, used);

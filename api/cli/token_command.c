@@ -199,7 +199,7 @@ int cli_verify(int argc, char **argv)
     const struct option flags[] = {
         FLAG_ENV("keys", "FILE", "the key file of the services; without it only the form is checked",
                  &v.keys_path),
-        flag_output_object(&v.output),
+        FLAG_OUTPUT_OBJECT(&v.output),
         {0},
     };
     const struct usage usage = {

@@ -26,20 +26,20 @@ static void pick(const struct option *all, const char *names, struct option flag
 
 static void flags_make(const struct verb *verb, struct given *g, struct option flags[FLAGS_MAX + 1])
 {
-    struct option output = flag_output(&g->output, verb->outputs != NULL ? verb->outputs : "text|json|env");
     const struct option all[] = {
-        flag_wait(&g->wait_ms, "wait in line so long at most (default: not at all)",
-                  "a duration above 0 with its unit (ms, s, m, h, d); to not wait, leave it out"),
-        flag_ttl(&g->ttl_ms),
-        flag_mode(&g->mode),
-        flag_permits(&g->permits),
+        FLAG_WAIT("wait in line so long at most (default: not at all)",
+                  "a duration above 0 with its unit (ms, s, m, h, d); to not wait, leave it out",
+                  &g->wait_ms),
+        FLAG_TTL(&g->ttl_ms),
+        FLAG_MODE(&g->mode),
+        FLAG_PERMITS(&g->permits),
         FLAG_MS("lock-delay", "DUR", "if the hold expires, nobody else gets it for so long",
                 &g->lock_delay_ms),
         FLAG_MS("keep-place", "DUR", "keep the place in line so long when the connection breaks",
                 &g->keep_place_ms),
         FLAG_TEXT("since", "ID", "begin behind this item (its id, as -o json tells it)", &g->since),
         FLAG_MS("idle", "DUR", "connect anew when nothing has come for so long (default 45s)", &g->idle_ms),
-        flag_holder(&g->holder),
+        FLAG_HOLDER(&g->holder),
         FLAG_TEXT("meta", "JSON", "an object that look and list show", &g->meta),
         FLAG_TEXT("held-by", "HOLDER", "only leases that this holder holds", &g->holder),
         FLAG_TEXT("prefix", "P", "only names that begin with P", &g->prefix),
@@ -67,10 +67,11 @@ static void flags_make(const struct verb *verb, struct given *g, struct option f
         FLAG_ENV("lease-id-file", "FILE", "where the lease_id is (else PAWL_LEASE_ID)", &g->lease_id_file),
         FLAG_ENV("token-file", "FILE", "where the fencing token is (else PAWL_FENCING_TOKEN)",
                  &g->token_file),
-        output,
-        flag_trace(&g->trace),
-        flag_lease_url(&g->lease_url),
-        flag_gateway_url(&g->gateway_url),
+        FLAG_OUTPUT(verb->outputs != NULL ? verb->outputs : "text|json|env",
+                    verb->output_help != NULL ? verb->output_help : FLAG_OUTPUT_ANSWER, &g->output),
+        FLAG_TRACE(&g->trace),
+        FLAG_LEASE_URL(&g->lease_url),
+        FLAG_GATEWAY_URL(&g->gateway_url),
         {0},
     };
 
@@ -90,10 +91,6 @@ int verb_read(struct call *call, int argc, char **argv)
     int status;
 
     flags_make(verb, &call->given, flags);
-    for (struct option *flag = flags; flag->name != NULL; flag++) {
-        flag->help = flag->kind == OPTION_CHOICE && verb->output_help != NULL ? verb->output_help
-                                                                              : flag->help;
-    }
     status = flags_read(&usage, argc, argv, arguments, NULL);
     if (status != CLI_GO_ON)
         return status;

@@ -508,12 +508,12 @@ int cli_demo_worker(int argc, char **argv)
     const char *nodes = "";
     uint64_t ttl_ms = 0;
     const struct option flags[] = {
-        flag_lease_url(&worker.lease_url),
+        FLAG_LEASE_URL(&worker.lease_url),
         FLAG_ENV("gateway-url", "URL", "", &worker.gateway_url),
         FLAG_TEXT("nodes", "LIST", "", &nodes),
         FLAG_TEXT("file", "FILE", "", &worker.file),
         FLAG_TEXT("store", "ADDR", "", &worker.store),
-        flag_ttl(&ttl_ms),
+        FLAG_TTL(&ttl_ms),
         {0},
     };
     const struct usage usage = {

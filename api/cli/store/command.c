@@ -389,7 +389,7 @@ static int verb_run(int argc, char **argv)
         FLAG_TEXT("of", "STORE", "id of the store whose tokens they are", &asking.of),
         FLAG_TEXT("at", "EPOCH.TOKEN", "nothing below this is let through", &asking.at),
         FLAG_ON("force", "also below what was named before", &asking.force),
-        flag_output_object(&asking.output),
+        FLAG_OUTPUT_OBJECT(&asking.output),
     };
     struct option flags[STORE_INBOX_FLAGS + sizeof(own) / sizeof(own[0]) + 1] = {{0}};
     struct usage usage = {.flags = flags};
