@@ -25,7 +25,6 @@ enum {
     CHECK_SIZE = 32,
     TEXT_SIZE = 1024,
     DOCTOR_FINDINGS_MAX = 40,
-    OWN_FLAGS = 6,
     OFFSET_MAX_MS = 2000,
     DATE_PRECISION_MS = 1000,
     MEMORY_WARN_PERCENT = 75,
@@ -63,7 +62,7 @@ struct service {
 
 static int doctor_read(struct doctor *d, int argc, char **argv)
 {
-    struct option flags[STORE_INBOX_FLAGS + OWN_FLAGS + 1] = {
+    const struct option flags[] = {
         FLAG_OUTPUT("text|json", FLAG_OUTPUT_ANSWER, &d->output),
         FLAG_TRACE(&d->trace),
         FLAG_LEASE_URL(&d->lease_url),
@@ -71,6 +70,8 @@ static int doctor_read(struct doctor *d, int argc, char **argv)
         FLAG_ENV("keys", "FILE", "the key file of the services: look at it, too", &d->keys_file),
         FLAG_ON("probe", "take a lease of its own for a moment: do services, keys and store agree?",
                 &d->probe),
+        STORE_INBOX_ROWS(&d->inbox),
+        {0},
     };
     const struct usage usage = {
         .name = "doctor",
@@ -89,7 +90,6 @@ static int doctor_read(struct doctor *d, int argc, char **argv)
         .flags = flags,
     };
 
-    store_inbox_flags(&d->inbox, flags + OWN_FLAGS);
     int status = flags_read(&usage, argc, argv, NULL, NULL);
 
     return status == CLI_GO_ON ? store_inbox_collect(&d->inbox, flags, argc, argv) : status;

@@ -89,17 +89,23 @@ void flags_complete_word(const char *typed, const char *word, const char *help);
         .name = flag_name, .kind = OPTION_TEXT, .place = FLAG_PLACE(const char *, flag_place),               \
         .value = flag_value, .help = flag_help, .command_line_only = true                                    \
     }
+#define FLAG_ENV_MS(flag_name, flag_value, flag_help, flag_place)                                            \
+    {                                                                                                        \
+        .name = flag_name, .kind = OPTION_DURATION, .place = FLAG_PLACE(uint64_t, flag_place),               \
+        .value = flag_value, .help = flag_help                                                               \
+    }
 #define FLAG_MS(flag_name, flag_value, flag_help, flag_place)                                                \
     {                                                                                                        \
         .name = flag_name, .kind = OPTION_DURATION, .place = FLAG_PLACE(uint64_t, flag_place),               \
         .value = flag_value, .help = flag_help, .command_line_only = true                                    \
     }
-#define FLAG_NUMBER(flag_name, flag_help, flag_place)                                                        \
+/* wanted: NULL, or what to say instead of the limits. */
+#define FLAG_UP_TO(flag_name, flag_help, flag_max, flag_wanted, flag_place)                                  \
     {                                                                                                        \
         .name = flag_name, .kind = OPTION_UNSIGNED, .place = FLAG_PLACE(unsigned, flag_place), .value = "N", \
-        .help = flag_help, .min = 1, .max = 999999999, .wanted = "a whole number from 1",                    \
-        .command_line_only = true                                                                            \
+        .help = flag_help, .min = 1, .max = flag_max, .wanted = flag_wanted, .command_line_only = true       \
     }
+#define FLAG_NUMBER(name, help, place) FLAG_UP_TO(name, help, 999999999, "a whole number from 1", place)
 #define FLAG_ON(flag_name, flag_help, flag_place)                                                            \
     {                                                                                                        \
         .name = flag_name, .kind = OPTION_FLAG, .place = FLAG_PLACE(bool, flag_place), .help = flag_help     \
@@ -121,11 +127,7 @@ void flags_complete_word(const char *typed, const char *word, const char *help);
         .name = "wait", .letter = 'w', .kind = OPTION_DURATION, .place = FLAG_PLACE(uint64_t, flag_place),   \
         .value = "DUR", .wanted = flag_wanted, .help = flag_help, .command_line_only = true                  \
     }
-#define FLAG_TTL(flag_place)                                                                                 \
-    {                                                                                                        \
-        .name = "ttl", .kind = OPTION_DURATION, .place = FLAG_PLACE(uint64_t, flag_place), .value = "DUR",   \
-        .help = "how long the hold lasts: 500ms, 30s, 10m"                                                   \
-    }
+#define FLAG_TTL(place) FLAG_ENV_MS("ttl", "DUR", "how long the hold lasts: 500ms, 30s, 10m", place)
 #define FLAG_TRACE(place)                                                                                    \
     FLAG_ON("trace", "say on standard error what curl would send, without the secrets", place)
 #define FLAG_MODE(place)                                                                                     \

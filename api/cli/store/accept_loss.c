@@ -33,9 +33,11 @@ struct loss {
 
 static int loss_read(struct loss *l, int argc, char **argv)
 {
-    struct option flags[STORE_INBOX_FLAGS + 3] = {
-        [STORE_INBOX_FLAGS] = FLAG_MS("wait", "DUR", "for the lease services (default 10s)", &l->wait_ms),
+    const struct option flags[] = {
+        STORE_INBOX_ROWS(&l->inbox),
+        FLAG_MS("wait", "DUR", "for the lease services (default 10s)", &l->wait_ms),
         FLAG_ON("yes", "do not ask", &l->yes),
+        {0},
     };
     const struct usage usage = {
         .name = "store accept-loss",
@@ -53,10 +55,8 @@ static int loss_read(struct loss *l, int argc, char **argv)
         .flags = flags,
     };
     const char *arguments[ARGUMENTS_MAX + 1];
-    int status;
+    int status = flags_read(&usage, argc, argv, arguments, NULL);
 
-    store_inbox_flags(&l->inbox, flags);
-    status = flags_read(&usage, argc, argv, arguments, NULL);
     if (status != CLI_GO_ON)
         return status;
     l->node = arguments[0];

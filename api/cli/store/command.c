@@ -391,14 +391,14 @@ static int verb_run(int argc, char **argv)
         FLAG_ON("force", "also below what was named before", &asking.force),
         FLAG_OUTPUT_OBJECT(&asking.output),
     };
-    struct option flags[STORE_INBOX_FLAGS + sizeof(own) / sizeof(own[0]) + 1] = {{0}};
+    struct option flags[STORE_INBOX_FLAGS + sizeof(own) / sizeof(own[0]) + 1] = {
+        STORE_INBOX_ROWS(&asking.inbox)};
     struct usage usage = {.flags = flags};
     const char *arguments[ARGUMENTS_MAX + 1];
     int status;
 
     while (strcmp(verb->usage.name + strlen("store "), argv[0]) != 0)
         verb++; /* commands calls this for what stands in the table */
-    store_inbox_flags(&asking.inbox, flags);
     memcpy(flags + STORE_INBOX_FLAGS, own + verb->first, verb->count * sizeof(own[0]));
     usage.name = verb->usage.name;
     usage.arguments = verb->usage.arguments;
@@ -455,7 +455,17 @@ static int init_run(int argc, char **argv)
     struct store_inbox inbox = {0};
     bool unsafe = false;
     unsigned registrars = 0, copies = 0;
-    struct option flags[STORE_INBOX_FLAGS + 4] = {{0}};
+    const struct option flags[] = {
+        STORE_INBOX_ROWS(&inbox),
+        FLAG_ON("allow-unsafe-redis", "though Redis can lose what it acknowledged", &unsafe),
+        FLAG_UP_TO("registrars", "a majority of the first N lease services counts: 1, 3 or 5", 5, NULL,
+                   &registrars),
+        FLAG_UP_TO(
+            "copies",
+            "with fewer nodes of Redis nothing is answered: 1 to 5; not said: nobody waits for replicas",
+            STORE_NODES_MAX, NULL, &copies),
+        {0},
+    };
     const struct usage usage = {
         .name = "store init",
         .arguments = "",
@@ -470,30 +480,8 @@ static int init_run(int argc, char **argv)
         .flags = flags};
     char path[STATE_PATH_MAX], why[STATE_WHY_MAX];
     struct state_file file = {.dir = {.fd = -1, .lock_fd = -1}};
-    int status;
+    int status = flags_read(&usage, argc, argv, NULL, NULL);
 
-    store_inbox_flags(&inbox, flags);
-    flags[STORE_INBOX_FLAGS] = (struct option)FLAG_ON("allow-unsafe-redis",
-                                                      "though Redis can lose what it acknowledged", &unsafe);
-    flags[STORE_INBOX_FLAGS + 1] = (struct option){
-        .name = "registrars",
-        .value = "N",
-        .help = "a majority of the first N lease services counts: 1, 3 or 5",
-        .kind = OPTION_UNSIGNED,
-        .min = 1,
-        .max = 5,
-        .command_line_only = true,
-        .place = &registrars};
-    flags[STORE_INBOX_FLAGS + 2] = (struct option){
-        .name = "copies",
-        .value = "N",
-        .help = "with fewer nodes of Redis nothing is answered: 1 to 5; not said: nobody waits for replicas",
-        .kind = OPTION_UNSIGNED,
-        .min = 1,
-        .max = STORE_NODES_MAX,
-        .command_line_only = true,
-        .place = &copies};
-    status = flags_read(&usage, argc, argv, NULL, NULL);
     if (status != CLI_GO_ON)
         return status;
     if (state_path(inbox.state_dir, path) == NULL && state_file_open(&file, path, why) == STATE_IN_USE) {

@@ -16,34 +16,6 @@
 
 enum { TURN_MS = 10, TIMEOUT_MS = 2000, TIMEOUT_MIN_MS = 10, TIMEOUT_MAX_MS = 60000, PASSWORD_MAX = 4096 };
 
-#define REDIS_DEFAULT "redis://127.0.0.1:6379"
-
-void store_inbox_flags(struct store_inbox *inbox, struct option rows[STORE_INBOX_FLAGS])
-{
-    const struct option own[STORE_INBOX_FLAGS] = {
-        FLAG_ENV("redis", "URL",
-                 "redis[s]://[user@]host:port[/db], unix:///path or "
-                 "sentinel[s]://[user@]host:port[,host:port...]/name "
-                 "(default " REDIS_DEFAULT ")",
-                 &inbox->redis),
-        FLAG_ENV("redis-password-file", "FILE", "the password of the store", &inbox->files.password),
-        FLAG_ENV("sentinel-password-file", "FILE", "of sentinel://: the password of the sentinels",
-                 &inbox->files.sentinel_password),
-        FLAG_ENV("redis-ca", "FILE", "of rediss://: whom its certificate must come from", &inbox->files.ca),
-        FLAG_ENV("redis-cert", "FILE", "of rediss://: a certificate to show", &inbox->files.cert),
-        FLAG_ENV("redis-key", "FILE", "its key", &inbox->files.key),
-        FLAG_ENV("state-dir", "DIR", "of the service on this machine (default as for the services)",
-                 &inbox->state_dir),
-        {.name = "store-timeout",
-         .value = "DUR",
-         .help = "how long a call to the store may take (default 2s)",
-         .kind = OPTION_DURATION,
-         .place = &inbox->timeout_ms},
-    };
-
-    memcpy(rows, own, sizeof(own));
-}
-
 static int inbox_check(struct store_inbox *inbox, const char *url)
 {
     bool has_password = false, is_flag = inbox->redis != NULL && inbox->redis != getenv("PAWL_REDIS");
@@ -139,7 +111,7 @@ static int inbox_wait_ready(struct store_inbox *inbox)
 
 int store_inbox_open(struct store_inbox *inbox)
 {
-    const char *url = inbox->redis == NULL ? REDIS_DEFAULT : inbox->redis;
+    const char *url = inbox->redis == NULL ? STORE_REDIS_DEFAULT : inbox->redis;
     int status = inbox_check(inbox, url);
 
     inbox->redis = url;

@@ -43,10 +43,11 @@ struct failover {
 
 static int failover_read(struct failover *f, int argc, char **argv)
 {
-    struct option flags[STORE_INBOX_FLAGS + 3] = {
-        [STORE_INBOX_FLAGS] = FLAG_TEXT("to", "NODE", "the one that is to be, as /readyz spells it",
-                                        &f->node),
+    const struct option flags[] = {
+        STORE_INBOX_ROWS(&f->inbox),
+        FLAG_TEXT("to", "NODE", "the one that is to be, as /readyz spells it", &f->node),
         FLAG_MS("wait", "DUR", "for the other node to be admitted (default 30s)", &f->wait_ms),
+        {0},
     };
     const struct usage usage = {
         .name = "store failover",
@@ -64,10 +65,8 @@ static int failover_read(struct failover *f, int argc, char **argv)
             "1 NODE\nis not in the set or not in step, another one was chosen, or none.",
         .flags = flags,
     };
-    int status;
+    int status = flags_read(&usage, argc, argv, NULL, NULL);
 
-    store_inbox_flags(&f->inbox, flags);
-    status = flags_read(&usage, argc, argv, NULL, NULL);
     f->node = f->node != NULL ? f->node : "";
     return status;
 }

@@ -99,14 +99,16 @@ static int recover_check(struct recover *r)
 
 static int recover_read(struct recover *r, int argc, char **argv)
 {
-    struct option flags[STORE_INBOX_FLAGS + 8] = {
-        [STORE_INBOX_FLAGS] = FLAG_TEXT("floor", "N", "no token above N was ever granted", &r->floor_text),
+    const struct option flags[] = {
+        STORE_INBOX_ROWS(&r->inbox),
+        FLAG_TEXT("floor", "N", "no token above N was ever granted", &r->floor_text),
         FLAG_TEXT("seen", "TOKEN", "a token that was; repeatable; N must not be below", &r->seen_text),
         FLAG_TEXT("store-id", "ID", "of the store (default: as the state directory says)", &r->store_id),
         FLAG_MS("wait", "DUR", "without --floor: for the lease services (default 10s)", &r->wait_ms),
         FLAG_ON("new-id", "this is a copy: make it another store", &r->new_id),
         FLAG_ON("force", "also a store that is in order", &r->force),
         FLAG_ON("yes", "do not ask", &r->yes),
+        {0},
     };
     const struct usage usage = {
         .name = "store recover",
@@ -130,10 +132,8 @@ static int recover_read(struct recover *r, int argc, char **argv)
             "pawl store status says which one is needed. Exit status: 0 recovered, 1 refused.",
         .flags = flags,
     };
-    int status;
+    int status = seen_collect(r, flags, argc, argv);
 
-    store_inbox_flags(&r->inbox, flags);
-    status = seen_collect(r, flags, argc, argv);
     if (status == CLI_GO_ON)
         status = flags_read(&usage, argc, argv, NULL, NULL);
     if (status == CLI_GO_ON)

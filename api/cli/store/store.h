@@ -29,9 +29,25 @@ struct store_inbox {
     char *password;
 };
 
-/* Rows that every command has; the last row of a table stays {0}. */
+/* Rows that every command has. */
 enum { STORE_INBOX_FLAGS = 8 };
-void store_inbox_flags(struct store_inbox *inbox, struct option rows[STORE_INBOX_FLAGS]);
+#define STORE_INBOX_ROWS(inbox)                                                                              \
+    FLAG_ENV("redis", "URL",                                                                                 \
+             "redis[s]://[user@]host:port[/db], unix:///path or "                                            \
+             "sentinel[s]://[user@]host:port[,host:port...]/name (default " STORE_REDIS_DEFAULT ")",         \
+             &(inbox)->redis),                                                                               \
+        FLAG_ENV("redis-password-file", "FILE", "the password of the store", &(inbox)->files.password),      \
+        FLAG_ENV("sentinel-password-file", "FILE", "of sentinel://: the password of the sentinels",          \
+                 &(inbox)->files.sentinel_password),                                                         \
+        FLAG_ENV("redis-ca", "FILE", "of rediss://: whom its certificate must come from",                    \
+                 &(inbox)->files.ca),                                                                        \
+        FLAG_ENV("redis-cert", "FILE", "of rediss://: a certificate to show", &(inbox)->files.cert),         \
+        FLAG_ENV("redis-key", "FILE", "its key", &(inbox)->files.key),                                       \
+        FLAG_ENV("state-dir", "DIR", "of the service on this machine (default as for the services)",         \
+                 &(inbox)->state_dir),                                                                       \
+        FLAG_ENV_MS("store-timeout", "DUR", "how long a call to the store may take (default 2s)",            \
+                    &(inbox)->timeout_ms)
+#define STORE_REDIS_DEFAULT "redis://127.0.0.1:6379"
 
 /* Behind flags_read(), for a command that goes for a quorum, too: all that was said with --redis, and how
  * many that are. CLI_GO_ON, or the exit status. */
