@@ -1,76 +1,112 @@
-/* nodes.c - the nodes of Redis that have, or could have, a copy of the store: each asked of itself, and what
- * a failover would make of it now. */
+/* nodes.c - nodes of Redis, each asked of itself: those that have, or could have, a copy of the store, and
+ * what a failover would make of them now; those of a quorum, and whether a lease service may ask them
+ * (lease/quorum/scripts/lib/node.lua). Changes nothing. */
 #include "api/cli/store/store.h"
 
 #include <string.h>
 
 #include "api/cli/cli.h"
 
-enum { TURN_MS = 10 };
+enum { TURN_MS = 10, WORDS_MAX = 9 };
 
-struct node_ask {
-    struct store_call call, setting;
-    struct store_probe *probe; /* NULL: it is the primary, on the inbox's own link */
-    struct store *store;
-    struct node_fact *fact;
-    struct bytes words[4], of_setting[3];
-    bool is_sent, is_heard, is_set;
+/* A command, and who takes the answer. */
+struct question {
+    const char *words[WORDS_MAX];
+    void (*take)(void *fact, const struct store_reply *reply);
 };
 
-static enum step setting_heard(struct store_call *call, enum store_outcome outcome,
-                               const struct store_reply *reply)
-{
-    struct node_ask *ask = container_of(call, struct node_ask, setting);
-    struct bytes value = outcome == STORE_DONE ? store_reply_text(reply, 1) : (struct bytes){NULL, 0};
-
-    ask->is_set = true;
-    snprintf(ask->fact->diskless_load, sizeof(ask->fact->diskless_load), "%.*s", (int)value.len,
-             value.len > 0 ? value.at : "");
-    return ANSWERED;
-}
+struct node_ask {
+    struct store_call call;
+    struct store *store;
+    void *fact;
+    const struct question *next; /* NULL: none any more; take NULL behind the last */
+    bool is_asking;
+    struct bytes words[WORDS_MAX];
+};
 
 static enum step node_heard(struct store_call *call, enum store_outcome outcome,
                             const struct store_reply *reply)
 {
     struct node_ask *ask = container_of(call, struct node_ask, call);
-    struct bytes info = outcome == STORE_DONE ? store_reply_text(reply, 0) : (struct bytes){NULL, 0};
 
-    ask->is_heard = true;
-    ask->fact->reached = info.len > 0;
-    ask->fact->asked_ms = (uint64_t)cli_wall_ms();
-    for (const struct fact_field *field = own_fields; ask->fact->reached && field->name != NULL; field++)
-        fact_take(field, reply_info_field(info, field->name), ask->fact);
+    if (outcome == STORE_DONE)
+        ask->next->take(ask->fact, reply);
+    ask->next = outcome == STORE_DONE && ask->next[1].take != NULL ? ask->next + 1 : NULL;
+    ask->is_asking = false;
     return ANSWERED;
-}
-
-static void node_open(struct node_ask *ask, const struct store_inbox *inbox, struct node_fact *fact,
-                      bool is_primary)
-{
-    *ask = (struct node_ask){
-        .call.done = node_heard,
-        .setting.done = setting_heard,
-        .of_setting = {BYTES("CONFIG"), BYTES("GET"), BYTES("repl-diskless-load")},
-        .probe = is_primary ? NULL : store_probe_open(inbox->store, fact->node),
-        .fact = fact,
-        .words = {BYTES("INFO"), BYTES("server"), BYTES("replication"), BYTES("persistence")}};
-    ask->store = is_primary ? inbox->store : store_probe_store(ask->probe);
 }
 
 /* Whether there is nothing to wait for any more. */
 static bool node_turn(struct node_ask *ask)
 {
-    if (!ask->is_sent && store_link_stands(ask->store) && store_checked(ask->store)) {
-        ask->is_sent = true;
-        store_ask(ask->store, &ask->call, 4, ask->words);
-        store_ask(ask->store, &ask->setting, 3, ask->of_setting);
-        if (ask->probe != NULL)
-            store_probe_ask(ask->probe);
-    }
-    return ask->is_heard && ask->is_set &&
-           (ask->probe == NULL || store_probe_answer(ask->probe)->asked_us > 0);
+    unsigned count = 0;
+
+    if (ask->is_asking || ask->next == NULL || !store_link_stands(ask->store))
+        return ask->next == NULL;
+    for (; count < WORDS_MAX && ask->next->words[count] != NULL; count++)
+        ask->words[count] = bytes_of(ask->next->words[count]);
+    ask->is_asking = true;
+    store_ask(ask->store, &ask->call, count, ask->words);
+    return false;
 }
 
-/* -- what follows */
+static void text_take(char *place, size_t size, struct bytes text)
+{
+    snprintf(place, size, "%.*s", (int)text.len, text.len > 0 ? text.at : "");
+}
+
+/* -- of a store with an in-sync set */
+
+struct copy_ask {
+    struct node_ask ask;
+    struct store_probe *probe; /* NULL: it is the primary, on the inbox's own link */
+};
+
+static void copy_info_take(void *at, const struct store_reply *reply)
+{
+    struct node_fact *fact = at;
+    struct bytes info = store_reply_text(reply, 0);
+
+    fact->reached = info.len > 0;
+    fact->asked_ms = (uint64_t)cli_wall_ms();
+    for (const struct fact_field *field = own_fields; fact->reached && field->name != NULL; field++)
+        fact_take(field, reply_info_field(info, field->name), fact);
+}
+
+static void copy_setting_take(void *at, const struct store_reply *reply)
+{
+    struct node_fact *fact = at;
+
+    text_take(fact->diskless_load, sizeof(fact->diskless_load), store_reply_text(reply, 1));
+}
+
+static const struct question copy_questions[] = {
+    {{"INFO", "server", "replication", "persistence"}, copy_info_take},
+    {{"CONFIG", "GET", "repl-diskless-load"}, copy_setting_take},
+    {{NULL}, NULL},
+};
+
+static void copy_open(struct copy_ask *copy, const struct store_inbox *inbox, struct node_fact *fact,
+                      bool is_primary)
+{
+    copy->probe = is_primary ? NULL : store_probe_open(inbox->store, fact->node);
+    copy->ask = (struct node_ask){.call.done = node_heard,
+                                  .store = is_primary ? inbox->store : store_probe_store(copy->probe),
+                                  .fact = fact,
+                                  .next = copy_questions};
+}
+
+static bool copy_turn(struct copy_ask *copy)
+{
+    struct node_ask *ask = &copy->ask;
+    bool is_first = ask->next == copy_questions && !ask->is_asking;
+
+    if (is_first && !(store_link_stands(ask->store) && store_checked(ask->store)))
+        return false;
+    if (is_first && copy->probe != NULL)
+        store_probe_ask(copy->probe);
+    return node_turn(ask) && (copy->probe == NULL || store_probe_answer(copy->probe)->asked_us > 0);
+}
 
 /* As lease/scripts/admit.lua decides. */
 static const char *why_not(const struct store_facts *facts, const struct node_fact *node)
@@ -88,45 +124,170 @@ static const char *why_not(const struct store_facts *facts, const struct node_fa
     return node->priority == 0 ? "priority-0" : NULL;
 }
 
-static void node_end(struct node_ask *ask, const struct store_facts *facts)
+static void copy_end(struct copy_ask *copy, const struct store_facts *facts)
 {
-    struct node_fact *fact = ask->fact;
-    const char *unsafe = store_unsafe(ask->store);
+    struct node_fact *fact = copy->ask.fact;
+    const char *unsafe = store_unsafe(copy->ask.store);
 
     if (fact->reached) {
         snprintf(fact->unsafe, sizeof(fact->unsafe), "%s", unsafe != NULL ? unsafe : "");
-        snprintf(fact->advice, sizeof(fact->advice), "%s", store_advice(ask->store));
+        snprintf(fact->advice, sizeof(fact->advice), "%s", store_advice(copy->ask.store));
     }
     fact->away_ms = -1;
-    if (ask->probe == NULL)
+    if (copy->probe == NULL)
         return;
-    fact->away = fact->reached ? store_probe_answer(ask->probe)->why : "unreachable";
+    fact->away = fact->reached ? store_probe_answer(copy->probe)->why : "unreachable";
     fact->why_not = why_not(facts, fact);
     fact->away = fact->away == NULL && !fact->kept ? fact->why_not : fact->away;
     fact->away_ms = fact->gone_ms >= 0                  ? fact->gone_ms
                     : fact->reached && fact->down_s > 0 ? fact->down_s * 1000
                                                         : -1;
-    store_probe_close(ask->probe);
+    store_probe_close(copy->probe);
 }
 
 void store_nodes_ask(struct store_inbox *inbox, struct store_facts *facts)
 {
-    struct node_ask *asks = cli_alloc(facts->node_count * sizeof(*asks));
+    struct copy_ask *asks = cli_alloc(facts->node_count * sizeof(*asks));
     uint64_t deadline_ms = loop_now_ms() + inbox->timeout_ms;
     bool is_over = false;
 
     for (unsigned i = 0; i < facts->node_count; i++)
-        node_open(&asks[i], inbox, &facts->nodes[i], i == 0);
+        copy_open(&asks[i], inbox, &facts->nodes[i], i == 0);
     while (!is_over && loop_now_ms() < deadline_ms) {
         is_over = true;
         for (unsigned i = 0; i < facts->node_count; i++)
-            is_over = node_turn(&asks[i]) && is_over;
+            is_over = copy_turn(&asks[i]) && is_over;
         if (!is_over)
             loop_turn(inbox->loop, TURN_MS);
     }
     for (unsigned i = 0; i < facts->node_count; i++)
-        node_end(&asks[i], facts);
-    while (facts->node_count > 0 && asks[0].is_sent && !(asks[0].is_heard && asks[0].is_set))
+        copy_end(&asks[i], facts);
+    while (facts->node_count > 0 && asks[0].ask.is_asking)
         loop_turn(inbox->loop, TURN_MS); /* the call has a deadline of its own */
     free(asks);
+}
+
+/* -- of a quorum */
+
+static void record_take(void *at, const struct store_reply *reply)
+{
+    struct quorum_fact *fact = at;
+    int64_t *const numbers[] = {&fact->highest, &fact->epoch, &fact->max_ttl_ms, &fact->since_ms};
+
+    text_take(fact->id, sizeof(fact->id), store_reply_text(reply, 0));
+    text_take(fact->run, sizeof(fact->run), store_reply_text(reply, 1));
+    text_take(fact->of_run, sizeof(fact->of_run), store_reply_text(reply, 2));
+    for (unsigned i = 0; i < 4; i++)
+        *numbers[i] = bytes_number(store_reply_text(reply, 3 + i), 18);
+}
+
+static void time_take(void *at, const struct store_reply *reply)
+{
+    struct quorum_fact *fact = at;
+
+    fact->now_ms = bytes_number(store_reply_text(reply, 0), 18) * 1000 +
+                   bytes_number(store_reply_text(reply, 1), 18) / 1000;
+    fact->asked_ms = cli_wall_ms();
+}
+
+static void info_take(void *at, const struct store_reply *reply)
+{
+    struct quorum_fact *fact = at;
+    struct bytes info = store_reply_text(reply, 0);
+
+    text_take(fact->own_run, sizeof(fact->own_run), reply_info_field(info, "run_id"));
+    text_take(fact->version, sizeof(fact->version), reply_info_field(info, "redis_version"));
+    text_take(fact->policy, sizeof(fact->policy), reply_info_field(info, "maxmemory_policy"));
+    fact->reached = true;
+}
+
+static const struct question quorum_questions[] = {
+    {{"HMGET", "pawl:{node}", "id", "run", "of_run", "highest", "epoch", "max_ttl", "since"}, record_take},
+    {{"TIME"}, time_take},
+    {{"INFO", "server", "memory"}, info_take},
+    {{NULL}, NULL},
+};
+
+/* Whether node i says that it is that of this store, which another one names. */
+static bool is_of(const struct quorum_facts *facts, const char *named, unsigned i)
+{
+    char id[FACT_ID_SIZE];
+
+    snprintf(id, sizeof(id), "%.*s/%u", (int)STORE_ID_CHARS, named, i + 1);
+    return strcmp(id, facts->nodes[i].id) == 0;
+}
+
+static void store_name(struct quorum_facts *facts)
+{
+    for (unsigned i = 0; i < facts->count && facts->store[0] == '\0'; i++) {
+        unsigned alike = 0;
+
+        for (unsigned k = 0; k < facts->count; k++)
+            alike += is_of(facts, facts->nodes[i].id, k);
+        if (alike >= facts->majority)
+            memcpy(facts->store, facts->nodes[i].id, STORE_ID_CHARS);
+    }
+}
+
+static const char well[] = "well", quarantine[] = "quarantine";
+
+static const char *state_of(const struct quorum_facts *facts, unsigned i)
+{
+    const struct quorum_fact *node = &facts->nodes[i];
+
+    if (!node->reached)
+        return "gone";
+    if (facts->store[0] == '\0')
+        return "new";
+    if (node->id[0] != '\0' && !is_of(facts, facts->store, i))
+        return "not-ours";
+    return node->id[0] != '\0' && strcmp(node->run, node->own_run) == 0 ? well : quarantine;
+}
+
+static void nodes_judge(struct quorum_facts *facts)
+{
+    int64_t max_ttl_ms = 0;
+
+    store_name(facts);
+    for (unsigned i = 0; i < facts->count; i++) /* one that was wiped does not know */
+        max_ttl_ms = facts->nodes[i].max_ttl_ms > max_ttl_ms ? facts->nodes[i].max_ttl_ms : max_ttl_ms;
+    for (unsigned i = 0; i < facts->count; i++) {
+        struct quorum_fact *node = &facts->nodes[i];
+        bool is_begun = strcmp(node->of_run, node->own_run) == 0 && node->since_ms > 0;
+
+        node->state = state_of(facts, i);
+        node->for_ms = is_begun ? node->since_ms + max_ttl_ms - node->now_ms : max_ttl_ms;
+        node->for_ms = node->state != quarantine ? -1 : node->for_ms < 0 ? 0 : node->for_ms;
+        facts->reached += node->reached;
+        facts->well += node->state == well;
+    }
+}
+
+int store_quorum_read(struct store_inbox *inbox, struct quorum_facts *facts)
+{
+    struct store *stores[STORE_LIST_MAX] = {NULL};
+    struct node_ask asks[STORE_LIST_MAX] = {{.store = NULL}};
+    int status = store_inbox_open_all(inbox, stores);
+    uint64_t deadline_ms = loop_now_ms() + inbox->timeout_ms;
+    bool is_over = status != CLI_GO_ON;
+
+    *facts = (struct quorum_facts){.count = inbox->count, .majority = inbox->count / 2 + 1};
+    for (unsigned i = 0; i < inbox->count && !is_over; i++) {
+        struct quorum_fact *node = &facts->nodes[i];
+
+        store_node_name(stores[i], node->node);
+        node->highest = node->epoch = node->max_ttl_ms = node->since_ms = -1;
+        asks[i] = (struct node_ask){
+            .call.done = node_heard, .store = stores[i], .fact = node, .next = quorum_questions};
+    }
+    while (!is_over && loop_now_ms() < deadline_ms) {
+        is_over = true;
+        for (unsigned i = 0; i < inbox->count; i++)
+            is_over = node_turn(&asks[i]) && is_over;
+        loop_turn(inbox->loop, TURN_MS);
+    }
+    for (unsigned i = 0; i < inbox->count && stores[i] != NULL; i++)
+        store_close(stores[i]);
+    nodes_judge(facts);
+    return status;
 }

@@ -246,9 +246,9 @@ int store_facts_refresh(struct store_inbox *inbox, struct store_facts *facts);
 void store_facts_done(struct store_facts *facts);
 /* The same, again and again until the store is admitted, or so much time is over (recover.c). */
 int recover_wait(struct store_inbox *inbox, struct store_facts *facts, uint64_t wait_ms);
-/* quorum.c: asks each node; CLI_GO_ON, or the exit status. */
+/* nodes.c: asks each node of a quorum; CLI_GO_ON, or the exit status. */
 int store_quorum_read(struct store_inbox *inbox, struct quorum_facts *facts);
-/* nodes.c: asks each node of itself; who does not answer within the store's timeout is not reached. */
+/* Asks each node of itself; who does not answer within the store's timeout is not reached. */
 void store_nodes_ask(struct store_inbox *inbox, struct store_facts *facts);
 
 /* Takes the TTL from all keys of ours. */
