@@ -78,7 +78,8 @@ object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 SHARED_O := $(call object,$(SHARED) $(GEN)/openapi.c $(GEN)/scripts.c $(GEN)/ui.c)
 LEASE_O := $(call object,$(LEASE))
 GATEWAY_O := $(call object,$(GATEWAY))
-CLI_O := $(call object,$(CLI))
+TEXTS := $(wildcard api/cli/help.txt api/cli/completion/*)
+CLI_O := $(call object,$(CLI) $(if $(TEXTS),$(GEN)/texts.c))
 UNIT_O := $(call object,$(UNIT))
 FUZZ_O := $(call object,$(FUZZ))
 BENCH_O := $(call object,$(BENCH))
@@ -165,6 +166,10 @@ UI := $(wildcard api/ui/*)
 $(GEN)/ui.h $(GEN)/ui.c &: $(UI) deploy/build/ui.py
 	$(call say,GEN,$@)
 	$(Q)deploy/build/ui.py api/ui $(GEN)/ui
+
+$(GEN)/texts.c: $(TEXTS) deploy/build/texts.py
+	$(call say,GEN,$@)
+	$(Q)deploy/build/texts.py api/cli $@
 
 # -- compiled
 

@@ -32,18 +32,8 @@ static int new_run(int argc, char **argv)
     const char *out = NULL, *arguments[ARGUMENTS_MAX + 1];
     const struct option flags[] = {
         FLAG_TEXT("out", "FILE", "a new file for the access token instead of standard output", &out), {0}};
-    const struct usage usage = {
-        .name = "access new",
-        .arguments = "IDENTITY",
-        .examples = "  pawl access new billing --out /etc/billing/pawl-token   # prints the line for the "
-                    "access file\n"
-                    "  pawl access new billing\n",
-        .summary = "Makes an access token, shows it once, and prints the line for the access file, which has "
-                   "only its\n"
-                   "SHA-256. The file gets mode 0600; what is there is not overwritten.",
-        .flags = flags};
     char line[TOKEN_LINE], hash[ACCESS_HASH_SIZE];
-    int status = flags_read(&usage, argc, argv, arguments, NULL);
+    int status = flags_read("access new", flags, argc, argv, arguments);
 
     if (status != CLI_GO_ON)
         return status;
@@ -68,15 +58,8 @@ static int new_run(int argc, char **argv)
 static int hash_run(int argc, char **argv)
 {
     const struct option flags[] = {{0}};
-    const struct usage usage = {
-        .name = "access hash",
-        .arguments = "",
-        .examples = "  pawl access hash < /etc/billing/pawl-token\n",
-        .summary = "Reads an access token from standard input and prints what the list "
-                   "access_tokens has of it.\nExit status: 0 done, 1 no access token.",
-        .flags = flags};
     char input[INPUT_SIZE], hash[ACCESS_HASH_SIZE];
-    int status = flags_read(&usage, argc, argv, NULL, NULL);
+    int status = flags_read("access hash", flags, argc, argv, NULL);
     ssize_t len = status == CLI_GO_ON ? read_all(STDIN_FILENO, input, sizeof(input)) : 0;
     struct bytes token = {input, len > 0 ? (size_t)len : 0};
 
@@ -114,16 +97,9 @@ static struct access *load(const char *path)
 static int check_run(int argc, char **argv)
 {
     const struct option flags[] = {{0}};
-    const struct usage usage = {
-        .name = "access check",
-        .arguments = "FILE",
-        .examples = "  pawl access check /etc/pawl/access.json\n",
-        .summary = "Says whether a service would take this access file, and warns of rules that "
-                   "give much.\nExit status: 0 good, 78 refused, with the place.",
-        .flags = flags};
     const char *arguments[ARGUMENTS_MAX + 1];
     char text[ACCESS_WHY_SIZE];
-    int status = flags_read(&usage, argc, argv, arguments, NULL);
+    int status = flags_read("access check", flags, argc, argv, arguments);
     struct access *access = status == CLI_GO_ON ? load(arguments[0]) : NULL;
 
     if (access == NULL)
@@ -183,15 +159,7 @@ static int explain_run(int argc, char **argv)
 {
     const char *file = NULL, *arguments[ARGUMENTS_MAX + 1];
     const struct option flags[] = {FLAG_TEXT("access", "FILE", "the access file", &file), {0}};
-    const struct usage usage = {
-        .name = "access explain",
-        .arguments = "WHO VERB [NAME]",
-        .examples = "  pawl access explain billing acquire orders:42 --access /etc/pawl/access.json\n"
-                    "  pawl access explain nobody observe --access /etc/pawl/access.json\n",
-        .summary = "Says which rule allows this: the first of those that do. WHO is an identity, or nobody.\n"
-                   "Exit status: 0 allowed, 77 not, 78 the access file is refused.",
-        .flags = flags};
-    int status = flags_read(&usage, argc, argv, arguments, NULL);
+    int status = flags_read("access explain", flags, argc, argv, arguments);
     struct access *access = NULL;
 
     status = status == CLI_GO_ON ? explain_check(file, arguments[1], arguments[2]) : status;
@@ -247,17 +215,7 @@ static int whoami_run(int argc, char **argv)
 {
     const char *lease_url = NULL, *gateway_url = NULL, *arguments[ARGUMENTS_MAX + 1];
     const struct option flags[] = {FLAG_LEASE_URL(&lease_url), FLAG_GATEWAY_URL(&gateway_url), {0}};
-    const struct usage usage = {
-        .name = "access whoami",
-        .arguments = "[NAME]",
-        .examples = "  pawl access whoami\n"
-                    "  pawl access whoami orders:42 --access-token-file /etc/billing/pawl-token\n",
-        .summary =
-            "Says what both services make of this caller: its identity, by which credential, and what it\n"
-            "may do; with NAME to that lease. Exit status: 0; 77 not known to one of them; 1 one of them\n"
-            "runs without --access, or they judge by different files.",
-        .flags = flags};
-    int status = flags_read(&usage, argc, argv, arguments, NULL), second;
+    int status = flags_read("access whoami", flags, argc, argv, arguments), second;
     char hash[2][ACCESS_HASH_SIZE] = {"", ""};
 
     if (status == CLI_GO_ON && arguments[0] != NULL && !name_is_lease(bytes_of(arguments[0])))
@@ -286,16 +244,5 @@ int cli_access(int argc, char **argv)
         {0},
     };
 
-    return command_group(commands, "access ",
-                         "Examples:\n"
-                         "  pawl access new billing --out /etc/billing/pawl-token\n"
-                         "  pawl access check /etc/pawl/access.json\n"
-                         "  pawl access explain billing acquire orders:42 --access /etc/pawl/access.json\n"
-                         "\n"
-                         "Usage: pawl access COMMAND [arguments] [flags]\n"
-                         "\n"
-                         "Who may do what: works on the access file; whoami asks the services.\n"
-                         "\n"
-                         "Commands (pawl access COMMAND --help says more):",
-                         argc, argv);
+    return command_group(commands, "access ", argc, argv);
 }

@@ -45,23 +45,7 @@ static int acquire_check(struct call *call)
 }
 
 static const struct verb acquire = {
-    .usage =
-        {"acquire", "NAME",
-         "  eval \"$(pawl acquire orders:42 --ttl 10m -o env)\"   # then: pawl put, renew, release\n"
-         "  pawl acquire orders:42 -w 30s --lease-id-file \"/run/me/orders:42.$$\"\n"
-         "  pawl acquire printers --permits 3 -o json | jq .token\n",
-         "Takes the lease NAME, or says who has it (exit status 75). With --wait it stands in line, first\n"
-         "come, first served; 75 then means that the time was over, and that it is out of the line.\n\n"
-         "The secret that proves the hold, the lease_id, is shown only by -o json and -o env, or kept in\n"
-         "--lease-id-file. If that file has one, or PAWL_LEASE_ID is set, this lease_id is proposed: while "
-         "it\n"
-         "still holds the lease, the answer is the same grant again, with exit status 0, and standard error\n"
-         "says so. So those that share a file or a PAWL_LEASE_ID share the hold, and do not keep each other\n"
-         "out: this is not flock(1). Give each a file of its own, or use pawl run. -o env tells the two "
-         "apart\n"
-         "by LEASE_GRANT, -o json by the member grant, which it adds: new, or same.\n\n"
-         "When the hold of the file's lease_id is over, a new one takes the place of it and of what an\n"
-         "earlier -o env has left; a PAWL_LEASE_ID of your own is refused then (exit status 76)."},
+    .name = "acquire",
     .flags = "wait ttl mode permits lock-delay keep-place holder lease-id-file meta output trace lease-url",
     .asks = {OF_A_LEASE, "POST", NULL, REQUEST_GRANT, NULL},
     .check = acquire_check,

@@ -49,21 +49,8 @@ static int dev_read(struct dev *dev, int argc, char **argv)
                 &dev->example),
         {0},
     };
-    const struct usage usage = {
-        .name = "dev",
-        .arguments = "",
-        .examples = "  pawl dev\n"
-                    "  pawl dev --data ./pawl-data\n"
-                    "  pawl dev --example\n"
-                    "  pawl dev --routes ./routes.json\n"
-                    "  pawl dev --listen-lease 127.0.0.1:0 --listen-gateway 127.0.0.1:0\n",
-        .summary = "Runs a private redis-server, the lease service and the gateway, with keys made for the "
-                   "occasion, until\n"
-                   "Ctrl-C. Without --data everything is deleted at the end.",
-        .flags = flags,
-    };
 
-    int status = flags_read(&usage, argc, argv, NULL, NULL);
+    int status = flags_read("dev", flags, argc, argv, NULL);
 
     if (plan->listen_pages == NULL)
         plan->listen_pages = strcmp(plan->listen_gateway, GATEWAY_DEFAULT) == 0 ? PAGES_DEFAULT

@@ -73,24 +73,8 @@ static int doctor_read(struct doctor *d, int argc, char **argv)
         STORE_INBOX_ROWS(&d->inbox),
         {0},
     };
-    const struct usage usage = {
-        .name = "doctor",
-        .arguments = "",
-        .examples = "  pawl doctor\n"
-                    "  pawl doctor --redis redis://10.0.0.7:6379 --redis-password-file /etc/pawl/redis "
-                    "--keys /etc/pawl/keys\n"
-                    "  pawl doctor --probe -o json | jq -r '.findings[] | select(.status == \"problem\") | "
-                    ".remedy'\n",
-        .summary =
-            "Looks at the lease service and the gateway (reachable, ready, version, clock, the same\n"
-            "access file), at Redis when --redis or PAWL_REDIS names it (its settings, and what the store\n"
-            "says of itself), and at the keys. Every finding comes with its remedy. Changes nothing, unless "
-            "--probe is given.\n"
-            "Exit status: 0 nothing is wrong, 1 something is.",
-        .flags = flags,
-    };
 
-    int status = flags_read(&usage, argc, argv, NULL, NULL);
+    int status = flags_read("doctor", flags, argc, argv, NULL);
 
     return status == CLI_GO_ON ? store_inbox_collect(&d->inbox, flags, argc, argv) : status;
 }

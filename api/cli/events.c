@@ -163,19 +163,7 @@ static int watch_check(struct call *call)
 }
 
 static const struct verb watch = {
-    .usage = {.name = "watch",
-              .arguments = "[NAME]",
-              .examples = "  pawl watch orders:42\n"
-                          "  pawl watch -o json | jq -r 'select(.type == \"expired\") | .lease'\n",
-              .summary = "Shows what happens to the lease NAME, or to all leases, as it happens, until "
-                         "Ctrl-C (exit status\n"
-                         "0). The items are those of pawl history. When the connection is lost it connects "
-                         "again and goes\n"
-                         "on where it was. What could not be made up for is told as an item of type "
-                         "\"missed\". On a terminal\n"
-                         "standard error says when it is connected. Exit status 69: the service could not be "
-                         "reached at the\n"
-                         "beginning."},
+    .name = "watch",
     .flags = "since idle output trace lease-url",
     .asks = {OF_ITS_OWN, "GET", NULL, REQUEST_STREAM, NULL},
     .check = watch_check,

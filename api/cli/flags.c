@@ -103,11 +103,28 @@ static void print_flag(const struct option *flag)
     options_print_row(flag, flag->letter != '\0' ? before : "    ", WIDTH, "");
 }
 
-static int print_help(const struct usage *usage)
+static const struct usage *usage_find(const char *name)
 {
-    printf("Examples:\n%s\nUsage: pawl %s%s%s%s\n\n%s\n\nFlags:\n", usage->examples, usage->name,
+    const struct usage *usage = usages;
+
+    while (strcmp(usage->name, name) != 0)
+        usage++; /* each command stands in help.txt */
+    return usage;
+}
+
+void usage_print(const char *name)
+{
+    const struct usage *usage = usage_find(name);
+
+    printf("Examples:\n%s\nUsage: pawl%s%s%s%s%s\n\n%s\n\n", usage->examples, *name != '\0' ? " " : "", name,
            *usage->arguments != '\0' ? " " : "", usage->arguments,
            strstr(usage->arguments, "[flags]") != NULL ? "" : " [flags]", usage->summary);
+}
+
+static int print_help(const struct usage *usage)
+{
+    usage_print(usage->name);
+    puts("Flags:");
     for (const struct option *flag = usage->flags; flag->name != NULL; flag++)
         print_flag(flag);
     print_flag(&(struct option){.name = "help", .letter = 'h', .help = "this text"});
@@ -196,33 +213,32 @@ static int arguments_check(const struct usage *usage, unsigned count, const char
         size_t len = strcspn(at, " ");
 
         most += strncmp(at, "[flags]", strlen("[flags]")) != 0;
-        if (most > count && *at != '[' && usage->order == FLAGS_MIXED) {
+        if (most > count && *at != '[') {
             return cli_fail(CLI_USAGE, "missing argument: %.*s; see pawl %s --help", (int)len, at,
                             usage->name);
         }
         at += len;
     }
-    return usage->order == FLAGS_FIRST || count <= most
-               ? CLI_GO_ON
-               : cli_fail(CLI_USAGE, "unexpected argument: %s; see pawl %s --help",
-                          words[most < ARGUMENTS_MAX ? most : ARGUMENTS_MAX], usage->name);
+    return count <= most ? CLI_GO_ON
+                         : cli_fail(CLI_USAGE, "unexpected argument: %s; see pawl %s --help",
+                                    words[most < ARGUMENTS_MAX ? most : ARGUMENTS_MAX], usage->name);
 }
 
 static int flags_complete(const struct usage *usage, int argc, char **argv);
 
-int flags_read(const struct usage *given, int argc, char **argv, const char *arguments[ARGUMENTS_MAX + 1],
-               int *used)
+/* used NULL: arguments may stand anywhere. */
+static int line_read(const char *name, const struct option *flags, int argc, char **argv,
+                     const char *arguments[ARGUMENTS_MAX + 1], int *used)
 {
     struct access_given access = {0};
     struct option whole[FLAGS_MAX + 1] = {{0}};
-    struct usage all = *given, *usage = &all;
+    struct usage all = *usage_find(name), *usage = &all;
     struct options_line line = {.table = whole, .argv = argv, .argc = argc, .at = 1};
     enum options_word found = WORD_END;
     const char *none[ARGUMENTS_MAX + 1];
-    unsigned count = 0, own;
+    unsigned count = 0, own = flags_whole(whole, flags, &access);
     int status;
 
-    own = flags_whole(whole, given->flags, &access);
     usage->flags = whole;
     if (flags_complete_wanted(argc, argv))
         return flags_complete(usage, argc, argv);
@@ -233,7 +249,7 @@ int flags_read(const struct usage *given, int argc, char **argv, const char *arg
     while (status == CLI_GO_ON && (found = options_word(&line)) != WORD_END) {
         if (found != WORD_ARGUMENT) {
             status = flag_take(usage, &line, found);
-        } else if (usage->order == FLAGS_FIRST) {
+        } else if (used != NULL) {
             line.at--;
             break;
         } else {
@@ -244,7 +260,18 @@ int flags_read(const struct usage *given, int argc, char **argv, const char *arg
     if (used != NULL)
         *used = line.at;
     access_set(whole + own);
-    return status == CLI_GO_ON ? arguments_check(usage, count, arguments) : status;
+    return status == CLI_GO_ON && used == NULL ? arguments_check(usage, count, arguments) : status;
+}
+
+int flags_read(const char *name, const struct option *flags, int argc, char **argv,
+               const char *arguments[ARGUMENTS_MAX + 1])
+{
+    return line_read(name, flags, argc, argv, arguments, NULL);
+}
+
+int flags_read_front(const struct option *flags, int argc, char **argv, int *used)
+{
+    return line_read("", flags, argc, argv, NULL, used);
 }
 
 /* -- completion */
@@ -459,7 +486,7 @@ static int group_complete(const struct command *commands, int argc, char **argv)
     return command != NULL ? command->run(argc - 1, argv + 1) : CLI_OK;
 }
 
-int command_group(const struct command *commands, const char *of, const char *help, int argc, char **argv)
+int command_group(const struct command *commands, const char *of, int argc, char **argv)
 {
     if (flags_complete_wanted(argc, argv))
         return group_complete(commands, argc, argv);
@@ -467,7 +494,8 @@ int command_group(const struct command *commands, const char *of, const char *he
         return cli_fail(CLI_USAGE, "missing argument: COMMAND; see pawl %s--help", of);
     if (strcmp(argv[1], "--help") != 0 && strcmp(argv[1], "-h") != 0)
         return command_run(commands, of, argc - 1, argv + 1);
-    puts(help);
+    usage_print(argv[0]);
+    printf("Commands (pawl %sCOMMAND --help says more):\n", of);
     command_list(commands, 7);
     return CLI_OK;
 }

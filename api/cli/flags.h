@@ -13,23 +13,29 @@ enum output { OUTPUT_TEXT, OUTPUT_JSON, OUTPUT_ENV };
 
 enum { FLAGS_MAX = 24, ARGUMENTS_MAX = 4 };
 
+/* What help.txt says of a command; deploy/build/texts.py makes these rows of it. */
 struct usage {
     const char *name;      /* "acquire" */
     const char *arguments; /* "KEY [FILE]": it must have the first, and may have the second */
     const char *examples;  /* --help begins with them */
     const char *summary;
-    const struct option *flags; /* ends with name NULL. With --lease-url or --gateway-url those that say who
-                                 * asks are there, too, and become the environment's */
-    enum {
-        FLAGS_MIXED,
-        FLAGS_FIRST
-    } order; /* FLAGS_FIRST: what begins with the first argument is not looked at */
+    const struct option *flags; /* NULL in a row */
 };
+extern const struct usage usages[]; /* end with name NULL */
+/* What completes a command line in a shell. */
+extern const struct completion {
+    const char *name, *text;
+} completions[]; /* the same */
 
-/* CLI_GO_ON, or the exit status (0: --help was asked for); has said why. arguments that were not given are
- * NULL; arguments may be NULL. *used: the first argument that was not looked at; may be NULL. */
-int flags_read(const struct usage *usage, int argc, char **argv, const char *arguments[ARGUMENTS_MAX + 1],
-               int *used);
+/* The command of that name. flags end with name NULL; with --lease-url or --gateway-url those that say who
+ * asks are there, too, and become the environment's. CLI_GO_ON, or the exit status (0: --help was asked for);
+ * has said why. arguments that were not given are NULL; arguments may be NULL. */
+int flags_read(const char *name, const struct option *flags, int argc, char **argv,
+               const char *arguments[ARGUMENTS_MAX + 1]);
+/* Those in front of the command: the same up to the first word that is no flag, which is *used. */
+int flags_read_front(const struct option *flags, int argc, char **argv, int *used);
+/* What --help begins with: examples, arguments, and what the command does. */
+void usage_print(const char *name);
 
 /* Where the command of a command begins, which is the second word that is neither a flag nor a flag's value.
  */
@@ -54,8 +60,8 @@ int command_run(const struct command *commands, const char *of, int argc, char *
 /* As --help shows them. */
 void command_list(const struct command *commands, int width);
 void command_complete(const struct command *commands, const char *typed);
-/* A command that has commands of its own; help: what --help says in front of their list. */
-int command_group(const struct command *commands, const char *of, const char *help, int argc, char **argv);
+/* A command that has commands of its own. */
+int command_group(const struct command *commands, const char *of, int argc, char **argv);
 /* CLI_USAGE: has said that there is no such word, and which of names (NULL-terminated) was probably meant. */
 int command_unknown(const char *of, const char *word, const char *const *names);
 

@@ -40,18 +40,8 @@ static const struct command commands[] = {
 
 static int print_help(void)
 {
-    puts("Examples:\n"
-         "  pawl dev                                         # in one terminal; in another:\n"
-         "  eval \"$(pawl acquire orders:42 --ttl 10m -o env)\"\n"
-         "  echo packed | pawl put orders:42\n"
-         "  pawl cat orders:42\n"
-         "  pawl release orders:42\n"
-         "\n"
-         "Usage: pawl [--lease-url URL] [--gateway-url URL] COMMAND [arguments] [flags]\n"
-         "\n"
-         "Leases with fencing tokens, and the gateway that refuses a stale one.\n"
-         "\n"
-         "Commands (pawl COMMAND --help says more):");
+    usage_print("");
+    puts("Commands (pawl COMMAND --help says more):");
     command_list(commands, 13);
     puts("\nFlags:\n"
          "  --lease-url URL    the lease service (PAWL_LEASE_URL; default http://127.0.0.1:8700)\n"
@@ -70,9 +60,7 @@ static int front_flags(int argc, char **argv, int *used)
 {
     const char *lease_url = NULL, *gateway_url = NULL;
     const struct option flags[] = {FLAG_LEASE_URL(&lease_url), FLAG_GATEWAY_URL(&gateway_url), {0}};
-    const struct usage usage = {
-        .name = "", .arguments = "", .examples = "", .summary = "", .flags = flags, .order = FLAGS_FIRST};
-    int status = flags_read(&usage, argc, argv, NULL, used);
+    int status = flags_read_front(flags, argc, argv, used);
 
     if (lease_url != NULL)
         setenv("PAWL_LEASE_URL", lease_url, 1);

@@ -55,16 +55,8 @@ int cli_keygen(int argc, char **argv)
         FLAG_TEXT("out", "FILE", "a new file instead of standard output", &k.out),
         {0},
     };
-    const struct usage usage = {
-        "keygen", "",
-        "  pawl keygen --out /etc/pawl/keys                  # a new key file\n"
-        "  pawl keygen >> /etc/pawl/keys                     # rotate: at the end it verifies; once every\n"
-        "                                                    # service has read it, move it to the top to "
-        "sign\n"
-        "  pawl keygen --kid eu-1\n",
-        "Makes a key of 32 random bytes and writes it as a line of a key file: kid:base64.", .flags = flags};
     char line[TOKEN_KEY_LINE_SIZE];
-    int status = flags_read(&usage, argc, argv, NULL, NULL);
+    int status = flags_read("keygen", flags, argc, argv, NULL);
     size_t len;
 
     if (status != CLI_GO_ON)
@@ -202,16 +194,8 @@ int cli_verify(int argc, char **argv)
         FLAG_OUTPUT_OBJECT(&v.output),
         {0},
     };
-    const struct usage usage = {
-        "verify", "TOKEN",
-        "  pawl verify \"$PAWL_FENCING_TOKEN\" --keys /etc/pawl/keys\n"
-        "  pawl verify - --keys /etc/pawl/keys < token.txt\n"
-        "  pawl verify \"$PAWL_FENCING_TOKEN\" -o json          # what it says, unchecked\n",
-        "Reads the value of a Fencing-Token header (-: from standard input) and checks its signature.\n"
-        "Exit status: 0 good, 1 no fencing token, 77 a bad signature, 78 the key file cannot be used.",
-        .flags = flags};
     const char *arguments[ARGUMENTS_MAX + 1];
-    int status = flags_read(&usage, argc, argv, arguments, NULL);
+    int status = flags_read("verify", flags, argc, argv, arguments);
 
     if (status != CLI_GO_ON)
         return status;

@@ -38,16 +38,7 @@ static const struct show_column lease_columns[] = {
 };
 
 static const struct verb top = {
-    .usage =
-        {.name = "top",
-         .arguments = "",
-         .examples = "  pawl top\n"
-                     "  pawl top --once\n"
-                     "  pawl top --once -o json | jq .condition\n",
-         .summary =
-             "Shows how things stand, anew each second, until Ctrl-C: what is the matter and what to do,\n"
-             "how many leases are held and waited for, the services on this store, what is worth a\n"
-             "look, and leases that are held, 20 of them. Needs a lease service."},
+    .name = "top",
     .flags = "once output trace lease-url",
     .outputs = "text|json",
     .asks = {OF_ITS_OWN, "GET", NULL, REQUEST_JSON, "members counts look"},

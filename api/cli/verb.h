@@ -120,9 +120,7 @@ struct call {
 };
 
 struct verb {
-    struct {
-        const char *name, *arguments, *examples, *summary;
-    } usage;
+    const char *name;
     const char *flags; /* names, in the order of --help, with a blank between them */
     struct {
         enum { OF_A_LEASE, OF_LEASES, OF_A_RESOURCE, OF_THE_GATEWAY, OF_ITS_OWN } of;

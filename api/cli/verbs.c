@@ -82,21 +82,16 @@ int verb_read(struct call *call, int argc, char **argv)
 {
     const struct verb *verb = call->verb;
     struct option flags[FLAGS_MAX + 1] = {{0}};
-    const struct usage usage = {.name = verb->usage.name,
-                                .arguments = verb->usage.arguments,
-                                .examples = verb->usage.examples,
-                                .summary = verb->usage.summary,
-                                .flags = flags};
     const char *arguments[ARGUMENTS_MAX + 1];
     int status;
 
     flags_make(verb, &call->given, flags);
-    status = flags_read(&usage, argc, argv, arguments, NULL);
+    status = flags_read(verb->name, flags, argc, argv, arguments);
     if (status != CLI_GO_ON)
         return status;
     call->name = arguments[0];
     call->file = arguments[1];
-    call->request = (struct request){.what = usage.name,
+    call->request = (struct request){.what = verb->name,
                                      .wants = verb->asks.wants,
                                      .needs = verb->asks.needs,
                                      .lease_id = call->secret,
@@ -574,151 +569,63 @@ static void routes_advise(const struct call *call)
 /* -- the table */
 
 static const struct verb verbs[] = {
-    {{"renew", "NAME",
-      "  pawl renew orders:42                   # PAWL_LEASE_ID says which hold; the ttl of before\n"
-      "  pawl renew orders:42 --ttl 1h --lease-id-file /run/me/orders:42\n",
-      "Holds the lease NAME for its ttl from now, longer or shorter. Exit status 76: the hold is lost."},
+    {"renew",
      "ttl lease-id-file output trace lease-url",
      {OF_A_LEASE, "PUT", "", REQUEST_GRANT, NULL},
      .repeat = REQUEST_TWICE,
      .load = renew_load,
      .show = renew_show},
-    {{"release", "NAME",
-      "  pawl release orders:42                 # PAWL_LEASE_ID says which hold\n"
-      "  pawl release orders:42 --lease-id-file /run/me/orders:42\n"
-      "  eval \"$(pawl release orders:42 -o env)\"   # and the variables are gone\n",
-      "Gives the lease NAME back. Doing it again does no harm. Exit status 76: the hold was lost before."},
+    {"release",
      "lease-id-file output trace lease-url",
      {OF_A_LEASE, "DELETE", "", REQUEST_RELEASED, NULL},
      .show = release_show},
-    {{"get", "NAME",
-      "  pawl get orders:42\n"
-      "  pawl get orders:42 -o json | jq -r .state\n"
-      "  eval \"$(pawl get orders:42 -o env)\"; echo \"$LEASE_HOLDER\"\n",
-      "Shows whether the lease NAME is held, by whom and for how long yet. A lease that nobody has ever\n"
-      "taken is free."},
+    {"get",
      "output trace lease-url",
      {OF_A_LEASE, "GET", "", REQUEST_JSON, "lease state token holders waiting"},
      .show = get_show},
-    {{"ls", "",
-      "  pawl ls\n"
-      "  pawl ls --prefix orders: --limit 20\n"
-      "  pawl ls -o json | jq -r '.items[].lease'\n"
-      "  pawl ls -o env | while read -r line; do eval \"$line\"; echo \"$LEASE: $LEASE_HOLDER\"; done\n",
-      "Lists the leases that are held. On a terminal as a table; otherwise a line for each, tabs between "
-      "the\n"
-      "columns; with -o json the service's pages, a line for each; with -o env a line for each lease, for\n"
-      "eval."},
+    {"ls",
      "held-by prefix state limit output trace lease-url",
      {OF_LEASES, "GET", "/v1/leases", REQUEST_JSON, "items next_cursor"},
      .columns = ls_columns},
-    {{"sessions", "",
-      "  pawl sessions\n"
-      "  pawl sessions -o json | jq -r '.items[] | select(.leases > 0) | .holder'\n",
-      "Lists the sessions that live: whose they are, how many leases each holds, how many it has lost\n"
-      "otherwise. With --access your own; all for who may operate."},
+    {"sessions",
      "limit output trace lease-url",
      {OF_LEASES, "GET", "/v1/sessions", REQUEST_JSON, "items next_cursor"},
      .columns = sessions_columns},
-    {{"history", "NAME",
-      "  pawl history orders:42\n"
-      "  pawl history orders:42 -o json | jq -r '.items[] | select(.type == \"forced\") | .reason'\n",
-      "Shows who held the lease NAME, how each hold ended, and what was refused; the oldest comes first.\n"
-      "It is kept for a while (--remember of pawl-lease, 10 minutes) after the last hold has ended.\n"
-      "Times are the store's.\n\n"
-      "  granted         a hold began\n"
-      "  released        its holder gave it back\n"
-      "  expired         it was not renewed in time\n"
-      "  session         its session ended, or was lost\n"
-      "  forced          somebody ended it with pawl force-release, for this reason\n"
-      "  store-restarted the store may have lost something, so every hold ended\n"
-      "  returned        its waiter had gone before it heard of the grant\n"
-      "  refused         somebody was refused, for this reason"},
+    {"history",
      "output trace lease-url",
      {OF_A_LEASE, "GET", "/history", REQUEST_JSON, "items"},
      .columns = show_event},
-    {{"force-release", "NAME",
-      "  pawl force-release orders:42 --reason 'host3 is gone'\n"
-      "  pawl force-release orders:42 --reason 'host3 is gone' --expect-token 34 --yes\n",
-      "Ends every hold of the lease NAME, or the one that has --expect-token. Whoever held it is told\n"
-      "at the next renewal, its token is stale at once, and who waits is served. On a terminal it\n"
-      "shows who would lose it, asks for the name once more, and then means that very hold. In a script\n"
-      "say --yes. Exit status 1: nobody holds it with that token, or this was not confirmed."},
+    {"force-release",
      "reason expect-token yes output trace lease-url",
      {OF_A_LEASE, "POST", "/force-release", REQUEST_JSON, "released_token"},
      .check = force_check,
      .before = force_before,
      .load = force_load,
      .show = force_show},
-    {{"put", "KEY [FILE]",
-      "  echo packed | pawl put orders:42        # PAWL_FENCING_TOKEN proves the hold of lease orders:42\n"
-      "  pawl put orders:42/invoice.pdf invoice.pdf --type application/pdf\n"
-      "  pawl put orders:42 new.json --if-match '\"Zk3v9a1BQ2x8Lm0p\"'\n",
-      "Writes the resource KEY from FILE or from standard input. The lease whose name the key begins with\n"
-      "guards it: only its present holder gets through. Exit status 76: you are not, any more."},
+    {"put",
      "type if-match if-none-match idempotency-key token-file output trace gateway-url",
      {OF_A_RESOURCE, "PUT", NULL, REQUEST_WRITTEN, NULL},
      .output_help = "what is told of it: json: one object; env: for eval in a shell",
      .load = put_load,
      .show = put_show},
-    {{"cat", "KEY",
-      "  pawl cat orders:42\n"
-      "  pawl cat orders:42/invoice.pdf >invoice.pdf\n"
-      "  pawl cat orders:42 --fenced              # PAWL_FENCING_TOKEN proves the hold\n",
-      "Writes the resource KEY to standard output. Exit status 1: there is none."},
+    {"cat",
      "fenced token-file trace gateway-url",
      {OF_A_RESOURCE, "GET", NULL, REQUEST_CONTENT, NULL},
      .check = cat_check},
-    {{"rm", "KEY",
-      "  pawl rm orders:42/invoice.pdf            # PAWL_FENCING_TOKEN proves the hold of lease orders:42\n",
-      "Deletes the resource KEY. Exit status 1: there is none; 76: you are not the holder any more."},
+    {"rm",
      "if-match idempotency-key token-file output trace gateway-url",
      {OF_A_RESOURCE, "DELETE", NULL, REQUEST_DELETED, NULL},
      .outputs = "text|json",
      .output_help = "json: one object, for programs",
      .show = rm_show},
-    {{"routes", "[show|adopt]",
-      "  pawl routes                                        # the hash of this gateway's routes\n"
-      "  pawl --gateway-url http://10.0.0.7:8701 routes     # and of another's\n"
-      "  pawl routes adopt                                  # all are to serve this gateway's\n",
-      "All gateways on a store serve the same route table: one that has another answers 503\n"
-      "routes-differ. To change it, give all of them the new file (they read it again on SIGHUP), then\n"
-      "adopt it at one of them. That is refused while writes are open that went by the table of\n"
-      "before: by other routes another lease may guard what they go to.\n"
-      "\n"
-      "Exit status 1: this gateway has no routes, or writes are open."},
+    {"routes",
      "output trace gateway-url",
      {OF_THE_GATEWAY, "GET", "/v1/routes", REQUEST_JSON, "hash routes"},
      .outputs = "text|json",
      .check = routes_check,
      .show = routes_show,
      .advise = routes_advise},
-    {{"resolve", "[LEASE]",
-      "  pawl resolve                           # what is open, of all leases, and who is in doubt\n"
-      "  pawl resolve orders:42                 # of this one, and what to look for at the upstream\n"
-      "  pawl resolve orders:42 --id 17         # I have looked: that one has ended\n"
-      "  pawl resolve orders:42 --id 17 --force # and its gateway shall give it up, if it is being sent\n"
-      "  pawl resolve orders:42 --all\n"
-      "  pawl resolve --gateway M3mb3rIdOf16Char --dead\n",
-      "Shows the writes that were sent on for LEASE, or for any, and have no known end: newer ones get\n"
-      "503 in-doubt meanwhile; without LEASE also the gateways that may have sent what the store has\n"
-      "lost. With --id or --all they are closed by your word. Look at the upstream first: it\n"
-      "got each with the Pawl-Request-Id GATEWAY-INCARNATION-REQUEST. One that has not been applied\n"
-      "yet, and still is on its way, lands after newer ones when you are wrong.\n"
-      "\n"
-      "  queued   waits for its turn; nothing was sent. Closed by --id it is not sent\n"
-      "  sending  its gateway may yet tell its end; closed only with --id N --force, which makes that\n"
-      "           gateway close the connection first, or when it is dead\n"
-      "  unknown  its gateway will not learn the end\n"
-      "  dead     its gateway is known to be dead; the grace of a route that has one counts from then\n"
-      "\n"
-      "With --gateway: that gateway is dead, and never comes back. Do not say so of one that only\n"
-      "stands still. What it was sending is dead then, and still waited for; with --settled nobody waits\n"
-      "any more for what the store may have lost of it: say so when nothing that it had sent can still\n"
-      "arrive. One whose last pulse came within 10 s is refused: stop it, or --force.\n"
-      "\n"
-      "Exit status 1: there is no such intent or gateway, it is being sent, or lives, or this was not\n"
-      "confirmed."},
+    {"resolve",
      "id all gateway incarnation dead settled force yes output trace gateway-url",
      {OF_ITS_OWN, "GET", NULL, REQUEST_JSON, NULL},
      .outputs = "text|json",
@@ -756,7 +663,7 @@ int cli_verb(int argc, char **argv)
     struct call call = {.verb = verbs};
     int status;
 
-    while (strcmp(call.verb->usage.name, argv[0]) != 0)
+    while (strcmp(call.verb->name, argv[0]) != 0)
         call.verb++; /* main.c calls this for what stands in the table */
     json_out_init(&call.body);
     status = run(&call, argc, argv);

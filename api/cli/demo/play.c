@@ -388,19 +388,8 @@ int cli_demo(int argc, char **argv)
         FLAG_ON("list", "the hazards, a line each (the same as no HAZARD)", &listed),
         {0},
     };
-    const struct usage usage = {
-        .name = "demo",
-        .arguments = "[HAZARD]",
-        .examples = "  pawl demo                        # which hazards there are\n"
-                    "  pawl demo stale-holder\n"
-                    "  pawl demo all --ttl 600ms\n",
-        .summary =
-            "Shows a hazard with real processes: first with a recipe that is widely used, then with Pawl.\n"
-            "Without HAZARD: lists them. With \"all\": plays one after the other.\n"
-            "Exit status 0: the recipe was seen to fail, and Pawl was seen to hold.",
-        .flags = flags};
     const char *arguments[ARGUMENTS_MAX + 1];
-    int status = flags_read(&usage, argc, argv, arguments, NULL);
+    int status = flags_read("demo", flags, argc, argv, arguments);
 
     if (status != CLI_GO_ON)
         return status;

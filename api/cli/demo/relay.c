@@ -141,15 +141,10 @@ static void relay_obey(struct relay *relay, const char *order)
 int cli_demo_relay(int argc, char **argv)
 {
     const struct option flags[] = {{0}};
-    const struct usage usage = {.name = "demo-relay",
-                                .arguments = "TARGET",
-                                .examples = "  pawl demo slow-network                   # starts it itself\n",
-                                .summary = "The slow wire of the demo; reads from standard input what to do.",
-                                .flags = flags};
     const char *arguments[ARGUMENTS_MAX + 1];
     char order[WORKER_LINE_SIZE];
     struct relay relay = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
-    int status = flags_read(&usage, argc, argv, arguments, NULL), probe;
+    int status = flags_read("demo-relay", flags, argc, argv, arguments), probe;
     pthread_t thread;
 
     if (status != CLI_GO_ON)

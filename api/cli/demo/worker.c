@@ -516,15 +516,9 @@ int cli_demo_worker(int argc, char **argv)
         FLAG_TTL(&ttl_ms),
         {0},
     };
-    const struct usage usage = {
-        .name = "demo-worker",
-        .arguments = "NAME LOCK LEASE",
-        .examples = "  pawl demo stale-holder                   # starts its workers itself\n",
-        .summary = "A worker of the demo; reads from standard input what to do.",
-        .flags = flags};
     const char *arguments[ARGUMENTS_MAX + 1];
     char line[WORKER_LINE_SIZE], *list, *rest = NULL;
-    int status = flags_read(&usage, argc, argv, arguments, NULL);
+    int status = flags_read("demo-worker", flags, argc, argv, arguments);
 
     if (status != CLI_GO_ON)
         return status;

@@ -112,25 +112,10 @@ static int run_read(struct run *run, struct words *words, int argc, char **argv)
         FLAG_TRACE(&run->trace),
         {0},
     };
-    const struct usage usage = {
-        .name = "run",
-        .arguments = "NAME [flags] [--] CMD...",
-        .examples = "  pawl run nightly-report -n ./report.sh          # 75 if somebody else is at it\n"
-                    "  pawl run deploy:web -w 10m ./deploy.sh web\n"
-                    "  pawl run orders:42 --ttl 10s sh -c 'echo packed | pawl put orders:42'\n",
-        .summary =
-            "Runs CMD while the lease NAME is held, and renews it. The command is stopped before the hold\n"
-            "can end: it gets the signal early enough, and SIGKILL before anybody else can be granted the\n"
-            "lease, also when pawl run is killed or stopped. It finds PAWL_LEASE, PAWL_TOKEN and\n"
-            "PAWL_FENCING_TOKEN in its environment. What it leaves behind is killed when it ends.\n\n"
-            "Exit status: the command's own; 75 not obtained, 76 lost while it ran, 125 Pawl failed, 126 "
-            "and\n"
-            "127 the command could not be executed or found, 128+n ended by signal n. See pawl-run(1).",
-        .flags = flags};
     const char *arguments[ARGUMENTS_MAX + 1] = {NULL};
     bool completes = flags_complete_wanted(argc, argv);
     int split = completes ? argc : flags_split(flags, argc, argv); /* behind that all is its own */
-    int status = flags_read(&usage, split, argv, arguments, NULL);
+    int status = flags_read("run", flags, split, argv, arguments);
 
     if (status != CLI_GO_ON)
         return status == CLI_OK ? CLI_OK : RUN_FAILED;

@@ -39,23 +39,8 @@ static int loss_read(struct loss *l, int argc, char **argv)
         FLAG_ON("yes", "do not ask", &l->yes),
         {0},
     };
-    const struct usage usage = {
-        .name = "store accept-loss",
-        .arguments = "NODE",
-        .examples = "  pawl store accept-loss 10.0.0.3:6379 --redis sentinel://10.0.0.1/main\n",
-        .summary = "The primary NODE, spelled as /readyz does, is store-behind: it may lack what was "
-                   "answered, and no "
-                   "node of\nthe in-sync set will come back. By your word it is the store. What it lacks is "
-                   "lost, all "
-                   "holds end,\ntokens go on above all that were granted, resources are as it has them. Stop "
-                   "the others "
-                   "first.\nExit status: 0 admitted, 1 NODE is not the primary, is not behind, or was not "
-                   "admitted in "
-                   "time.",
-        .flags = flags,
-    };
     const char *arguments[ARGUMENTS_MAX + 1];
-    int status = flags_read(&usage, argc, argv, arguments, NULL);
+    int status = flags_read("store accept-loss", flags, argc, argv, arguments);
 
     if (status != CLI_GO_ON)
         return status;

@@ -303,82 +303,18 @@ static int history_answer(struct store_ask *ask, const struct store_reply *reply
 /* -- the table */
 
 static const struct store_verb {
-    struct {
-        const char *name, *arguments, *examples, *summary;
-    } usage;
+    const char *name;
     unsigned first, count;               /* of the flags that are not the inbox's */
     int (*check)(struct asking *asking); /* NULL: nothing to check. CLI_GO_ON, or the exit status */
     const struct store_script *script;   /* NULL: status */
     int (*take)(struct store_ask *ask, const struct store_reply *reply);
 } verbs[] = {
-    {{"store status", "",
-      "  pawl store status\n"
-      "  pawl store status -o json | jq -r '.findings[].what'\n"
-      "  pawl store status --redis redis://10.0.0.7:6379 --redis-password-file /etc/pawl/redis\n"
-      "  pawl store status --redis redis://a:6379 --redis redis://b:6379 --redis redis://c:6379\n",
-      "Shows the store as it is in Redis, its members, what would be refused and why, and what to do.\n"
-      "Changes nothing. Exit status: 0 grants and writes are possible, 1 something is refused,\n"
-      "69 Redis cannot be reached, 78 there is no store, not the one that belongs here, or what can be "
-      "none."},
-     3,
-     1,
-     NULL,
-     NULL,
-     NULL},
-    {{"store forget", "ID",
-      "  pawl store status                  # members, and who is gone without a word\n"
-      "  pawl store forget M3mb3rIdOf16Char\n",
-      "The member ID (a lease service or a gateway) went away without a word and never comes back: after\n"
-      "the next restart of Redis it is not waited for. If it does come back with its state directory,\n"
-      "it is not let in before that."},
-     0,
-     0,
-     NULL,
-     &script_forget_member,
-     forget_answer},
-    {{"store registrar", "add|remove ID",
-      "  pawl store status                          # members, and who is a registrar\n"
-      "  pawl store registrar add M3mb3rIdOf16Char\n",
-      "Of a store that was made with --registrars: the lease service ID becomes a registrar, or is none any\n"
-      "more. For one that is lost for good: add another one, then remove it. One at a time; a majority of\n"
-      "those that are then must live and have recorded all that counts."},
-     0,
-     0,
-     registrar_check,
-     &script_registrar,
-     registrar_answer},
-    {{"store node", "forget NODE", "  pawl store node forget 10.0.0.3:6379\n",
-      "The node NODE of Redis, spelled as /readyz does, is gone for good: it is not in the in-sync set any "
-      "more,\n"
-      "if enough others are, and not named as away. It joins again when it copies the primary again.\n"
-      "Exit status: 1 it is connected, or needed."},
-     0,
-     0,
-     node_check,
-     &script_node_forget,
-     node_answer},
-    {{"store marks", "", "  pawl store marks --of Zk3v9a1BQ2x8Zk3v9a1BQ2x8 --at 1795262644.48211907\n",
-      "This store has lost content, and a route with \"check\":\"mark\" and \"store\":\"STORE\" answers 503\n"
-      "marks-lost. Look at the store STORE (pawl store status there says its epoch and the highest token\n"
-      "granted) and name it: older tokens are refused from then on, and the route goes on. If nobody knows "
-      "it,\n"
-      "let that store begin a new life (pawl store recover --floor N there), and name its new epoch, and N."},
-     0,
-     3,
-     marks_check,
-     &script_marks,
-     marks_answer},
-    {{"store history", "[all|ends|off]",
-      "  pawl store history\n"
-      "  pawl store history off\n",
-      "What the store notes of what happens to leases, for GET /v1/leases/{name}/history and /v1/events.\n"
-      "Each item costs a write. A store begins with all; a change forgets what was noted before, and holds\n"
-      "at once for all services. A store that is made anew after a loss begins with all again."},
-     0,
-     0,
-     history_check,
-     &script_set_history,
-     history_answer},
+    {"store status", 3, 1, NULL, NULL, NULL},
+    {"store forget", 0, 0, NULL, &script_forget_member, forget_answer},
+    {"store registrar", 0, 0, registrar_check, &script_registrar, registrar_answer},
+    {"store node", 0, 0, node_check, &script_node_forget, node_answer},
+    {"store marks", 0, 3, marks_check, &script_marks, marks_answer},
+    {"store history", 0, 0, history_check, &script_set_history, history_answer},
 };
 
 static int verb_run(int argc, char **argv)
@@ -393,18 +329,13 @@ static int verb_run(int argc, char **argv)
     };
     struct option flags[STORE_INBOX_FLAGS + sizeof(own) / sizeof(own[0]) + 1] = {
         STORE_INBOX_ROWS(&asking.inbox)};
-    struct usage usage = {.flags = flags};
     const char *arguments[ARGUMENTS_MAX + 1];
     int status;
 
-    while (strcmp(verb->usage.name + strlen("store "), argv[0]) != 0)
+    while (strcmp(verb->name + strlen("store "), argv[0]) != 0)
         verb++; /* commands calls this for what stands in the table */
     memcpy(flags + STORE_INBOX_FLAGS, own + verb->first, verb->count * sizeof(own[0]));
-    usage.name = verb->usage.name;
-    usage.arguments = verb->usage.arguments;
-    usage.examples = verb->usage.examples;
-    usage.summary = verb->usage.summary;
-    status = flags_read(&usage, argc, argv, arguments, NULL);
+    status = flags_read(verb->name, flags, argc, argv, arguments);
     if (status != CLI_GO_ON)
         return status;
     asking.word = arguments[0] != NULL ? arguments[0] : "";
@@ -418,7 +349,7 @@ static int verb_run(int argc, char **argv)
     status = status == CLI_GO_ON ? store_inbox_collect(&asking.inbox, flags, argc, argv) : status;
     if (status == CLI_GO_ON && asking.inbox.count > 1 && verb->script != NULL)
         status = cli_fail(CLI_USAGE, "a quorum has no pawl %s: its nodes know nothing of each other",
-                          usage.name);
+                          verb->name);
     else if (status == CLI_GO_ON && asking.inbox.count > 1)
         status = status_of_quorum(&asking);
     else if (status == CLI_GO_ON)
@@ -466,21 +397,9 @@ static int init_run(int argc, char **argv)
             STORE_NODES_MAX, NULL, &copies),
         {0},
     };
-    const struct usage usage = {
-        .name = "store init",
-        .arguments = "",
-        .examples =
-            "  pawl store init --redis unix:///run/redis/redis.sock --state-dir /var/lib/pawl/lease\n",
-        .summary =
-            "Makes a store in an empty Redis, once, and prints its id. The state directory is that of the\n"
-            "lease service that is to run first, and this is done as its user. It is pawl-lease\n"
-            "--init-store. Exit status: 1 there is a store, or the directory belongs to one, 69 Redis "
-            "cannot\n"
-            "be reached, 78 the directory is in use, or Redis can lose what it acknowledged.",
-        .flags = flags};
     char path[STATE_PATH_MAX], why[STATE_WHY_MAX];
     struct state_file file = {.dir = {.fd = -1, .lock_fd = -1}};
-    int status = flags_read(&usage, argc, argv, NULL, NULL);
+    int status = flags_read("store init", flags, argc, argv, NULL);
 
     if (status != CLI_GO_ON)
         return status;
@@ -509,24 +428,7 @@ static const struct command commands[] = {
     {0},
 };
 
-static const char help[] =
-    "Examples:\n"
-    "  pawl store init\n"
-    "  pawl store status\n"
-    "  pawl store status -o json --redis redis://10.0.0.7:6379\n"
-    "  pawl store recover                                # Redis is empty; the lease services know the "
-    "rest\n"
-    "  pawl store recover --floor 50000000               # nobody knows any more how far tokens had "
-    "come\n"
-    "  pawl store forget M3mb3rIdOf16Char\n"
-    "\n"
-    "Usage: pawl store COMMAND [arguments] [flags]\n"
-    "\n"
-    "Looks at the store itself, and not through the services: for when they refuse.\n"
-    "\n"
-    "Commands (pawl store COMMAND --help says more):";
-
 int cli_store(int argc, char **argv)
 {
-    return command_group(commands, "store ", help, argc, argv);
+    return command_group(commands, "store ", argc, argv);
 }

@@ -49,23 +49,7 @@ static int failover_read(struct failover *f, int argc, char **argv)
         FLAG_MS("wait", "DUR", "for the other node to be admitted (default 30s)", &f->wait_ms),
         {0},
     };
-    const struct usage usage = {
-        .name = "store failover",
-        .arguments = "",
-        .examples = "  pawl store failover --redis sentinel://10.0.0.1,10.0.0.2,10.0.0.3/main\n"
-                    "  pawl store failover --to 10.0.0.2:6379\n",
-        .summary =
-            "Makes another node of the in-sync set the primary: shuts the gate (503, nothing is unknown to a "
-            "caller), has a\nsentinel begin a failover when that node has all that was done, and waits until "
-            "it is "
-            "admitted.\nHolds survive. Which node it is the sentinels choose, by replica-priority first. "
-            "When none "
-            "is\npromoted in 10 s, the services go on with the former one. Exit status: 0 another node is "
-            "the store, "
-            "1 NODE\nis not in the set or not in step, another one was chosen, or none.",
-        .flags = flags,
-    };
-    int status = flags_read(&usage, argc, argv, NULL, NULL);
+    int status = flags_read("store failover", flags, argc, argv, NULL);
 
     f->node = f->node != NULL ? f->node : "";
     return status;

@@ -110,32 +110,10 @@ static int recover_read(struct recover *r, int argc, char **argv)
         FLAG_ON("yes", "do not ask", &r->yes),
         {0},
     };
-    const struct usage usage = {
-        .name = "store recover",
-        .arguments = "",
-        .examples =
-            "  pawl store recover                                  # on the machine of a lease service\n"
-            "  pawl store recover --store-id Zk3v9a1BQ2x8Zk3v9a1BQ2x8\n"
-            "  pawl store recover --floor 50000000 --seen 48211907 --seen \"$PAWL_FENCING_TOKEN\"\n"
-            "  pawl store recover --new-id --redis redis://staging:6379\n",
-        .summary =
-            "Without --floor: Redis is empty, but lease services still have their state directories. The "
-            "store is\n"
-            "made anew, and they admit it above their floors.\n"
-            "With --floor N: nobody knows any more how far the tokens had come, but you know that none is "
-            "above\n"
-            "N. All holds end, tokens go on above N, and the services come anew.\n"
-            "With --new-id: this Redis is a copy of another store's, and becomes a store of its own. Stop "
-            "all of its\nservices first, and empty their state directories before they come again.\n"
-            "Of a quorum, whose nodes --redis names: only --floor N, when most of them have lost their "
-            "data.\n"
-            "pawl store status says which one is needed. Exit status: 0 recovered, 1 refused.",
-        .flags = flags,
-    };
     int status = seen_collect(r, flags, argc, argv);
 
     if (status == CLI_GO_ON)
-        status = flags_read(&usage, argc, argv, NULL, NULL);
+        status = flags_read("store recover", flags, argc, argv, NULL);
     if (status == CLI_GO_ON)
         status = store_inbox_collect(&r->inbox, flags, argc, argv);
     return status == CLI_GO_ON ? recover_check(r) : status;
