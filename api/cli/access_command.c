@@ -17,16 +17,6 @@ enum { TOKEN_LINE = ACCESS_TOKEN_SIZE /* with a line feed for the NUL */, INPUT_
 
 /* -- new */
 
-/* Not through stdio, whose buffer would keep it. */
-static int new_show(const char *out, struct bytes line)
-{
-    if (out != NULL)
-        return cli_write_new(out, line, "name another file");
-    if (!write_all(STDOUT_FILENO, line))
-        return cli_fail(CLI_REFUSED, "the access token could not be written: %s", strerrordesc_np(errno));
-    return CLI_GO_ON;
-}
-
 static int new_run(int argc, char **argv)
 {
     const char *out = NULL, *arguments[ARGUMENTS_MAX + 1];
@@ -45,7 +35,7 @@ static int new_run(int argc, char **argv)
     access_token_new(line);
     access_token_hash(bytes_of(line), hash);
     line[TOKEN_LINE - 1] = '\n';
-    status = new_show(out, (struct bytes){line, sizeof(line)});
+    status = cli_write_secret(out, "access token", (struct bytes){line, sizeof(line)}, "name another file");
     explicit_bzero(line, sizeof(line));
     if (status != CLI_GO_ON)
         return status;

@@ -72,7 +72,7 @@ static int acquire_begin(struct acquire *a)
                                          .lease_url = g->lease_url,
                                          .timeout_ms = HTTP_CLIENT_TIMEOUT_MS,
                                          .attempts = 2};
-    int status = request_lease(&a->call.request, g->lease_url, a->call.name);
+    int status = request_lease(&a->call.request, g->lease_url, a->call.name, "");
 
     a->ask = (struct pawl_ask){.size = sizeof(a->ask),
                                .ttl_ms = g->ttl_ms,
@@ -204,7 +204,7 @@ static bool acquire_give_back(const struct acquire *a, unsigned timeout_ms)
                               .http = {.method = "DELETE", .timeout_ms = timeout_ms}};
     bool given = false;
 
-    if (request_lease(&request, a->call.given.lease_url, a->call.name) == CLI_GO_ON) {
+    if (request_lease(&request, a->call.given.lease_url, a->call.name, "") == CLI_GO_ON) {
         request_header(&request, "Lease-Id", bytes_of(a->call.secret));
         given = request_try(&request) == HTTP_CLIENT_ANSWERED && request.answer.status < 300;
     }

@@ -161,11 +161,15 @@ struct bytes cli_advice(struct bytes detail, char *buf, size_t size)
     return (struct bytes){buf, at};
 }
 
-int cli_write_new(const char *path, struct bytes content, const char *instead)
+int cli_write_secret(const char *path, const char *what, struct bytes content, const char *instead)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int fd = path != NULL ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
     bool written;
 
+    if (path == NULL)
+        return write_all(STDOUT_FILENO, content)
+                   ? CLI_GO_ON
+                   : cli_fail(CLI_REFUSED, "the %s could not be written: %s", what, strerrordesc_np(errno));
     if (fd < 0 && errno == EEXIST)
         return cli_fail(CLI_REFUSED, "%s is there already and is not overwritten; %s", path, instead);
     if (fd < 0)

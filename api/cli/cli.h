@@ -36,9 +36,10 @@ int64_t cli_wall_ms(void);
  * nothing else; else has said that nothing was changed, and CLI_REFUSED. */
 int cli_confirm(const char *name);
 
-/* A new file with a secret in it, which only its owner can read. What is there is never overwritten, nor is a
- * link followed; instead: what to do then. CLI_GO_ON, or has said why not, and CLI_REFUSED. */
-int cli_write_new(const char *path, struct bytes content, const char *instead);
+/* A secret (what) into a new file, which only its owner can read: what is there is never overwritten, nor is
+ * a link followed; instead: what to do then. path NULL: to stdout, and not through stdio, whose buffer would
+ * keep it. CLI_GO_ON, or has said why not, and CLI_REFUSED. */
+int cli_write_secret(const char *path, const char *what, struct bytes content, const char *instead);
 
 /* Who asks for a lease (NULL: user@host:pid, in usual), and in which mode (NULL: exclusive; permits 0: not
  * given); CLI_GO_ON, or wrong. */

@@ -517,7 +517,7 @@ static int probe_acquire(struct probe *p)
                               .trace = p->doctor->trace,
                               .http.method = "POST"};
     char body[2 * PROBE_NAME_SIZE];
-    int status = request_lease(&request, p->doctor->lease_url, p->name);
+    int status = request_lease(&request, p->doctor->lease_url, p->name, "");
 
     if (status == CLI_GO_ON) {
         snprintf(body, sizeof(body), "{\"lease_id\":\"%s\",\"holder\":\"pawl doctor\",\"ttl_ms\":%d}",
@@ -537,7 +537,7 @@ static void probe_release(const struct probe *p)
     struct request request = {
         .what = "doctor", .wants = REQUEST_RELEASED, .trace = p->doctor->trace, .http.method = "DELETE"};
 
-    if (request_lease(&request, p->doctor->lease_url, p->name) == CLI_GO_ON) {
+    if (request_lease(&request, p->doctor->lease_url, p->name, "") == CLI_GO_ON) {
         request_header(&request, "Lease-Id", bytes_of(p->lease_id));
         request_try(&request); /* if it does not arrive, the lease is over in a moment anyway */
     }

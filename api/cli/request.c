@@ -213,12 +213,7 @@ static int lease_path(struct request *request, const char *name, const char *bef
                                                     name);
 }
 
-int request_lease(struct request *request, const char *base, const char *name)
-{
-    return request_lease_deed(request, base, name, "");
-}
-
-int request_lease_deed(struct request *request, const char *base, const char *name, const char *deed)
+int request_lease(struct request *request, const char *base, const char *name, const char *deed)
 {
     char path[PATH_SIZE];
     int status = lease_path(request, name, "/v1/leases/", deed, path);

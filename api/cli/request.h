@@ -55,9 +55,8 @@ struct request {
 enum request_service { REQUEST_LEASE_SERVICE, REQUEST_GATEWAY };
 /* A path that needs no encoding. */
 int request_service(struct request *request, enum request_service to, const char *base, const char *path);
-int request_lease(struct request *request, const char *base, const char *name);
-/* What is below a lease ("/history"), or is done with it ("/force-release"). */
-int request_lease_deed(struct request *request, const char *base, const char *name, const char *deed);
+/* deed: "", what is below the lease ("/history"), or is done with it ("/force-release"). */
+int request_lease(struct request *request, const char *base, const char *name, const char *deed);
 /* The intents of a lease; deed: "", or what is to be done with them ("/resolve"). */
 int request_intents(struct request *request, const char *base, const char *lease, const char *deed);
 /* Percent-encoded but for ':' and '/'. */

@@ -125,7 +125,8 @@ int secret_propose(const char *file, char buf[SECRET_SIZE], enum secret_origin *
 /* -- the file, among processes that share it */
 
 /* Of its folder, for a moment: between a look at the file and its change nobody else changes it. Where it
- * cannot be had (the folder may not be read, or a stranger in /tmp keeps it) it goes without. -1: not had. */
+ * cannot be had (the folder may not be read, or a stranger in /tmp keeps it) it goes without. -1: not had. Ends when
+ * it is closed. */
 static int folder_lock(const char *file)
 {
     const struct timespec pause = {.tv_nsec = LOCK_PAUSE_MS * 1000000L};
@@ -144,12 +145,6 @@ static int folder_lock(const char *file)
         nanosleep(&pause, NULL);
     }
     return fd;
-}
-
-static void folder_unlock(int fd)
-{
-    if (fd >= 0)
-        close(fd);
 }
 
 /* "": there is none. */
@@ -187,7 +182,7 @@ int secret_keep(const char *file, const char *before, char lease_id[SECRET_SIZE]
     else if (status == CLI_GO_ON)
         status = keep_new(file, lease_id);
     explicit_bzero(now, sizeof(now));
-    folder_unlock(lock);
+    close(lock);
     return status;
 }
 
@@ -199,5 +194,5 @@ void secret_forget(const char *file, const char *lease_id)
     if (read_now(file, now) == CLI_GO_ON && strcmp(now, lease_id) == 0)
         unlink(file);
     explicit_bzero(now, sizeof(now));
-    folder_unlock(lock);
+    close(lock);
 }

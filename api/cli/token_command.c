@@ -16,64 +16,38 @@
 
 enum { DATE_KID_SIZE = sizeof("k20261121") };
 
-struct keygen {
-    const char *kid, *out;
-    char date_kid[DATE_KID_SIZE];
-};
-
-/* Today in UTC, so that it is the same wherever the key is made; it only has to tell one key from the next.
- */
-static void keygen_default_kid(struct keygen *k)
-{
-    time_t now = time(NULL);
-    struct tm utc;
-
-    gmtime_r(&now, &utc);
-    if (strftime(k->date_kid, sizeof(k->date_kid), "k%Y%m%d", &utc) == 0)
-        memcpy(k->date_kid, "k1", sizeof("k1"));
-    k->kid = k->date_kid;
-}
-
-static int keygen_to_file(const struct keygen *k, struct bytes line)
-{
-    int status = cli_write_new(
-        k->out, line,
-        "to rotate, append a line with pawl keygen >> FILE, and move it to the top when "
-        "every service has read it");
-
-    if (status != CLI_GO_ON)
-        return status;
-    printf("%s holds the key %s; only you can read it\n", k->out, k->kid);
-    return CLI_OK;
-}
-
 int cli_keygen(int argc, char **argv)
 {
-    struct keygen k = {NULL, NULL, ""};
+    const char *kid = NULL, *out = NULL;
     const struct option flags[] = {
-        FLAG_TEXT("kid", "NAME", "the key's name (default: k and the date)", &k.kid),
-        FLAG_TEXT("out", "FILE", "a new file instead of standard output", &k.out),
+        FLAG_TEXT("kid", "NAME", "the key's name (default: k and the date)", &kid),
+        FLAG_TEXT("out", "FILE", "a new file instead of standard output", &out),
         {0},
     };
-    char line[TOKEN_KEY_LINE_SIZE];
+    char line[TOKEN_KEY_LINE_SIZE], usual[DATE_KID_SIZE];
     int status = flags_read("keygen", flags, argc, argv, NULL);
+    time_t now = time(NULL);
+    struct tm utc;
     size_t len;
 
     if (status != CLI_GO_ON)
         return status;
-    if (k.kid == NULL)
-        keygen_default_kid(&k);
-    len = token_keygen(k.kid, line, sizeof(line));
+    /* In UTC, so that it is the same wherever the key is made; it only has to tell one key from the next. */
+    if (strftime(usual, sizeof(usual), "k%Y%m%d", gmtime_r(&now, &utc)) == 0)
+        memcpy(usual, "k1", sizeof("k1"));
+    kid = kid != NULL ? kid : usual;
+    len = token_keygen(kid, line, sizeof(line));
     if (len == 0)
         return cli_fail(CLI_USAGE, "--kid takes 1 to 32 characters of A-Z a-z 0-9 . _ -");
-    if (k.out != NULL)
-        status = keygen_to_file(&k, (struct bytes){line, len});
-    else /* not through stdio, whose buffer would keep the key */
-        status = write_all(STDOUT_FILENO, (struct bytes){line, len})
-                     ? CLI_OK
-                     : cli_fail(CLI_REFUSED, "the key could not be written: %s", strerrordesc_np(errno));
+    status = cli_write_secret(out, "key", (struct bytes){line, len},
+                              "to rotate, append a line with pawl keygen >> FILE, and move it to the top "
+                              "when every service has read it");
     explicit_bzero(line, sizeof(line));
-    return status;
+    if (status != CLI_GO_ON)
+        return status;
+    if (out != NULL)
+        printf("%s holds the key %s; only you can read it\n", out, kid);
+    return CLI_OK;
 }
 
 /* -- pawl verify */

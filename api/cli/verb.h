@@ -145,9 +145,6 @@ int verb_read(struct call *call, int argc, char **argv);
 /* Page after page of call.columns; call.request is set anew for each by address. */
 int verb_list(struct call *call, const struct show_column *columns, int (*address)(struct call *call));
 void verb_done(struct call *call);
-/* Members of a body, if they were given. */
-void verb_text(struct json_out *body, const char *name, const char *text);
-void verb_number(struct json_out *body, const char *name, uint64_t number);
 
 /* resolve.c */
 int resolve_check(struct call *call);

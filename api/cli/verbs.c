@@ -110,7 +110,7 @@ static int address(struct call *call)
     const char *path = call->request.http.url;
 
     switch (call->verb->asks.of) {
-    case OF_A_LEASE: return request_lease_deed(&call->request, g->lease_url, call->name, path);
+    case OF_A_LEASE: return request_lease(&call->request, g->lease_url, call->name, path);
     case OF_LEASES: return request_service(&call->request, REQUEST_LEASE_SERVICE, g->lease_url, path);
     case OF_A_RESOURCE: return request_resource(&call->request, g->gateway_url, call->name);
     case OF_THE_GATEWAY: return request_service(&call->request, REQUEST_GATEWAY, g->gateway_url, path);
@@ -148,18 +148,6 @@ static int headers(struct call *call)
     request_header(&call->request, "If-None-Match", bytes_of(g->if_none_match));
     request_header(&call->request, "Idempotency-Key", bytes_of(g->idempotency_key));
     return status;
-}
-
-void verb_text(struct json_out *body, const char *name, const char *text)
-{
-    if (text != NULL)
-        json_text(body, name, bytes_of(text));
-}
-
-void verb_number(struct json_out *body, const char *name, uint64_t number)
-{
-    if (number > 0)
-        json_int(body, name, (int64_t)number);
 }
 
 /* The body as JSON. */
@@ -295,7 +283,7 @@ static int renew_load(struct call *call)
 {
     if (call->given.ttl_ms > 0) {
         body_begin(call);
-        verb_number(&call->body, "ttl_ms", call->given.ttl_ms);
+        json_int(&call->body, "ttl_ms", (int64_t)call->given.ttl_ms);
         body_end(call);
     } else {
         call->request.http.body = BYTES("");
@@ -395,7 +383,7 @@ static int force_before(struct call *call)
 
     if (call->given.yes)
         return CLI_GO_ON;
-    status = request_lease(&look, call->given.lease_url, call->name);
+    status = request_lease(&look, call->given.lease_url, call->name, "");
     status = status == CLI_GO_ON ? request_send(&look) : status;
     if (status == CLI_GO_ON) {
         show_look(stderr, look.json);
@@ -411,8 +399,10 @@ static int force_before(struct call *call)
 static int force_load(struct call *call)
 {
     body_begin(call);
-    verb_text(&call->body, "reason", call->given.reason);
-    verb_number(&call->body, "expect_token", (uint64_t)call->token);
+    if (call->given.reason != NULL)
+        json_text(&call->body, "reason", bytes_of(call->given.reason));
+    if (call->token > 0)
+        json_int(&call->body, "expect_token", call->token);
     body_end(call);
     return CLI_GO_ON;
 }

@@ -31,7 +31,7 @@ TEST(a_key_is_percent_encoded_once_and_its_slashes_stay)
 
 static int to_lease(struct request *request, const char *name)
 {
-    return request_lease(request, NULL, name);
+    return request_lease(request, NULL, name, "");
 }
 
 static int to_resource(struct request *request, const char *key)
