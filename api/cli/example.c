@@ -15,7 +15,7 @@
 #include "api/cli/cluster.h"
 #include "api/client/http_client.h"
 
-enum { REQUEST_MAX = 65536, PATH_MAX_BYTES = 128, KEPT_MAX = 100, PATIENCE_S = 5 };
+enum { BODY_MAX = 65536, LINE_SIZE = 8192, PATH_MAX_BYTES = 128, KEPT_MAX = 100, PATIENCE_S = 5 };
 
 struct kept {
     char path[PATH_MAX_BYTES];
@@ -26,38 +26,24 @@ struct kept {
 struct example {
     int listen_fd;
     struct kept kept[KEPT_MAX];
-    char request[REQUEST_MAX + 1];
 };
 
-/* Length of the head with its empty line, 0: not whole yet; *body: how long the body is. */
-static size_t head_of(const char *request, size_t *body)
+/* A request's line, and its body; false: it did not come whole, or is too long. */
+static bool request_read(FILE *in, char line[LINE_SIZE], char body[BODY_MAX], size_t *len)
 {
-    const char *end = strstr(request, "\r\n\r\n"), *length = strcasestr(request, "\r\ncontent-length:");
+    static const char length[] = "content-length:";
+    char field[LINE_SIZE];
 
-    *body = end != NULL && length != NULL && length < end
-                ? strtoul(length + strlen("\r\ncontent-length:"), NULL, 10)
-                : 0;
-    return end != NULL ? (size_t)(end - request) + strlen("\r\n\r\n") : 0;
-}
-
-/* false: it did not come whole, or is too long. */
-static bool request_read(struct example *example, int fd, struct bytes *body)
-{
-    size_t len = 0, head = 0, wanted = 0;
-
-    while (len < REQUEST_MAX && (head == 0 || len < head + wanted)) {
-        ssize_t got = read(fd, example->request + len, REQUEST_MAX - len);
-
-        if (got <= 0)
+    *len = 0;
+    if (fgets(line, LINE_SIZE, in) == NULL)
+        return false;
+    do {
+        if (fgets(field, sizeof(field), in) == NULL)
             return false;
-        len += (size_t)got;
-        example->request[len] = '\0';
-        head = head_of(example->request, &wanted);
-        if (wanted > REQUEST_MAX)
-            return false;
-    }
-    *body = (struct bytes){example->request + head, wanted};
-    return head > 0 && len >= head + wanted;
+        if (strncasecmp(field, length, sizeof(length) - 1) == 0)
+            *len = strtoul(field + sizeof(length) - 1, NULL, 10);
+    } while (strcmp(field, "\r\n") != 0);
+    return *len <= BODY_MAX && fread(body, 1, *len, in) == *len;
 }
 
 /* Its own, or an empty place; NULL: there is none. */
@@ -75,29 +61,30 @@ static void answer(int fd, const char *status, struct bytes body)
     (void)!write(fd, body.at, body.len);
 }
 
-static void serve(struct example *example, int fd)
+static void serve(struct example *example, FILE *in)
 {
-    struct bytes body, line, method;
-    char path[PATH_MAX_BYTES];
+    char line[LINE_SIZE], body[BODY_MAX], path[PATH_MAX_BYTES];
+    struct bytes rest, method;
     struct kept *kept;
+    size_t len;
 
-    if (!request_read(example, fd, &body))
+    if (!request_read(in, line, body, &len))
         return;
-    line = bytes_of(example->request);
-    method = bytes_cut(&line, ' ');
-    line = bytes_cut(&line, ' ');
-    snprintf(path, sizeof(path), "%.*s", (int)line.len, line.at);
-    kept = line.len < sizeof(path) ? kept_find(example, path) : NULL;
+    rest = bytes_of(line);
+    method = bytes_cut(&rest, ' ');
+    rest = bytes_cut(&rest, ' ');
+    snprintf(path, sizeof(path), "%.*s", (int)rest.len, rest.at);
+    kept = rest.len < sizeof(path) ? kept_find(example, path) : NULL;
     if (bytes_are(method, "PUT") && kept != NULL) {
         snprintf(kept->path, sizeof(kept->path), "%s", path);
-        kept->body = cli_realloc(kept->body, body.len + 1);
-        memcpy(kept->body, body.at, body.len);
-        kept->len = body.len;
-        answer(fd, "200 OK", BYTES("written"));
+        kept->body = cli_realloc(kept->body, len);
+        memcpy(kept->body, body, len);
+        kept->len = len;
+        answer(fileno(in), "200 OK", BYTES("written"));
     } else if (bytes_are(method, "GET") && kept != NULL && kept->body != NULL) {
-        answer(fd, "200 OK", (struct bytes){kept->body, kept->len});
+        answer(fileno(in), "200 OK", (struct bytes){kept->body, kept->len});
     } else {
-        answer(fd, "404 Not Found", BYTES("there is nothing here\n"));
+        answer(fileno(in), "404 Not Found", BYTES("there is nothing here\n"));
     }
 }
 
@@ -109,10 +96,12 @@ static void *example_run(void *user)
     for (;;) {
         int fd = accept4(example->listen_fd, NULL, NULL, SOCK_CLOEXEC);
 
-        if (fd >= 0) {
+        FILE *in = fd >= 0 ? fdopen(fd, "r") : NULL;
+
+        if (in != NULL) {
             setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-            serve(example, fd);
-            close(fd);
+            serve(example, in);
+            fclose(in);
         }
     }
     return NULL;
