@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <netdb.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -29,6 +28,7 @@
 #include "api/cli/print.h"
 #include "api/cli/request.h"
 #include "api/client/http_client.h"
+#include "shared/http/http_server.h"
 #include "shared/token/token.h"
 
 enum {
@@ -38,7 +38,6 @@ enum {
     LOOK_AGAIN_MS = 20,
     END_MS = 8000, /* the services promise 5 s */
     OPEN_DIRECTORIES = 16,
-    HOST_SIZE = 128,
     WORDS_MAX = 32, /* of a command line */
     QUORUM_MAX = 7,
     NAME_SIZE = 32 /* of what is in a directory of ours */
@@ -231,51 +230,23 @@ static void files_close(struct cluster_files *files)
     }
 }
 
-/* -- whether one could listen at an address */
+/* -- whether one could listen at an address: two services of ours on one port would not notice each other */
 
-/* The services share their ports (SO_REUSEPORT), so that two of them on one port do not notice each other:
- * hence the look beforehand. */
-static struct addrinfo *address_read(const char *address)
-{
-    const struct addrinfo wanted = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE,
-                                    .ai_socktype = SOCK_STREAM};
-    const char *colon = strrchr(address, ':');
-    bool brackets = address[0] == '[' && colon != NULL && colon > address && colon[-1] == ']';
-    size_t len = colon != NULL ? (size_t)(colon - address) - (brackets ? 2 : 0) : 0;
-    struct addrinfo *found = NULL;
-    char host[HOST_SIZE];
-
-    if (len == 0 || len >= sizeof(host))
-        return NULL;
-    memcpy(host, address + brackets, len);
-    host[len] = '\0';
-    return getaddrinfo(host, colon + 1, &wanted, &found) == 0 ? found : NULL;
-}
-
-/* Without SO_REUSEPORT of our own a port is taken by everyone who listens there. */
 static int address_check(const char *address, const char *flag)
 {
-    struct addrinfo *at = address_read(address);
-    int yes = 1, error = 0, fd;
+    const char *why;
 
-    if (at == NULL) {
+    errno = 0;
+    if (http_address_is_free(address, &why))
+        return CLI_GO_ON;
+    if (errno == 0) /* nothing was tried */
         return cli_fail(CLI_CONFIG, "%s takes ADDR:PORT, like 127.0.0.1:8700 or [::1]:0, not \"%s\"", flag,
                         address);
-    }
-    fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 ||
-        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) != 0 || /* of before do not count */
-        bind(fd, at->ai_addr, at->ai_addrlen) != 0)
-        error = errno;
-    close(fd);
-    freeaddrinfo(at);
-    if (error == EADDRINUSE) {
-        cli_fail(CLI_CONFIG, "%s is taken: another program listens there already", address);
-        cli_hint("Stop it, or choose another port: %s 127.0.0.1:0 takes a free one.", flag);
-        return CLI_CONFIG;
-    }
-    return error == 0 ? CLI_GO_ON
-                      : cli_fail(CLI_CONFIG, "nobody can listen on %s: %s", address, strerror(error));
+    if (errno != EADDRINUSE)
+        return cli_fail(CLI_CONFIG, "nobody can listen on %s: %s", address, strerror(errno));
+    cli_fail(CLI_CONFIG, "%s is taken: another program listens there already", address);
+    cli_hint("Stop it, or choose another port: %s 127.0.0.1:0 takes a free one.", flag);
+    return CLI_CONFIG;
 }
 
 /* -- what happens */
