@@ -10,9 +10,9 @@
 
 The files and their order stand in deploy/build/library.txt. Each file of a folder "scripts" is an operation, the body
 of a function; the others are what operations share. An operation's first block of comment lines may hold
-"-- on: store": it begins without the stripe's prelude (shared/member/scripts/lib/stripe.lua); and "-- flags: WORDS", the
-function's flags: allow-oom for one that must run on a full Redis, too; and "-- batch: yes": it may run in
-HASH_batch (shared/member/scripts/lib/batch.lua).
+"-- on: store": it begins without the stripe's prelude (shared/member/scripts/lib/stripe.lua), or "-- on: node": with
+that of a quorum's node (lease/quorum/scripts/lib/node.lua); and "-- flags: WORDS", the function's flags: allow-oom for
+one that must run on a full Redis, too; and "-- batch: yes": it may run in HASH_batch (shared/member/scripts/lib/batch.lua).
 
 The library is called pawl_HASH and its functions HASH_NAME, by the hash of its text: two releases can stand side by
 side. One that has no flags line is there twice: Redis refuses it before it begins when no write would be taken, and

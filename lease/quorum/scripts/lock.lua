@@ -1,12 +1,7 @@
 -- lock.lua - first round of an attempt: locks the lease, and reads its number.
 -- KEYS: node, lease. ARGV: 3 of node.lua, attempt, lease_id, for how long (ms).
 -- {locked, number}, {held, lease_id, attempt, token, left (ms), ttl (ms), about, who}, {quarantine} or {not-ours}
--- on: store
-local node, refusal = node_begins()
-if refusal then
-    return refusal
-end
-local lease = lease_read(node)
+-- on: node
 if lease.is_live then
     return { 'held', lease.lease_id, lease.attempt, lease.token, lease.left, lease.ttl, lease.about,
         lease.who }

@@ -1,12 +1,7 @@
 -- look.lua - the number of a lease, and its hold. KEYS: node, lease. ARGV: 3 of node.lua.
 -- {free, number}, {held, number, attempt, token ("": locked), left (ms), ttl (ms), about, for how long
 -- (ms)}, {quarantine} or {not-ours}
--- on: store
-local node, refusal = node_begins()
-if refusal then
-    return refusal
-end
-local lease = lease_read(node)
+-- on: node
 if not lease.is_live then
     return { 'free', lease.number }
 end

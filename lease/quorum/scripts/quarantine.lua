@@ -1,7 +1,7 @@
 -- quarantine.lua - whether the node is in quarantine, and in which. KEYS: node. ARGV: 3 of node.lua, an id for a new one.
 -- {well}, {quarantine, id, since how long (ms)} or {not-ours}
 -- on: store
-local _, refusal = node_begins()
+local refusal = node_begins()
 if not refusal then
     return { 'well' }
 elseif refusal[1] ~= 'quarantine' then

@@ -1,16 +1,11 @@
 -- raise.lua - a number of the lease that was seen elsewhere is known here, too; and the hold that a majority has, if
 -- there is no other one. KEYS: node, lease. ARGV: 3 of node.lua, number; of a hold: attempt, lease_id, ttl (ms), about,
 -- who. {raised}, {quarantine} or {not-ours}
--- on: store
-local node, refusal = node_begins()
-if refusal then
-    return refusal
-end
-local lease = lease_read(node)
+-- on: node
 local is_free = not lease.is_live or lease.attempt == ARGV[5] and lease.token == ''
 local is_short = ARGV[5] and tonumber(ARGV[7]) <= tonumber(node.max_ttl)
 if is_short and is_free and tonumber(lease.number) <= tonumber(ARGV[4]) then
-    lease_hold(node, ARGV[5], ARGV[6], ARGV[4], ARGV[7], ARGV[8], ARGV[9])
+    lease_hold(ARGV[5], ARGV[6], ARGV[4], ARGV[7], ARGV[8], ARGV[9])
     lease_until(tonumber(ARGV[7]))
 elseif tonumber(lease.number) < tonumber(ARGV[4]) then
     redis.call('HSET', KEYS[1], 'highest', higher(node.highest, ARGV[4]))

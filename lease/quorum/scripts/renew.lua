@@ -1,12 +1,7 @@
 -- renew.lua - renews a hold that has not ended. KEYS: node, lease. ARGV: 3 of node.lua, lease_id, ttl (ms; "": as it
 -- was), attempt ("": any), who. {renewed, attempt, token, left (ms), ttl (ms), about}, {lost}, {not-yours},
 -- {too-long, longest ttl}, {quarantine} or {not-ours}
--- on: store
-local node, refusal = node_begins()
-if refusal then
-    return refusal
-end
-local lease = lease_read(node)
+-- on: node
 if not lease.is_live or lease.lease_id ~= ARGV[4] or lease.token == ''
     or ARGV[6] ~= '' and lease.attempt ~= ARGV[6] then
     return { 'lost' }

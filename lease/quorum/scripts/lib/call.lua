@@ -1,8 +1,9 @@
 -- call.lua - what a call on a node of a quorum knows, set anew when it begins.
 local KEYS, ARGV
+local node, lease -- node.lua
 
 local function call_begins(keys, argv)
-    KEYS, ARGV = keys, argv
+    KEYS, ARGV, node, lease = keys, argv, nil, nil
 end
 
 -- A test puts another one behind it.

@@ -14,27 +14,23 @@ local function higher(one, other)
     return tonumber(one) < tonumber(other) and other or one
 end
 
-local function node_read()
-    local of = redis.call('HMGET', KEYS[1], 'id', 'run', 'highest', 'epoch', 'healed', 'max_ttl')
-    return { id = of[1], run = of[2], highest = of[3], epoch = of[4], healed = of[5], max_ttl = of[6] }
-end
-
--- Second: the answer of a node that must not be asked. Who has lost numbers is in quarantine for everybody.
+-- The answer of a node that must not be asked; nil: go on. Who has lost numbers is in quarantine for everybody.
 local function node_begins()
-    local node = node_read()
+    local of = redis.call('HMGET', KEYS[1], 'id', 'run', 'highest', 'epoch', 'healed', 'max_ttl')
+    node = { id = of[1], run = of[2], highest = of[3], epoch = of[4], healed = of[5], max_ttl = of[6] }
     if node.id and node.id ~= ARGV[1] then
-        return node, { 'not-ours' }
+        return { 'not-ours' }
     elseif not node.id or node.run ~= ARGV[2] then
-        return node, { 'quarantine' }
+        return { 'quarantine' }
     elseif tonumber(node.highest) < tonumber(ARGV[3]) then
         redis.call('HDEL', KEYS[1], 'run', 'quarantine')
-        return node, { 'quarantine' }
+        return { 'quarantine' }
     end
-    return node
+    return nil
 end
 
 -- A record of before a quarantine counts for nothing, and of a lease without one any number may have been voted for.
-local function lease_read(node)
+local function lease_read()
     local of = redis.call('HMGET', KEYS[2], 'attempt', 'lease_id', 'number', 'token', 'until', 'about',
         'epoch', 'healed', 'ttl', 'who', 'since')
     local left = of[5] and of[8] == node.healed and of[5] - clock_ms() or 0
@@ -43,8 +39,21 @@ local function lease_read(node)
         since = of[11], number = of[8] == node.healed and of[3] or node.highest }
 end
 
+-- What "on: node" begins with: both are read.
+local function on_node(run)
+    return function(keys, argv)
+        call_begins(keys, argv)
+        local refusal = node_begins()
+        if refusal then
+            return refusal
+        end
+        lease = KEYS[2] and lease_read()
+        return run()
+    end
+end
+
 -- A vote: KEYS[2] is held, by this attempt.
-local function lease_hold(node, attempt, lease_id, token, ttl, about, who)
+local function lease_hold(attempt, lease_id, token, ttl, about, who)
     redis.call('HSET', KEYS[1], 'highest', higher(node.highest, token))
     redis.call('HSET', KEYS[2], 'attempt', attempt, 'lease_id', lease_id, 'number', token, 'token', token,
         'ttl', ttl, 'about', about, 'who', who, 'since', whole(clock_ms()),
