@@ -18,10 +18,7 @@ static void holder_write(struct http_request *req, struct bytes mode, const stru
     json_int(json, "token", store_reply_integer(holder, 0));
     json_text(json, "mode", mode);
     json_text(json, "hold", store_reply_text(holder, 7));
-    if (session.len > 0)
-        json_text(json, "session", session);
-    else
-        json_null(json, "session");
+    json_text_or_null(json, "session", session);
     json_int(json, "holds", store_reply_integer(holder, 4));
     json_int(json, "ttl_ms", store_reply_integer(holder, 9));
     json_int(json, "expires_in_ms", store_reply_integer(holder, 2));
@@ -44,10 +41,7 @@ static void look_write_members(struct http_request *req, struct bytes name, cons
     json_text(json, "state", store_reply_text(reply, at));
     json_int(json, "token", store_reply_integer(reply, at + 1));
     json_int(json, "epoch", store_reply_integer(reply, at + 2));
-    if (mode.len > 0)
-        json_text(json, "mode", mode);
-    else
-        json_null(json, "mode");
+    json_text_or_null(json, "mode", mode);
     json_list(json, "holders");
     for (size_t i = 0; i < count; i++)
         holder_write(req, mode, store_reply_list(holders, i));

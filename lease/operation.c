@@ -160,12 +160,8 @@ bool lease_has_access(const struct worker *worker)
 
 void lease_identity_write(struct json_out *json, const struct worker *worker, struct bytes identity)
 {
-    if (!lease_has_access(worker))
-        return;
-    if (identity.len > 0)
-        json_text(json, "identity", identity);
-    else
-        json_null(json, "identity");
+    if (lease_has_access(worker))
+        json_text_or_null(json, "identity", identity);
 }
 
 /* -- grants */
@@ -266,10 +262,7 @@ void lease_held_write(struct json_out *json, const struct http_request *req, str
 
     json_text(json, "lease", name);
     json_int(json, "token", store_reply_integer(reply, at));
-    if (holder.len > 0)
-        json_text(json, "holder", holder);
-    else
-        json_null(json, "holder"); /* free, but delayed, or on its way; or not to be told */
+    json_text_or_null(json, "holder", holder); /* null: free, but delayed, or on its way; or not to be told */
     json_int(json, "expires_in_ms", store_reply_integer(reply, at + 2));
 }
 

@@ -94,10 +94,8 @@ static void intent_put(struct list *l, struct bytes text)
     json_text(json, "guarantee", letter_word(intent_part(text, INTENT_KIND), kinds));
     json_int(json, "token", number_of(intent_part(text, INTENT_TOKEN)));
     json_int(json, "epoch", number_of(intent_part(text, INTENT_EPOCH)));
-    if (gateway_has_access(l->fenced.req) && identity.len > 0)
-        json_text(json, "identity", identity);
-    else if (gateway_has_access(l->fenced.req))
-        json_null(json, "identity");
+    if (gateway_has_access(l->fenced.req))
+        json_text_or_null(json, "identity", identity);
     json_text(json, "gateway", intent_part(text, INTENT_GATEWAY));
     json_text(json, "incarnation", intent_part(text, INTENT_INCARNATION));
     requests_put(json, text);

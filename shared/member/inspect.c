@@ -31,22 +31,6 @@ struct inspect {
     struct bytes argv[1 + INSPECT_ARGS + MEMBER_ARGS];
 };
 
-static void int_or_null(struct json_out *json, const char *key, int64_t value, int64_t none)
-{
-    if (value != none)
-        json_int(json, key, value);
-    else
-        json_null(json, key);
-}
-
-static void text_or_null(struct json_out *json, const char *key, struct bytes value)
-{
-    if (value.len > 0)
-        json_text(json, key, value);
-    else
-        json_null(json, key);
-}
-
 /* -- a token */
 
 static void claim_write(struct json_out *json, const struct inspect *i)
@@ -56,21 +40,22 @@ static void claim_write(struct json_out *json, const struct inspect *i)
     bool has_key = token_keys_find(worker_of(i->req)->keys, i->kid) != NULL;
     const char *own = epoch_store(member_line_of(i->req)->store_epoch);
 
-    int_or_null(json, "token", is_read ? claim->token.number : 0, 0);
-    text_or_null(json, "lease", claim->lease);
-    int_or_null(json, "epoch", is_read ? claim->token.epoch : 0, 0);
-    text_or_null(json, "hold", claim->hold);
-    text_or_null(json, "mode", is_read ? bytes_of(token_mode_name(claim->mode)) : (struct bytes){NULL, 0});
-    text_or_null(json, "store",
-                 !is_read                       ? (struct bytes){NULL, 0}
-                 : bytes_are(claim->store, own) ? BYTES("ours")
-                                                : BYTES("another"));
-    text_or_null(json, "signature",
-                 !is_read  ? (struct bytes){NULL, 0}
-                 : is_good ? BYTES("good")
-                 : has_key ? BYTES("bad")
-                           : BYTES("unknown-key"));
-    text_or_null(json, "kid", i->kid);
+    json_int_or_null(json, "token", is_read ? claim->token.number : 0, 0);
+    json_text_or_null(json, "lease", claim->lease);
+    json_int_or_null(json, "epoch", is_read ? claim->token.epoch : 0, 0);
+    json_text_or_null(json, "hold", claim->hold);
+    json_text_or_null(json, "mode",
+                      is_read ? bytes_of(token_mode_name(claim->mode)) : (struct bytes){NULL, 0});
+    json_text_or_null(json, "store",
+                      !is_read                       ? (struct bytes){NULL, 0}
+                      : bytes_are(claim->store, own) ? BYTES("ours")
+                                                     : BYTES("another"));
+    json_text_or_null(json, "signature",
+                      !is_read  ? (struct bytes){NULL, 0}
+                      : is_good ? BYTES("good")
+                      : has_key ? BYTES("bad")
+                                : BYTES("unknown-key"));
+    json_text_or_null(json, "kid", i->kid);
 }
 
 static void hold_write(struct json_out *json, const struct store_reply *hold)
@@ -81,9 +66,9 @@ static void hold_write(struct json_out *json, const struct store_reply *hold)
     }
     json_object(json, "hold_state");
     json_text(json, "holder", store_reply_text(hold, 0));
-    int_or_null(json, "granted_at_ms", store_reply_integer(hold, 1), 0);
-    text_or_null(json, "ended", store_reply_text(hold, 2));
-    int_or_null(json, "ended_at_ms", store_reply_integer(hold, 3), 0);
+    json_int_or_null(json, "granted_at_ms", store_reply_integer(hold, 1), 0);
+    json_text_or_null(json, "ended", store_reply_text(hold, 2));
+    json_int_or_null(json, "ended_at_ms", store_reply_integer(hold, 3), 0);
     json_object_end(json);
 }
 
@@ -96,13 +81,14 @@ static enum step token_answer(const struct inspect *i, enum problem verdict, con
     claim_write(json, i);
     json_object(json, "verdict");
     json_bool(json, "ok", is_ok);
-    text_or_null(json, "code", is_ok ? (struct bytes){NULL, 0} : bytes_of(problem_info(verdict)->code));
-    text_or_null(json, "detail", is_ok ? (struct bytes){NULL, 0} : bytes_of(problem_info(verdict)->detail));
+    json_text_or_null(json, "code", is_ok ? (struct bytes){NULL, 0} : bytes_of(problem_info(verdict)->code));
+    json_text_or_null(json, "detail",
+                      is_ok ? (struct bytes){NULL, 0} : bytes_of(problem_info(verdict)->detail));
     json_object_end(json);
     hold_write(json, reply != NULL ? store_reply_list(reply, 6) : NULL);
-    int_or_null(json, "grants_since", reply != NULL ? store_reply_integer(reply, 5) : -1, -1);
-    int_or_null(json, "current_token", reply != NULL ? store_reply_integer(reply, 4) : 0, 0);
-    int_or_null(json, "now_ms", reply != NULL ? store_reply_integer(reply, 2) : 0, 0);
+    json_int_or_null(json, "grants_since", reply != NULL ? store_reply_integer(reply, 5) : -1, -1);
+    json_int_or_null(json, "current_token", reply != NULL ? store_reply_integer(reply, 4) : 0, 0);
+    json_int_or_null(json, "now_ms", reply != NULL ? store_reply_integer(reply, 2) : 0, 0);
     return http_json_end(i->req, 200);
 }
 
@@ -187,10 +173,10 @@ static enum step instance_answer(struct store_call *call, enum store_outcome out
         json_text(json, "code", store_reply_text(reply, 3));
         json_int(json, "at_ms", store_reply_integer(reply, 4));
         json_int(json, "token", store_reply_integer(reply, 5));
-        text_or_null(json, "holder", store_reply_text(reply, 6));
-        int_or_null(json, "current_token", store_reply_integer(reply, 7), INT64_MIN);
-        text_or_null(json, "gateway", store_reply_text(reply, 8));
-        text_or_null(json, "resource", store_reply_text(reply, 9));
+        json_text_or_null(json, "holder", store_reply_text(reply, 6));
+        json_int_or_null(json, "current_token", store_reply_integer(reply, 7), INT64_MIN);
+        json_text_or_null(json, "gateway", store_reply_text(reply, 8));
+        json_text_or_null(json, "resource", store_reply_text(reply, 9));
     }
     return http_json_end(i->req, 200);
 }

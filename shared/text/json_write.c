@@ -252,6 +252,22 @@ void json_null(struct json_out *out, const char *key)
     json_out_append(out, BYTES("null"));
 }
 
+void json_text_or_null(struct json_out *out, const char *key, struct bytes value)
+{
+    if (value.len > 0)
+        json_text(out, key, value);
+    else
+        json_null(out, key);
+}
+
+void json_int_or_null(struct json_out *out, const char *key, int64_t value, int64_t none)
+{
+    if (value != none)
+        json_int(out, key, value);
+    else
+        json_null(out, key);
+}
+
 void json_raw(struct json_out *out, const char *key, struct bytes value)
 {
     begin(out, key);

@@ -39,6 +39,9 @@ void json_text(struct json_out *out, const char *key, struct bytes value);
 void json_int(struct json_out *out, const char *key, int64_t value);
 void json_bool(struct json_out *out, const char *key, bool value);
 void json_null(struct json_out *out, const char *key);
+/* null: an empty value; this one. */
+void json_text_or_null(struct json_out *out, const char *key, struct bytes value);
+void json_int_or_null(struct json_out *out, const char *key, int64_t value, int64_t none);
 /* value is JSON text already, put as it is. */
 void json_raw(struct json_out *out, const char *key, struct bytes value);
 

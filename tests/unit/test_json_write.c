@@ -24,11 +24,15 @@ TEST_JSON(a_grant_is_written_with_its_commas_in_place)
     json_list_end(out);
     json_list(out, "empty");
     json_list_end(out);
-    json_int(out, "behind", 0);
+    json_int_or_null(out, "behind", 0, -1);
+    json_int_or_null(out, "of", 0, 0);
+    json_text_or_null(out, "by", BYTES("x"));
+    json_text_or_null(out, "for", BYTES(""));
     json_object_end(out);
     CHECK_TEXT(json_out_bytes(out),
                BYTES("{\"lease\":\"orders:42\",\"token\":34,\"retryable\":false,\"next_cursor\":null,"
-                     "\"holders\":[{\"meta\":{\"a\":[1,2]}},{},\"x\",-1,true],\"empty\":[],\"behind\":0}"));
+                     "\"holders\":[{\"meta\":{\"a\":[1,2]}},{},\"x\",-1,true],\"empty\":[],\"behind\":0,"
+                     "\"of\":null,\"by\":\"x\",\"for\":null}"));
 }
 
 struct int_case {
