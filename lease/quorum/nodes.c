@@ -1,4 +1,5 @@
-/* nodes.c - what each node is, asked anew for each link, and the end of quarantines.
+/* nodes.c - what each node is, asked anew for each link; rounds, a script at several of them at once: who
+ * counts, and when that is enough; and the end of quarantines.
  *
  *   GONE  --a link stands--------------------> NEW
  *   NEW   --it answers well------------------> WELL
@@ -11,7 +12,7 @@
  *
  * Node i of a store with the id S is S/i, counted from 1 in the order of the addresses, which all services
  * name alike: two addresses of one Redis are one node. Which store it is, a majority of nodes says. */
-#include "lease/quorum/quorum_internal.h"
+#include "lease/quorum/quorum.h"
 
 #include <stdio.h>
 
@@ -64,34 +65,14 @@ int64_t quorum_max_ttl(const struct quorum *quorum)
     return quorum->max_ttl;
 }
 
-unsigned quorum_count(const struct quorum *quorum)
+const struct quorum_options *quorum_options(const struct quorum *quorum)
 {
-    return quorum->options.count;
+    return &quorum->options;
 }
 
 unsigned quorum_majority(const struct quorum *quorum)
 {
     return quorum->options.count / 2 + 1;
-}
-
-struct loop *quorum_loop(const struct quorum *quorum)
-{
-    return quorum->options.loop;
-}
-
-bool quorum_is_stopped(const struct quorum *quorum)
-{
-    return quorum->is_stopped;
-}
-
-unsigned quorum_timeout_ms(const struct quorum *quorum)
-{
-    return quorum->options.timeout_ms;
-}
-
-struct store *node_store(const struct quorum *quorum, unsigned node)
-{
-    return quorum->nodes[node].store;
 }
 
 static bool node_has_its_link(const struct quorum_node *node)
@@ -154,13 +135,12 @@ enum problem quorum_problem(const struct quorum *quorum, char detail[READY_DETAI
 
 /* -- calls */
 
-void node_args(const struct quorum *quorum, unsigned index, struct bytes args[3],
-               char run[STORE_RUN_ID_LEN + 1], char seen[BYTES_NUMBER_SIZE])
+/* The three arguments that node.lua wants. */
+static void node_args(const struct quorum_node *node, struct bytes args[3], char run[STORE_RUN_ID_LEN + 1],
+                      char seen[BYTES_NUMBER_SIZE])
 {
-    const struct quorum_node *node = &quorum->nodes[index];
-
     snprintf(run, STORE_RUN_ID_LEN + 1, "%s", store_run_id(node->store));
-    args[0] = bytes_of(quorum->ids[index]);
+    args[0] = bytes_of(node->quorum->ids[node->index]);
     args[1] = bytes_of(run);
     args[2] = bytes_of_number(seen, node->seen);
 }
@@ -188,10 +168,9 @@ static void node_is(struct quorum_node *node, enum quorum_node_state state)
     }
 }
 
-bool node_heard(struct quorum *quorum, unsigned index, const struct store_reply *reply)
+/* Whether it answered as one that is well; who does not is asked nothing from then on. */
+static bool node_heard(struct quorum_node *node, const struct store_reply *reply)
 {
-    struct quorum_node *node = &quorum->nodes[index];
-
     if (store_reply_is(reply, "quarantine"))
         node_is(node, NODE_ILL);
     else if (store_reply_is(reply, "not-ours"))
@@ -206,7 +185,7 @@ static void node_run(struct quorum_node *node, const struct store_script *script
                      store_done_fn *done)
 {
     node->argv[0] = BYTES(QUORUM_NODE_KEY);
-    node_args(node->quorum, node->index, &node->argv[1], node->run, node->seen_text);
+    node_args(node, &node->argv[1], node->run, node->seen_text);
     node->is_asking = true;
     node->call.done = done;
     store_run(node->store, &node->call, script, 1, 4 + args, node->argv);
@@ -216,11 +195,10 @@ static void node_run(struct quorum_node *node, const struct store_script *script
 
 static void node_name(struct quorum_node *node)
 {
-    node->argv[0] = BYTES("HMGET");
-    node->argv[1] = BYTES(QUORUM_NODE_KEY);
-    node->argv[2] = BYTES("id");
-    node->argv[3] = BYTES("max_ttl");
-    node->argv[4] = BYTES("highest");
+    static const char *const words[] = {"HMGET", QUORUM_NODE_KEY, "id", "max_ttl", "highest"};
+
+    for (unsigned i = 0; i < 5; i++)
+        node->argv[i] = bytes_of(words[i]);
     node->is_asking = true;
     node->link = store_link_number(node->store);
     node->call.done = node_named;
@@ -289,7 +267,7 @@ static enum step node_judged(struct store_call *call, enum store_outcome outcome
         return ANSWERED;
     if (store_reply_is(reply, "well"))
         node_is(node, NODE_WELL);
-    node_heard(node->quorum, node->index, reply);
+    node_heard(node, reply);
     node->ask_at_ms = loop_now_ms() + (node->state == NODE_WELL ? WELL_MS : AGAIN_MS);
     if (node->state != NODE_ILL || ill.len != ILL_ID_CHARS)
         return ANSWERED;
@@ -298,6 +276,142 @@ static enum step node_judged(struct store_call *call, enum store_outcome outcome
                                         store_reply_integer(reply, 2));
     memcpy(node->ill, ill.at, ill.len);
     return ANSWERED;
+}
+
+/* -- rounds. The calls outlive the round, whose asker has gone on with a majority, so they live in memory of
+ * its own; what is answered after the end counts for nothing (0046). */
+
+/* For whom a majority need not wait longer: late answers cost a node's lock, not the grant. */
+enum { LATE_MS = 2 };
+
+struct node_call {
+    struct store_call call;
+    struct round *round;
+    struct quorum_node *node;
+    char run[STORE_RUN_ID_LEN + 1], seen[BYTES_NUMBER_SIZE];
+    struct bytes argv[QUORUM_OWN_ARGS + QUORUM_ARGS_MAX];
+};
+
+struct round {
+    struct quorum *quorum;
+    struct quorum_asker *asker;
+    struct quorum_round told;
+    unsigned needed, open; /* open: calls */
+    bool is_over;
+    struct loop_timer timer;
+    char key[QUORUM_KEY_SIZE];
+    struct node_call calls[QUORUM_NODES_MAX];
+    char args[]; /* their bytes */
+};
+
+static void round_free_if_done(struct round *round)
+{
+    if (!round->is_over || round->open > 0)
+        return;
+    loop_timer_done(&round->timer);
+    free(round);
+}
+
+static void round_end(struct round *round)
+{
+    if (round->is_over)
+        return;
+    round->is_over = true;
+    loop_timer_disarm(&round->timer);
+    if (round->asker != NULL && !round->quorum->is_stopped)
+        round->asker->ended(round->asker, &round->told);
+}
+
+static void round_time_is_up(struct loop_timer *timer)
+{
+    struct round *round = container_of(timer, struct round, timer);
+
+    round_end(round);
+    round_free_if_done(round);
+}
+
+/* Not as soon as enough can no longer count: who asks wants to know why. */
+static void round_judge(struct round *round)
+{
+    if (round->open == 0 || quorum_bits(round->told.refused) >= round->needed)
+        round_end(round);
+    else if (quorum_bits(round->told.counted) == round->needed)
+        loop_timer_arm(&round->timer, LATE_MS, 0);
+}
+
+static enum step node_answered(struct store_call *call, enum store_outcome outcome,
+                               const struct store_reply *reply)
+{
+    struct node_call *own = container_of(call, struct node_call, call);
+    struct round *round = own->round;
+    bool is_well = outcome == STORE_DONE && node_heard(own->node, reply);
+    unsigned bit = 1U << own->node->index;
+
+    round->open--;
+    if (!round->is_over) {
+        if (is_well && round->asker != NULL && round->asker->heard(round->asker, own->node->index, reply))
+            round->told.counted |= bit;
+        else if (outcome != STORE_UNKNOWN)
+            round->told.refused |= bit;
+        round->told.unknown &= ~(round->told.counted | round->told.refused);
+        round_judge(round);
+    }
+    round_free_if_done(round);
+    return ANSWERED;
+}
+
+static void round_send(struct round *round, struct quorum_node *node, const struct quorum_question *question,
+                       const struct bytes *args)
+{
+    struct node_call *own = &round->calls[node->index];
+    unsigned count = 0, keys = question->lease.len > 0 ? 2 : 1;
+
+    own->round = round;
+    own->node = node;
+    own->argv[count++] = BYTES(QUORUM_NODE_KEY);
+    if (keys == 2)
+        own->argv[count++] = bytes_of(round->key);
+    node_args(node, &own->argv[count], own->run, own->seen);
+    count += 3;
+    for (unsigned i = 0; i < question->arg_count; i++)
+        own->argv[count++] = args[i];
+    own->call.done = node_answered;
+    round->told.unknown |= 1U << node->index;
+    round->open++;
+    store_run(node->store, &own->call, question->script, keys, count, own->argv);
+}
+
+bool quorum_ask(struct quorum *quorum, const struct quorum_question *question, struct quorum_asker *asker)
+{
+    unsigned well = quorum_well(quorum) & question->asked;
+    struct bytes args[QUORUM_ARGS_MAX];
+    struct round *round;
+    size_t size = 0;
+
+    if (well == 0)
+        return false;
+    for (unsigned i = 0; i < question->arg_count; i++)
+        size += question->args[i].len;
+    round = must_have(calloc(1, sizeof(*round) + size));
+    round->quorum = quorum;
+    round->asker = asker;
+    round->needed = question->needed;
+    round->told.sent_us = loop_now_us();
+    snprintf(round->key, sizeof(round->key), QUORUM_NODE_KEY ":%.*s", (int)question->lease.len,
+             question->lease.at);
+    size = 0;
+    for (unsigned i = 0; i < question->arg_count; i++) {
+        args[i] = (struct bytes){round->args + size, question->args[i].len};
+        if (args[i].len > 0)
+            memcpy(round->args + size, question->args[i].at, args[i].len);
+        size += args[i].len;
+    }
+    loop_timer_init(quorum->options.loop, &round->timer, round_time_is_up);
+    loop_timer_arm(&round->timer, question->timeout_ms, 0);
+    for (unsigned i = 0; i < quorum->options.count; i++)
+        if (well >> i & 1)
+            round_send(round, &quorum->nodes[i], question, args);
+    return true;
 }
 
 /* -- healing: barriers at a majority of well nodes, and the highest that they answer to the ill one */
@@ -328,7 +442,7 @@ static void barriers_ended(struct quorum_asker *asker, const struct quorum_round
     struct quorum_node *node = container_of(asker, struct quorum_node, barriers);
 
     node->is_asking = false;
-    if (quorum_bits(round_counted(round)) < quorum_majority(node->quorum) || !node_has_its_link(node))
+    if (quorum_bits(round->counted) < quorum_majority(node->quorum) || !node_has_its_link(node))
         node->ill[0] = '\0'; /* it is asked again: somebody else may have healed it */
     else
         node_heal_by(node);

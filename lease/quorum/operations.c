@@ -7,7 +7,7 @@
  *
  * An acquire ends out of each of them; the others are one round, a look two. Told is what a majority has,
  * less one percent for clocks that drift, and less the time since the round left. */
-#include "lease/quorum/quorum_internal.h"
+#include "lease/quorum/quorum.h"
 
 #include <stdio.h>
 
@@ -17,26 +17,33 @@ enum { PAUSE_MIN_MS = 5, PAUSE_SPAN_MS = 46 };
 
 /* -- common */
 
-static struct quorum_question question_of(const struct quorum_call *call, const struct store_script *script,
-                                          unsigned asked)
+/* Whether anybody was asked. */
+static bool call_ask(struct quorum_call *call, const struct store_script *script, unsigned nodes,
+                     struct quorum_asker *asker, unsigned arg_count, const struct bytes *args)
 {
     uint64_t now_ms = loop_now_ms();
 
-    return (struct quorum_question){
-        .script = script,
-        .lease = call->name,
-        .asked = asked,
-        .needed = quorum_majority(call->quorum),
-        .timeout_ms = call->until_ms > now_ms ? (unsigned)(call->until_ms - now_ms) : 1,
-    };
+    return quorum_ask(call->quorum,
+                      &(struct quorum_question){
+                          .script = script,
+                          .lease = call->name,
+                          .asked = nodes,
+                          .needed = quorum_majority(call->quorum),
+                          .timeout_ms = call->until_ms > now_ms ? (unsigned)(call->until_ms - now_ms) : 1,
+                          .arg_count = arg_count,
+                          .args = args,
+                      },
+                      asker);
 }
 
 static enum problem call_begin(struct quorum_call *call)
 {
     char detail[READY_DETAIL_SIZE];
+    enum problem problem = quorum_problem(call->quorum, detail);
 
-    call->until_ms = loop_now_ms() + quorum_timeout_ms(call->quorum);
-    return quorum_problem(call->quorum, detail);
+    call->until_ms = loop_now_ms() + quorum_options(call->quorum)->timeout_ms;
+    return problem == PROBLEM_NONE && call->ttl_ms > quorum_max_ttl(call->quorum) ? PROBLEM_OUT_OF_RANGE
+                                                                                  : problem;
 }
 
 static bool is_majority(const struct quorum_call *call, unsigned set)
@@ -94,7 +101,7 @@ static unsigned held_alike(const struct quorum_call *call, unsigned node)
 {
     unsigned alike = 0;
 
-    for (unsigned i = 0; i < quorum_count(call->quorum); i++)
+    for (unsigned i = 0; i < quorum_options(call->quorum)->count; i++)
         if (call->held >> i & 1 && call->heard[i].token == call->heard[node].token &&
             strcmp(call->heard[i].attempt, call->heard[node].attempt) == 0)
             alike |= 1U << i;
@@ -108,7 +115,7 @@ static bool hold_find(struct quorum_call *call, unsigned least, uint64_t sent_us
     const struct quorum_heard *found = NULL;
     int64_t left_ms = INT64_MAX;
 
-    for (unsigned i = 0; i < quorum_count(call->quorum); i++) {
+    for (unsigned i = 0; i < quorum_options(call->quorum)->count; i++) {
         unsigned alike = call->held >> i & 1 ? held_alike(call, i) : 0;
 
         if (quorum_bits(alike) > quorum_bits(most) && quorum_bits(alike) >= least) {
@@ -118,7 +125,7 @@ static bool hold_find(struct quorum_call *call, unsigned least, uint64_t sent_us
     }
     if (found == NULL)
         return false;
-    for (unsigned i = 0; i < quorum_count(call->quorum); i++)
+    for (unsigned i = 0; i < quorum_options(call->quorum)->count; i++)
         if (most >> i & 1 && call->heard[i].left_ms < left_ms)
             left_ms = call->heard[i].left_ms;
     if (found->token != call->token)
@@ -134,29 +141,18 @@ static bool hold_find(struct quorum_call *call, unsigned least, uint64_t sent_us
 /* To those that did not count, so that it survives the loss of one that did. Nobody waits. */
 static void hold_spread(struct quorum_call *call, unsigned nodes, int64_t ttl_ms, struct bytes about)
 {
-    struct quorum_question question = question_of(call, &node_raise, nodes);
     char token[BYTES_NUMBER_SIZE], ttl[BYTES_NUMBER_SIZE];
 
-    question.args[0] = bytes_of_number(token, call->token);
-    question.args[1] = bytes_of(call->hold);
-    question.args[2] = call->lease_id;
-    question.args[3] = bytes_of_number(ttl, ttl_ms);
-    question.args[4] = about;
-    question.args[5] = call->who;
-    question.arg_count = 6;
-    quorum_ask(call->quorum, &question, NULL);
+    call_ask(call, &node_raise, nodes, NULL, 6,
+             (struct bytes[]){bytes_of_number(token, call->token), bytes_of(call->hold), call->lease_id,
+                              bytes_of_number(ttl, ttl_ms), about, call->who});
 }
 
 static void release_ask(struct quorum_call *call, unsigned nodes, const char *attempt,
                         struct quorum_asker *asker)
 {
-    struct quorum_question question = question_of(call, &node_release, nodes);
-
-    question.args[0] = call->lease_id;
-    question.args[1] = bytes_of(attempt);
-    question.args[2] = call->who;
-    question.arg_count = 3;
-    quorum_ask(call->quorum, &question, asker);
+    call_ask(call, &node_release, nodes, asker, 3,
+             (struct bytes[]){call->lease_id, bytes_of(attempt), call->who});
 }
 
 /* -- acquire */
@@ -180,22 +176,20 @@ static void acquire_end(struct quorum_call *call, enum problem problem)
 
 static enum problem acquire_lock(struct quorum_call *call)
 {
-    struct quorum_question question = question_of(call, &node_lock, quorum_well(call->quorum));
+    unsigned well = quorum_well(call->quorum);
     char ms[BYTES_NUMBER_SIZE];
 
-    if (!is_majority(call, question.asked))
+    if (!is_majority(call, well))
         return too_few(call);
     memset(call->heard, 0, sizeof(call->heard));
     call->held = call->not_yours = call->too_long = 0;
     call->token = call->hold_ttl_ms = call->expires_in_ms = 0;
     call->hold[0] = '\0';
     token_hold_name(call->attempt);
-    question.args[0] = bytes_of(call->attempt);
-    question.args[1] = call->lease_id;
-    question.args[2] = bytes_of_number(ms, quorum_timeout_ms(call->quorum));
-    question.arg_count = 3;
     call->asker = (struct quorum_asker){lock_heard, lock_ended};
-    quorum_ask(call->quorum, &question, &call->asker);
+    call_ask(call, &node_lock, well, &call->asker, 3,
+             (struct bytes[]){bytes_of(call->attempt), call->lease_id,
+                              bytes_of_number(ms, quorum_options(call->quorum)->timeout_ms)});
     return PROBLEM_NONE;
 }
 
@@ -216,10 +210,8 @@ enum problem quorum_acquire(struct quorum_call *call)
 
     if (problem != PROBLEM_NONE)
         return problem;
-    if (call->ttl_ms > quorum_max_ttl(call->quorum))
-        return PROBLEM_OUT_OF_RANGE;
     call->state = ACQUIRE_LOCKING;
-    loop_timer_init(quorum_loop(call->quorum), &call->pause, acquire_pause_over);
+    loop_timer_init(quorum_options(call->quorum)->loop, &call->pause, acquire_pause_over);
     problem = acquire_lock(call);
     if (problem != PROBLEM_NONE)
         loop_timer_done(&call->pause);
@@ -232,7 +224,7 @@ static void acquire_give_back(struct quorum_call *call)
 {
     char left[sizeof(call->left)] = "";
 
-    for (unsigned i = 0; i < quorum_count(call->quorum); i++)
+    for (unsigned i = 0; i < quorum_options(call->quorum)->count; i++)
         if (call->held >> i & 1 && call->heard[i].is_own)
             snprintf(left, sizeof(left), "%s", call->heard[i].attempt);
     release_ask(call, quorum_well(call->quorum), call->attempt, NULL);
@@ -279,11 +271,10 @@ static bool lock_heard(struct quorum_asker *asker, unsigned node, const struct s
  * that this attempt does not know (0046). */
 static void acquire_commit(struct quorum_call *call, unsigned locked)
 {
-    struct quorum_question question = question_of(call, &node_commit, locked);
     char token[BYTES_NUMBER_SIZE], ttl[BYTES_NUMBER_SIZE];
 
     call->token = 0;
-    for (unsigned i = 0; i < quorum_count(call->quorum); i++)
+    for (unsigned i = 0; i < quorum_options(call->quorum)->count; i++)
         if (locked >> i & 1 && call->heard[i].number > call->token)
             call->token = call->heard[i].number;
     if (++call->token > TOKEN_NUMBER_MAX) {
@@ -291,14 +282,10 @@ static void acquire_commit(struct quorum_call *call, unsigned locked)
         return;
     }
     acquire_goes(call, ACQUIRE_COMMITTING);
-    question.args[0] = bytes_of(call->attempt);
-    question.args[1] = bytes_of_number(token, call->token);
-    question.args[2] = bytes_of_number(ttl, call->ttl_ms);
-    question.args[3] = call->about;
-    question.args[4] = call->who;
-    question.arg_count = 5;
     call->asker = (struct quorum_asker){commit_heard, commit_ended};
-    if (!quorum_ask(call->quorum, &question, &call->asker))
+    if (!call_ask(call, &node_commit, locked, &call->asker, 5,
+                  (struct bytes[]){bytes_of(call->attempt), bytes_of_number(token, call->token),
+                                   bytes_of_number(ttl, call->ttl_ms), call->about, call->who}))
         acquire_end(call, too_few(call));
 }
 
@@ -317,14 +304,14 @@ static void acquire_held(struct quorum_call *call, bool is_own)
 static void lock_ended(struct quorum_asker *asker, const struct quorum_round *round)
 {
     struct quorum_call *call = container_of(asker, struct quorum_call, asker);
-    unsigned counted = round_counted(round);
+    unsigned counted = round->counted;
     bool is_own = false;
 
     if (is_majority(call, counted))
         acquire_commit(call, counted);
-    else if (hold_find(call, quorum_majority(call->quorum), round_sent_us(round), &is_own))
+    else if (hold_find(call, quorum_majority(call->quorum), round->sent_us, &is_own))
         acquire_held(call, is_own);
-    else if (is_majority(call, counted | round_refused(round)))
+    else if (is_majority(call, counted | round->refused))
         acquire_again(call);
     else
         acquire_end(call, too_few(call));
@@ -345,15 +332,15 @@ static bool commit_heard(struct quorum_asker *asker, unsigned node, const struct
 static void commit_ended(struct quorum_asker *asker, const struct quorum_round *round)
 {
     struct quorum_call *call = container_of(asker, struct quorum_call, asker);
-    unsigned voted = round_counted(round);
+    unsigned voted = round->counted;
 
-    if (is_majority(call, voted) && call_tell(call, call->ttl_ms, round_sent_us(round))) {
+    if (is_majority(call, voted) && call_tell(call, call->ttl_ms, round->sent_us)) {
         snprintf(call->hold, sizeof(call->hold), "%s", call->attempt);
         call->hold_ttl_ms = call->ttl_ms;
         if (voted != quorum_well(call->quorum))
             hold_spread(call, ~voted, call->ttl_ms, call->about);
         acquire_end(call, PROBLEM_NONE);
-    } else if (is_majority(call, voted | round_unknown(round))) {
+    } else if (is_majority(call, voted | round->unknown)) {
         acquire_end(call, PROBLEM_OUTCOME_UNKNOWN);
     } else if (call->too_long != 0) {
         release_ask(call, quorum_well(call->quorum), call->attempt, NULL);
@@ -374,7 +361,7 @@ static enum problem round_problem(struct quorum_call *call, const struct quorum_
         return PROBLEM_OUT_OF_RANGE;
     if (is_majority(call, call->lost))
         return PROBLEM_LEASE_LOST;
-    return round_unknown(round) != 0 ? PROBLEM_OUTCOME_UNKNOWN : too_few(call);
+    return round->unknown != 0 ? PROBLEM_OUTCOME_UNKNOWN : too_few(call);
 }
 
 static bool hold_is_not_there(struct quorum_call *call, unsigned node, const struct store_reply *reply)
@@ -406,16 +393,16 @@ static void renew_ended(struct quorum_asker *asker, const struct quorum_round *r
     unsigned other = call->lost;
     bool is_own;
 
-    if (!is_majority(call, round_counted(round))) {
+    if (!is_majority(call, round->counted)) {
         call->done(call, round_problem(call, round));
         return;
     }
-    if (!hold_find(call, quorum_majority(call->quorum), round_sent_us(round), &is_own) ||
+    if (!hold_find(call, quorum_majority(call->quorum), round->sent_us, &is_own) ||
         call->expires_in_ms == 0) {
         call->done(call, PROBLEM_OUTCOME_UNKNOWN);
         return;
     }
-    for (unsigned i = 0; i < quorum_count(call->quorum); i++) {
+    for (unsigned i = 0; i < quorum_options(call->quorum)->count; i++) {
         if (!(call->held >> i & 1) || strcmp(call->heard[i].attempt, call->hold) == 0)
             continue;
         release_ask(call, 1U << i, call->heard[i].attempt, NULL);
@@ -429,20 +416,15 @@ static void renew_ended(struct quorum_asker *asker, const struct quorum_round *r
 enum problem quorum_renew(struct quorum_call *call)
 {
     enum problem problem = call_begin(call);
-    struct quorum_question question = question_of(call, &node_renew, quorum_well(call->quorum));
     char ttl[BYTES_NUMBER_SIZE];
 
     if (problem != PROBLEM_NONE)
         return problem;
-    if (call->ttl_ms > quorum_max_ttl(call->quorum))
-        return PROBLEM_OUT_OF_RANGE;
-    question.args[0] = call->lease_id;
-    question.args[1] = call->ttl_ms > 0 ? bytes_of_number(ttl, call->ttl_ms) : BYTES("");
-    question.args[2] = bytes_of(call->attempt);
-    question.args[3] = call->who;
-    question.arg_count = 4;
     call->asker = (struct quorum_asker){renew_heard, renew_ended};
-    quorum_ask(call->quorum, &question, &call->asker);
+    call_ask(call, &node_renew, quorum_well(call->quorum), &call->asker, 4,
+             (struct bytes[]){call->lease_id,
+                              call->ttl_ms > 0 ? bytes_of_number(ttl, call->ttl_ms) : BYTES(""),
+                              bytes_of(call->attempt), call->who});
     return PROBLEM_NONE;
 }
 
@@ -458,7 +440,7 @@ static bool release_heard(struct quorum_asker *asker, unsigned node, const struc
 static void release_ended(struct quorum_asker *asker, const struct quorum_round *round)
 {
     struct quorum_call *call = container_of(asker, struct quorum_call, asker);
-    bool is_free = is_majority(call, round_counted(round)) && !is_majority(call, call->lost);
+    bool is_free = is_majority(call, round->counted) && !is_majority(call, call->lost);
 
     call->done(call, is_free ? PROBLEM_NONE : round_problem(call, round));
 }
@@ -502,16 +484,15 @@ static void raise_ended(struct quorum_asker *asker, const struct quorum_round *r
 {
     struct quorum_call *call = container_of(asker, struct quorum_call, asker);
 
-    call->done(call, is_majority(call, round_counted(round)) ? PROBLEM_NONE : too_few(call));
+    call->done(call, is_majority(call, round->counted) ? PROBLEM_NONE : too_few(call));
 }
 
 /* A number that a minority has may be lost again: a majority has it before anybody hears of it. */
 static void look_ended(struct quorum_asker *asker, const struct quorum_round *round)
 {
     struct quorum_call *call = container_of(asker, struct quorum_call, asker);
-    unsigned counted = round_counted(round), highest = 0,
-             unheard = quorum_count(call->quorum) - quorum_bits(counted);
-    struct quorum_question question = question_of(call, &node_raise, counted);
+    unsigned counted = round->counted, highest = 0,
+             unheard = quorum_options(call->quorum)->count - quorum_bits(counted);
     char number[BYTES_NUMBER_SIZE];
     bool is_own;
 
@@ -520,30 +501,28 @@ static void look_ended(struct quorum_asker *asker, const struct quorum_round *ro
         return;
     }
     hold_find(call, quorum_majority(call->quorum) > unheard ? quorum_majority(call->quorum) - unheard : 1,
-              round_sent_us(round), &is_own);
-    for (unsigned i = 0; i < quorum_count(call->quorum); i++)
+              round->sent_us, &is_own);
+    for (unsigned i = 0; i < quorum_options(call->quorum)->count; i++)
         if (counted >> i & 1 && call->heard[i].number > call->number)
             call->number = call->heard[i].number;
-    for (unsigned i = 0; i < quorum_count(call->quorum); i++)
+    for (unsigned i = 0; i < quorum_options(call->quorum)->count; i++)
         if (counted >> i & 1 && call->heard[i].number == call->number)
             highest |= 1U << i;
-    question.args[0] = bytes_of_number(number, call->number);
-    question.arg_count = 1;
     call->asker = (struct quorum_asker){raise_heard, raise_ended};
     if (is_majority(call, highest))
         call->done(call, PROBLEM_NONE);
-    else if (!quorum_ask(call->quorum, &question, &call->asker))
+    else if (!call_ask(call, &node_raise, counted, &call->asker, 1,
+                       (struct bytes[]){bytes_of_number(number, call->number)}))
         call->done(call, too_few(call));
 }
 
 enum problem quorum_look(struct quorum_call *call)
 {
     enum problem problem = call_begin(call);
-    struct quorum_question question = question_of(call, &node_look, quorum_well(call->quorum));
 
     if (problem != PROBLEM_NONE)
         return problem;
     call->asker = (struct quorum_asker){look_heard, look_ended};
-    quorum_ask(call->quorum, &question, &call->asker);
+    call_ask(call, &node_look, quorum_well(call->quorum), &call->asker, 0, NULL);
     return PROBLEM_NONE;
 }

@@ -1,8 +1,8 @@
 /* quorum.h - leases on 2f+1 Redis, nodes, that know nothing of each other (docs/decisions/0046, 0051).
  *
- * A quorum belongs to one loop. It knows of each node what it is (nodes.c), asks several of them at once
- * (round.c), and makes operations on a lease of that (operations.c); requests.c is their HTTP, init_store.c
- * makes a store.
+ * A quorum belongs to one loop. It knows of each node what it is and asks several of them at once (nodes.c),
+ * and makes operations on a lease of that (operations.c); requests.c is their HTTP, init_store.c makes a
+ * store.
  *
  *   acquire  lock at all, commit to those that answered, with the highest number and one: a majority votes
  *   renew, release   one round to all; a majority has done it
@@ -60,8 +60,16 @@ void quorum_free(struct quorum *quorum);
 /* The id that all nodes share; "": a majority has not said it yet. */
 const char *quorum_store(const struct quorum *quorum);
 int64_t quorum_max_ttl(const struct quorum *quorum); /* 0: not known yet */
+const struct quorum_options *quorum_options(const struct quorum *quorum);
 unsigned quorum_majority(const struct quorum *quorum);
-unsigned quorum_count(const struct quorum *quorum);
+/* Sets of nodes have a bit for each. Who may be asked; how many a set has. */
+unsigned quorum_well(const struct quorum *quorum);
+static inline unsigned quorum_bits(unsigned set)
+{
+    return (unsigned)__builtin_popcount(set);
+}
+/* It has a number so high, which it will not lose unless it is in quarantine. */
+void node_seen(struct quorum *quorum, unsigned node, int64_t number);
 enum quorum_node_state quorum_node_state(const struct quorum *quorum, unsigned node);
 /* How long a node will be in quarantine at the least. */
 int64_t quorum_node_ill_for_ms(const struct quorum *quorum, unsigned node);
@@ -71,8 +79,13 @@ enum problem quorum_problem(const struct quorum *quorum, char detail[READY_DETAI
 /* Whether it is known of all what they are, or that they have no store. */
 bool quorum_is_known(const struct quorum *quorum);
 
-/* -- rounds: a script at several nodes at once. */
-struct quorum_round;
+/* -- rounds: a script at several nodes at once */
+
+/* As it ended: which nodes count; have answered, and do not; of whom nobody knows. */
+struct quorum_round {
+    unsigned counted, refused, unknown;
+    uint64_t sent_us;
+};
 
 /* Who asks embeds it, and keeps it until `ended` is called, once. */
 struct quorum_asker {
@@ -85,19 +98,14 @@ struct quorum_asker {
 struct quorum_question {
     const struct store_script *script;
     struct bytes lease; /* empty: of the node itself */
-    unsigned asked;     /* which nodes, a bit each; none that is not well is */
+    unsigned asked;     /* which nodes; none that is not well is */
     unsigned needed;    /* so many are to count */
     unsigned timeout_ms, arg_count;
-    struct bytes args[QUORUM_ARGS_MAX]; /* copied */
+    const struct bytes *args; /* copied; at most QUORUM_ARGS_MAX */
 };
 
 /* asker NULL: nobody waits for what comes of it. Whether anybody was asked; if not, nothing is called. */
 bool quorum_ask(struct quorum *quorum, const struct quorum_question *question, struct quorum_asker *asker);
-/* A bit for each node that counts; that has answered, and does not; of whom nobody knows. */
-unsigned round_counted(const struct quorum_round *round);
-unsigned round_refused(const struct quorum_round *round);
-unsigned round_unknown(const struct quorum_round *round);
-uint64_t round_sent_us(const struct quorum_round *round);
 
 /* -- operations */
 

@@ -18,6 +18,7 @@
 struct quorum_request {
     struct quorum_call call;
     struct http_request *req;
+    void (*send)(struct quorum_request *r); /* what was asked for is so */
     struct lease_request body;
     struct bytes lease_id; /* as it came, or was made */
     char name[NAME_MAX_BYTES + 1], digest[DIGEST_SECRET + 1];
@@ -30,19 +31,15 @@ static struct quorum *quorum_of(const struct http_request *req)
     return worker_of(req)->extra;
 }
 
-/* PROBLEM_NONE, or the request is refused by that, with the detail if there is one. */
-static enum problem request_begin(struct quorum_request *r, struct http_request *req, const char **detail)
+/* NULL, or what is wrong with the name in the path: 400. */
+static const char *request_begin(struct quorum_request *r, struct http_request *req)
 {
-    struct bytes name;
+    const char *wrong = name_from_path(http_path_part(req, 0), r->name, &r->call.name);
 
     r->req = req;
-    *detail = name_from_path(http_path_part(req, 0), r->name, &name);
-    if (*detail != NULL)
-        return PROBLEM_INVALID_REQUEST;
     r->call.quorum = quorum_of(req);
-    r->call.name = (struct bytes){r->name, name.len};
     r->call.who = bytes_of(http_identity(req) != NULL ? http_identity(req) : "");
-    return PROBLEM_NONE;
+    return wrong;
 }
 
 /* The digest needs the store's id: without it nothing can be asked. */
@@ -58,12 +55,14 @@ static enum problem request_secret(struct quorum_request *r)
     return PROBLEM_NONE;
 }
 
-/* A Fencing-Token: only that very hold. */
+/* Likewise; and of a Fencing-Token: only that very hold. */
 static enum problem request_hold(struct quorum_request *r)
 {
     struct token_claim claim = {.hold = {"", 0}};
-    enum problem problem = lease_claim_read(r->req, &claim);
+    enum problem problem = request_secret(r);
 
+    if (problem == PROBLEM_NONE)
+        problem = lease_claim_read(r->req, &claim);
     if (problem != PROBLEM_NONE || claim.hold.len == 0)
         return problem;
     if (!bytes_are(claim.store, quorum_store(r->call.quorum)))
@@ -99,10 +98,7 @@ static enum step refuse_held(struct quorum_request *r)
 
     json_text(json, "lease", call->name);
     json_int(json, "token", call->token);
-    if (holder.len > 0)
-        json_text(json, "holder", holder);
-    else
-        json_null(json, "holder");
+    json_text_or_null(json, "holder", holder);
     json_int(json, "expires_in_ms", call->expires_in_ms);
     json_free(about);
     quorum_call_free(call);
@@ -132,9 +128,25 @@ static enum step refused(struct quorum_request *r, enum problem problem)
     return lease_ended_answer(r->req, problem, name, BYTES("unknown"));
 }
 
-/* What quorum_*() has said. */
-static enum step request_goes(struct quorum_request *r, enum problem problem)
+static void request_done(struct quorum_call *call, enum problem problem)
 {
+    struct quorum_request *r = container_of(call, struct quorum_request, call);
+
+    if (problem != PROBLEM_NONE)
+        refused(r, problem);
+    else
+        r->send(r);
+}
+
+/* problem: so far. */
+static enum step request_goes(struct quorum_request *r, enum problem problem,
+                              enum problem (*what)(struct quorum_call *),
+                              void (*send)(struct quorum_request *))
+{
+    r->call.done = request_done;
+    r->send = send;
+    if (problem == PROBLEM_NONE)
+        problem = what(&r->call);
     return problem == PROBLEM_NONE ? SUSPENDED : refused(r, problem);
 }
 
@@ -211,18 +223,14 @@ static struct bytes about_write(struct quorum_request *r)
     return json_out_bytes(json);
 }
 
-static void acquired(struct quorum_call *call, enum problem problem)
+static void acquired(struct quorum_request *r)
 {
-    struct quorum_request *r = container_of(call, struct quorum_request, call);
+    bool is_replay = r->call.is_replay;
 
-    if (problem != PROBLEM_NONE) {
-        refused(r, problem);
-        return;
-    }
-    if (!call->is_replay)
-        json_out_reset(&call->found); /* what stood there before */
-    worker_count(worker_of(r->req), call->is_replay ? COUNT_REPLAYED : COUNT_GRANTED);
-    request_grant(r, call->is_replay ? 200 : 201);
+    if (!is_replay)
+        json_out_reset(&r->call.found); /* what stood there before */
+    worker_count(worker_of(r->req), is_replay ? COUNT_REPLAYED : COUNT_GRANTED);
+    request_grant(r, is_replay ? 200 : 201);
 }
 
 static enum step quorum_acquire_start(struct http_request *req)
@@ -230,12 +238,11 @@ static enum step quorum_acquire_start(struct http_request *req)
     struct quorum_request *r = HTTP_SCRATCH(req, struct quorum_request);
     struct acquire_options options = {.over = NULL};
     struct request_fault fault;
-    const char *detail, *missing;
+    const char *detail = request_begin(r, req), *missing;
     int64_t max_ttl = quorum_max_ttl(quorum_of(req));
-    enum problem problem = request_begin(r, req, &detail);
 
-    if (problem != PROBLEM_NONE)
-        return request_refuse(r, problem, detail);
+    if (detail != NULL)
+        return request_refuse(r, PROBLEM_INVALID_REQUEST, detail);
     lease_request_read(http_body(req), &r->body, &fault);
     if (fault.problem != PROBLEM_NONE)
         return request_refuse(r, fault.problem, fault.detail);
@@ -248,70 +255,39 @@ static enum step quorum_acquire_start(struct http_request *req)
     lease_request_defaults(&r->body, http_identity(req));
     r->call.ttl_ms = r->body.ttl_stated || r->body.ttl_ms < max_ttl ? r->body.ttl_ms : max_ttl;
     r->lease_id = (struct bytes){r->body.lease_id, r->body.lease_id_len};
-    problem = request_secret(r);
-    if (problem != PROBLEM_NONE)
-        return refused(r, problem);
     r->call.about = about_write(r);
-    r->call.done = acquired;
-    return request_goes(r, quorum_acquire(&r->call));
+    return request_goes(r, request_secret(r), quorum_acquire, acquired);
 }
 
 /* -- renew */
 
-static void renewed(struct quorum_call *call, enum problem problem)
+static void renewed(struct quorum_request *r)
 {
-    struct quorum_request *r = container_of(call, struct quorum_request, call);
-
-    if (problem != PROBLEM_NONE) {
-        refused(r, problem);
-        return;
-    }
     worker_count(worker_of(r->req), COUNT_RENEWED);
     request_grant(r, 200);
-}
-
-/* The name, the lease_id, and what the body says; detail: of which problem. */
-static enum problem keeper_begin(struct quorum_request *r, struct http_request *req, const char **detail)
-{
-    enum problem problem = request_begin(r, req, detail);
-
-    if (problem != PROBLEM_NONE)
-        return problem;
-    *detail = lease_id_read(req, &r->lease_id);
-    return *detail != NULL ? PROBLEM_INVALID_REQUEST : PROBLEM_NONE;
 }
 
 static enum step quorum_renew_start(struct http_request *req)
 {
     struct quorum_request *r = HTTP_SCRATCH(req, struct quorum_request);
     struct request_fault fault;
-    const char *detail;
-    enum problem problem = keeper_begin(r, req, &detail);
+    const char *detail = request_begin(r, req);
 
-    if (problem != PROBLEM_NONE)
-        return request_refuse(r, problem, detail);
+    if (detail == NULL)
+        detail = lease_id_read(req, &r->lease_id);
+    if (detail != NULL)
+        return request_refuse(r, PROBLEM_INVALID_REQUEST, detail);
     renew_request_read(http_body(req), &r->call.ttl_ms, &fault);
     if (fault.problem != PROBLEM_NONE)
         return request_refuse(r, fault.problem, fault.detail);
-    problem = request_secret(r);
-    problem = problem != PROBLEM_NONE ? problem : request_hold(r);
-    if (problem != PROBLEM_NONE)
-        return refused(r, problem);
-    r->call.done = renewed;
-    return request_goes(r, quorum_renew(&r->call));
+    return request_goes(r, request_hold(r), quorum_renew, renewed);
 }
 
 /* -- release */
 
-static void released(struct quorum_call *call, enum problem problem)
+static void released(struct quorum_request *r)
 {
-    struct quorum_request *r = container_of(call, struct quorum_request, call);
-
-    if (problem != PROBLEM_NONE) {
-        refused(r, problem);
-        return;
-    }
-    quorum_call_free(call);
+    quorum_call_free(&r->call);
     worker_count(worker_of(r->req), COUNT_RELEASED);
     http_answer(r->req, 204);
 }
@@ -320,21 +296,17 @@ static enum step quorum_release_start(struct http_request *req)
 {
     struct quorum_request *r = HTTP_SCRATCH(req, struct quorum_request);
     struct acquire_options_key key;
-    const char *detail;
-    enum problem problem = keeper_begin(r, req, &detail);
+    const char *detail = request_begin(r, req);
 
-    if (problem == PROBLEM_NONE)
+    if (detail == NULL)
+        detail = lease_id_read(req, &r->lease_id);
+    if (detail == NULL)
         detail = acquire_options_key_read(&key, req);
     if (detail != NULL)
         return request_refuse(r, PROBLEM_INVALID_REQUEST, detail);
     if (key.key.len > 0 || http_query(req).at != NULL)
         return not_there(req, key.key.len > 0 ? "Idempotency-Key" : "?all=true");
-    problem = request_secret(r);
-    problem = problem != PROBLEM_NONE ? problem : request_hold(r);
-    if (problem != PROBLEM_NONE)
-        return refused(r, problem);
-    r->call.done = released;
-    return request_goes(r, quorum_release(&r->call));
+    return request_goes(r, request_hold(r), quorum_release, released);
 }
 
 /* -- look */
@@ -367,18 +339,14 @@ static void look_holder(struct json_out *json, const struct quorum_request *r)
     json_free(about);
 }
 
-static void looked(struct quorum_call *call, enum problem problem)
+static void looked(struct quorum_request *r)
 {
-    struct quorum_request *r = container_of(call, struct quorum_request, call);
+    struct quorum_call *call = &r->call;
     bool is_held = call->hold[0] != '\0';
     static const char *const nothing[] = {"waiting", "delayed_for_ms", "permits", "refused"};
     struct json_out *json;
     struct timespec now;
 
-    if (problem != PROBLEM_NONE) {
-        refused(r, problem);
-        return;
-    }
     clock_gettime(CLOCK_REALTIME, &now);
     json = http_json_begin(r->req);
     json_int(json, "now_ms", now.tv_sec * 1000 + now.tv_nsec / 1000000);
@@ -386,10 +354,7 @@ static void looked(struct quorum_call *call, enum problem problem)
     json_text(json, "state", is_held ? BYTES("held") : BYTES("free"));
     json_int(json, "token", call->number);
     json_int(json, "epoch", QUORUM_EPOCH);
-    if (is_held)
-        json_text(json, "mode", BYTES("exclusive"));
-    else
-        json_null(json, "mode");
+    json_text_or_null(json, "mode", is_held ? BYTES("exclusive") : BYTES(""));
     json_list(json, "holders");
     if (is_held)
         look_holder(json, r);
@@ -405,13 +370,10 @@ static void looked(struct quorum_call *call, enum problem problem)
 static enum step quorum_look_start(struct http_request *req)
 {
     struct quorum_request *r = HTTP_SCRATCH(req, struct quorum_request);
-    const char *detail;
-    enum problem problem = request_begin(r, req, &detail);
+    const char *detail = request_begin(r, req);
 
-    if (problem != PROBLEM_NONE)
-        return request_refuse(r, problem, detail);
-    r->call.done = looked;
-    return request_goes(r, quorum_look(&r->call));
+    return detail != NULL ? request_refuse(r, PROBLEM_INVALID_REQUEST, detail)
+                          : request_goes(r, PROBLEM_NONE, quorum_look, looked);
 }
 
 /* -- the rest */
@@ -494,11 +456,11 @@ void quorum_tell(struct worker *worker, struct json_out *json)
     const struct quorum *quorum = worker->extra;
 
     json_list(json, "nodes");
-    for (unsigned i = 0; i < quorum_count(quorum); i++)
+    for (unsigned i = 0; i < quorum_options(quorum)->count; i++)
         json_text(json, NULL, bytes_of(states[quorum_node_state(quorum, i)]));
     json_list_end(json);
     json_list(json, "quarantine");
-    for (unsigned i = 0; i < quorum_count(quorum); i++) {
+    for (unsigned i = 0; i < quorum_options(quorum)->count; i++) {
         if (quorum_node_state(quorum, i) != NODE_ILL)
             continue;
         json_object(json, NULL);
