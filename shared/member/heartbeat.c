@@ -29,95 +29,47 @@ enum { WAIT_FOR_MEMBERS_MS = 1400, WAIT_FOR_DISKS_MS = 3000, AGAIN_MS = 50, AGAI
 
 static store_done_fn admit_answered;
 
-/* -- the list of members, registrars and doubts, as the store has it in its replies and arguments: "lease ID
- * INCARNATION,gateway ...,registrar ID ROLL FLOOR,...,insync ...,doubt GATEWAY INCARNATION EPOCH,..." */
+/* -- the list of members, registrars, nodes and doubts, as the store has it in its replies (state_file.h) */
 
-static size_t line_put(char text[MEMBER_LIST_SIZE], size_t len, const char *line)
+static struct bytes higher(struct bytes one, struct bytes other)
 {
-    return len + (size_t)snprintf(text + len, MEMBER_LIST_SIZE - len, len == 0 ? "%s" : ",%s", line);
-}
-
-static size_t list_put(char text[MEMBER_LIST_SIZE], size_t len, const struct state_member *list,
-                       unsigned count)
-{
-    char one[STATE_LINE_MAX];
-
-    for (unsigned i = 0; i < count; i++) {
-        state_member_print(&list[i], one);
-        len = line_put(text, len, one);
-    }
-    return len;
-}
-
-struct bytes member_list_print(const struct state_record *record, char text[MEMBER_LIST_SIZE])
-{
-    size_t len = list_put(text, 0, record->members, record->member_count);
-    char one[STATE_LINE_MAX];
-
-    for (unsigned i = 0; i < record->registrar_count; i++) {
-        state_registrar_print(&record->registrars[i], one);
-        len = line_put(text, len, one);
-    }
-    if (record->insync[0] != '\0')
-        len = line_put(text, len, record->insync);
-    return (struct bytes){text, list_put(text, len, record->doubts, record->doubt_count)};
-}
-
-static bool insync_line_read(struct bytes line, struct state_record *record)
-{
-    if (!state_is_insync(line))
-        return false;
-    snprintf(record->insync, sizeof(record->insync), "%.*s", (int)line.len, line.at);
-    return true;
+    return bytes_number(one, STATE_DIGITS_MAX) < bytes_number(other, STATE_DIGITS_MAX) ? other : one;
 }
 
 /* What was once seen of a registrar is kept: an admission without it forgets it. */
-static void registrars_keep(const struct state_record *before, struct state_record *record)
+static bool registrar_add(struct state_record *record, struct bytes line, struct bytes before)
 {
-    for (unsigned i = 0; i < record->registrar_count; i++)
-        for (unsigned k = 0; k < before->registrar_count; k++) {
-            const struct state_registrar *was = &before->registrars[k];
-            struct state_registrar *is = &record->registrars[i];
+    struct bytes word = bytes_cut(&line, ' '), id = bytes_cut(&line, ' '), roll = bytes_cut(&line, ' ');
+    char text[STATE_LINE_MAX];
 
-            if (strcmp(was->id, is->id) == 0) {
-                is->members_version = is->members_version > was->members_version ? is->members_version
-                                                                                 : was->members_version;
-                is->floor = is->floor > was->floor ? is->floor : was->floor;
-            }
-        }
+    while (before.len > 0) {
+        struct bytes was = bytes_cut(&before, ',');
+
+        if (!bytes_equal(bytes_cut(&was, ' '), word) || !bytes_equal(bytes_cut(&was, ' '), id))
+            continue;
+        roll = higher(roll, bytes_cut(&was, ' '));
+        line = higher(line, was);
+    }
+    snprintf(text, sizeof(text), "registrar %.*s %.*s %.*s", (int)id.len, id.at, (int)roll.len, roll.at,
+             (int)line.len, line.at);
+    return state_list_add(record->list, bytes_of(text));
 }
 
 bool member_list_read(const struct store_reply *list, struct state_record *record)
 {
-    size_t count = list != NULL ? store_reply_count(list) : 0;
+    size_t count = list != NULL ? store_reply_count(list) : 0, taken = 0;
     struct state_record before = *record;
 
-    memset(record->members, 0, sizeof(record->members));
-    memset(record->doubts, 0, sizeof(record->doubts));
-    memset(record->registrars, 0, sizeof(record->registrars));
-    record->member_count = record->doubt_count = record->registrar_count = 0;
-    record->insync[0] = '\0';
-    for (size_t i = 0; i < count; i++) {
-        struct state_member one;
+    record->list[0] = '\0';
+    for (enum state_kind kind = 0; kind < STATE_KINDS; kind++)
+        for (size_t i = 0; i < count; i++) {
+            struct bytes line = store_reply_text(list, i);
 
-        if (insync_line_read(store_reply_text(list, i), record))
-            continue;
-        if (record->registrar_count < STATE_REGISTRARS_MAX &&
-            state_registrar_parse(store_reply_text(list, i), &record->registrars[record->registrar_count])) {
-            record->registrar_count++;
-            continue;
+            if (state_line_kind(line) == kind)
+                taken += kind == STATE_REGISTRAR ? registrar_add(record, line, bytes_of(before.list))
+                                                 : state_list_add(record->list, line);
         }
-        if (!state_member_parse(store_reply_text(list, i), &one))
-            return false;
-        if (one.role == MEMBER_DOUBT && record->doubt_count < STATE_DOUBTS_MAX)
-            record->doubts[record->doubt_count++] = one;
-        else if (one.role != MEMBER_DOUBT && record->member_count < STATE_MEMBERS_MAX)
-            record->members[record->member_count++] = one;
-        else
-            return false;
-    }
-    registrars_keep(&before, record);
-    return list != NULL && state_record_is_sound(record);
+    return list != NULL && taken == count && state_record_is_sound(record);
 }
 
 /* -- arguments */
@@ -235,7 +187,9 @@ static void record(struct member *member, const struct store_reply *reply)
         const struct store_reply *list = store_reply_list(reply, REPLY_MEMBERS);
 
         for (size_t i = 0; list != NULL && i < store_reply_count(list); i++)
-            insync_line_read(store_reply_text(list, i), &wanted);
+            if (state_line_kind(store_reply_text(list, i)) == STATE_INSYNC)
+                snprintf(wanted.list, sizeof(wanted.list), "%.*s", (int)store_reply_text(list, i).len,
+                         store_reply_text(list, i).at);
     }
     state_file_want(member->options.state_file, &wanted);
 }
@@ -526,7 +480,8 @@ void member_heartbeat(struct member *member)
     args[13] = numbers_put(member, member->seqs, epoch_seen);
     args[14] = number_put(member, 6, epoch_let_through_most(store_epoch));
     args[15] = epoch_is_doubtful(store_epoch) ? BYTES("doubt") : BYTES("");
-    args[16] = member_list_print(record, member->list);
+    memcpy(member->list, record->list, sizeof(member->list));
+    args[16] = bytes_of(member->list);
     args[18] = number_put(member, 7, record->epoch);
     args[19] = member->options.role == MEMBER_LEASE /* a gateway grants none */
                    ? numbers_put(member, member->granted, epoch_granted_most)
@@ -615,8 +570,11 @@ static void doubts_record(struct member *member, const struct store_reply *list)
     if (member_list_read(list, &wanted)) {
         state_file_want(member->options.state_file, &wanted);
     } else if (list != NULL) {
-        struct bytes bad = store_reply_text(list, wanted.member_count + wanted.doubt_count);
+        struct bytes bad = {NULL, 0};
 
+        for (size_t i = store_reply_count(list); i-- > 0;)
+            if (state_line_kind(store_reply_text(list, i)) == STATE_KINDS)
+                bad = store_reply_text(list, i);
         member_forbid(
             member, PROBLEM_STORE_NOT_ADMITTED, "store-not-admitted",
             "The store is not admitted, for this entry of its list of members and of gateways in doubt "

@@ -28,9 +28,7 @@ enum {
     MEMBER_CONDITION_SIZE = 32,
     MEMBER_BAR_MS = 5000, /* as shared/member/scripts/lib/bars.lua has it */
     MEMBER_TEXT_SIZE = 24,
-    MEMBER_SEQS_SIZE = STRIPES * 16,
-    MEMBER_LIST_SIZE = STATE_MEMBERS_MAX * 44 + STATE_DOUBTS_MAX * 56 +
-                       STATE_REGISTRARS_MAX * STATE_LINE_MAX + STATE_INSYNC_MAX
+    MEMBER_SEQS_SIZE = STRIPES * 16
 };
 
 /* The check of /readyz. */
@@ -107,7 +105,7 @@ struct member {
     struct insync *insync; /* NULL: a gateway, which changes no set */
     char number[9][MEMBER_TEXT_SIZE], promise[2 * MEMBER_TEXT_SIZE], node[STORE_NODE_MAX],
         identity[EPOCH_IDENTITY_SIZE], nonce[MEMBER_ID_CHARS + 1], key[64];
-    char seqs[MEMBER_SEQS_SIZE], granted[MEMBER_SEQS_SIZE], list[MEMBER_LIST_SIZE];
+    char seqs[MEMBER_SEQS_SIZE], granted[MEMBER_SEQS_SIZE], list[STATE_TEXT_MAX];
     struct bytes argv[MEMBER_HEARTBEAT_ARGS];
     /* bit t of element f: went from f to t; what the test of the drawing reads */
     unsigned char walked[MEMBER_STATES];
@@ -132,9 +130,8 @@ void member_enter(struct member *member, enum member_state next);
  * belongs to: as it has learned, else as its state directory says, else "". */
 void member_heartbeat(struct member *member);
 struct bytes member_identity(struct member *member);
-/* The list of members and doubts as text for the store, and from its reply. */
-struct bytes member_list_print(const struct state_record *record, char text[MEMBER_LIST_SIZE]);
-/* False: no list, too many, one that is malformed or there twice; record then has those in front of it. */
+/* The list of members and doubts from a reply. False: no list, too many, one that is malformed or there
+ * twice. */
 bool member_list_read(const struct store_reply *list, struct state_record *record);
 /* lease.c. At the start; the last three arguments of a heartbeat; what came back. */
 void lease_begin(struct member *member);

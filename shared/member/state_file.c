@@ -22,13 +22,11 @@
 #include "shared/text/read_all.h"
 #include "shared/token/random.h"
 
-enum { DIGITS_MAX = 15 };
-
-_Static_assert(STATE_NUMBER_MAX == 999999999999999, "DIGITS_MAX digits are the limit");
-_Static_assert(sizeof("member gateway  \n") - 1 + 2 * MEMBER_ID_CHARS <= STATE_LINE_MAX, "every member fits");
-_Static_assert(sizeof("registrar   \n") - 1 + MEMBER_ID_CHARS + 2 * DIGITS_MAX <= STATE_LINE_MAX,
-               "registrar");
-_Static_assert(sizeof("doubt   \n") - 1 + 2 * MEMBER_ID_CHARS + DIGITS_MAX <= STATE_LINE_MAX, "and doubt");
+_Static_assert(STATE_NUMBER_MAX == 999999999999999, "STATE_DIGITS_MAX digits are the limit");
+_Static_assert(sizeof("member gateway  \n") - 1 + 2 * MEMBER_ID_CHARS <= STATE_LINE_MAX &&
+                   sizeof("registrar   \n") - 1 + MEMBER_ID_CHARS + 2 * STATE_DIGITS_MAX <= STATE_LINE_MAX &&
+                   sizeof("doubt   \n") - 1 + 2 * MEMBER_ID_CHARS + STATE_DIGITS_MAX <= STATE_LINE_MAX,
+               "every line fits");
 
 static const char lock_name[] = "lock", record_name[] = "high-water", new_name[] = "high-water.new";
 
@@ -44,48 +42,24 @@ static bool is_number(int64_t value)
     return value >= 0 && value <= STATE_NUMBER_MAX;
 }
 
-/* Exactly so many characters and a NUL; at has room for them. */
-static bool is_id(const char *at, size_t chars)
+static bool is_id(struct bytes text, size_t chars)
 {
-    return strnlen(at, chars + 1) == chars && ascii_is_word((struct bytes){at, chars}, BYTES("_-"));
+    return text.len == chars && ascii_is_word(text, BYTES("_-"));
 }
 
-/* A member is listed once, whatever its incarnation; a doubt once for each incarnation. */
-static bool is_listed_before(const struct state_member *list, unsigned i)
+/* Of a text with a NUL, which may be missing. */
+static bool is_id_text(const char *at, size_t chars)
 {
-    for (unsigned k = 0; k < i; k++)
-        if (memcmp(list[k].id, list[i].id, MEMBER_ID_CHARS) == 0 &&
-            (list[i].role != MEMBER_DOUBT ||
-             memcmp(list[k].incarnation, list[i].incarnation, MEMBER_ID_CHARS) == 0))
-            return true;
-    return false;
+    return is_id((struct bytes){at, strnlen(at, chars + 1)}, chars);
 }
 
-static bool is_sound_list(const struct state_member *list, unsigned count, enum member_role first,
-                          enum member_role last, int64_t epoch_max)
+/* In the one way to write it. */
+static bool is_number_text(struct bytes text)
 {
-    for (unsigned i = 0; i < count; i++)
-        if (list[i].role < first || list[i].role > last || list[i].store_epoch < 0 ||
-            list[i].store_epoch > epoch_max || !is_id(list[i].id, MEMBER_ID_CHARS) ||
-            !is_id(list[i].incarnation, MEMBER_ID_CHARS) || is_listed_before(list, i))
-            return false;
-    return true;
+    return bytes_number(text, STATE_DIGITS_MAX) >= 0 && (text.len == 1 || text.at[0] != '0');
 }
 
-static bool are_sound_registrars(const struct state_registrar *list, unsigned count)
-{
-    for (unsigned i = 0; i < count; i++) {
-        if (!is_id(list[i].id, MEMBER_ID_CHARS) || !is_number(list[i].members_version) ||
-            !is_number(list[i].floor))
-            return false;
-        for (unsigned k = 0; k < i; k++)
-            if (strcmp(list[k].id, list[i].id) == 0)
-                return false;
-    }
-    return true;
-}
-
-bool state_is_insync(struct bytes text)
+static bool is_insync(struct bytes text)
 {
     if (text.len >= STATE_INSYNC_MAX || text.len < sizeof("insync ") || memcmp(text.at, "insync ", 7) != 0)
         return false;
@@ -95,125 +69,107 @@ bool state_is_insync(struct bytes text)
     return true;
 }
 
+enum state_kind state_line_kind(struct bytes line)
+{
+    static const struct {
+        const char *word;
+        enum state_kind kind;
+        unsigned ids, numbers;
+    } forms[] = {{"lease", STATE_MEMBER, 2, 0},
+                 {"gateway", STATE_MEMBER, 2, 0},
+                 {"registrar", STATE_REGISTRAR, 1, 2},
+                 {"doubt", STATE_DOUBT, 2, 1},
+                 {NULL, STATE_KINDS, 0, 0}};
+    struct bytes rest = line, word = bytes_cut(&rest, ' ');
+    unsigned of = 0;
+    bool is_sound = true;
+
+    while (forms[of].word != NULL && !bytes_are(word, forms[of].word))
+        of++;
+    for (unsigned i = 0; i < forms[of].ids; i++)
+        is_sound = is_id(bytes_cut(&rest, ' '), MEMBER_ID_CHARS) && is_sound;
+    for (unsigned i = 0; i < forms[of].numbers; i++)
+        is_sound = is_number_text(bytes_cut(&rest, ' ')) && is_sound;
+    if (forms[of].word == NULL)
+        return is_insync(line) ? STATE_INSYNC : STATE_KINDS;
+    return is_sound && rest.at == NULL ? forms[of].kind : STATE_KINDS;
+}
+
+/* A member is listed once, whatever its incarnation; a doubt once for each incarnation. */
+static struct bytes line_key(struct bytes line, enum state_kind kind)
+{
+    (void)bytes_cut(&line, ' ');
+    return (struct bytes){line.at, kind == STATE_DOUBT ? 2 * MEMBER_ID_CHARS + 1 : MEMBER_ID_CHARS};
+}
+
+static bool is_sound_list(const char *list)
+{
+    static const unsigned most[STATE_KINDS] = {STATE_MEMBERS_MAX, STATE_REGISTRARS_MAX, 1, STATE_DOUBTS_MAX};
+    struct bytes keys[STATE_MEMBERS_MAX > STATE_DOUBTS_MAX ? STATE_MEMBERS_MAX : STATE_DOUBTS_MAX];
+    struct bytes rest = bytes_of(list[0] != '\0' ? list : NULL);
+    enum state_kind before = STATE_MEMBER;
+    unsigned count = 0; /* of this kind */
+
+    while (rest.at != NULL) {
+        struct bytes line = bytes_cut(&rest, ',');
+        enum state_kind kind = state_line_kind(line);
+
+        count = kind == before ? count : 0;
+        if (kind == STATE_KINDS || kind < before || count == most[kind])
+            return false;
+        keys[count] = line_key(line, kind);
+        for (unsigned i = 0; i < count; i++)
+            if (bytes_equal(keys[i], keys[count]))
+                return false;
+        count++;
+        before = kind;
+    }
+    return true;
+}
+
 bool state_record_is_sound(const struct state_record *record)
 {
-    return is_id(record->member, MEMBER_ID_CHARS) &&
-           (record->store[0] == '\0' || is_id(record->store, STORE_ID_CHARS)) && is_number(record->floor) &&
-           is_number(record->epoch) && is_number(record->members_version) && is_number(record->promised) &&
-           (record->promised == 0 ? record->gate[0] == '\0' : is_id(record->gate, MEMBER_ID_CHARS)) &&
-           (record->insync[0] == '\0' || state_is_insync(bytes_of(record->insync))) &&
-           record->member_count <= STATE_MEMBERS_MAX && record->doubt_count <= STATE_DOUBTS_MAX &&
-           record->registrar_count <= STATE_REGISTRARS_MAX &&
-           are_sound_registrars(record->registrars, record->registrar_count) &&
-           is_sound_list(record->members, record->member_count, MEMBER_LEASE, MEMBER_GATEWAY, 0) &&
-           is_sound_list(record->doubts, record->doubt_count, MEMBER_DOUBT, MEMBER_DOUBT, STATE_NUMBER_MAX);
-}
-
-static bool is_same_list(const struct state_member *a, const struct state_member *b, unsigned count)
-{
-    for (unsigned i = 0; i < count; i++)
-        if (a[i].role != b[i].role || strcmp(a[i].id, b[i].id) != 0 ||
-            strcmp(a[i].incarnation, b[i].incarnation) != 0 || a[i].store_epoch != b[i].store_epoch)
-            return false;
-    return true;
-}
-
-static bool are_same_registrars(const struct state_registrar *a, const struct state_registrar *b,
-                                unsigned count)
-{
-    for (unsigned i = 0; i < count; i++)
-        if (strcmp(a[i].id, b[i].id) != 0 || a[i].members_version != b[i].members_version ||
-            a[i].floor != b[i].floor)
-            return false;
-    return true;
+    return is_id_text(record->member, MEMBER_ID_CHARS) &&
+           (record->store[0] == '\0' || is_id_text(record->store, STORE_ID_CHARS)) &&
+           is_number(record->floor) && is_number(record->epoch) && is_number(record->members_version) &&
+           is_number(record->promised) &&
+           (record->promised == 0 ? record->gate[0] == '\0' : is_id_text(record->gate, MEMBER_ID_CHARS)) &&
+           is_sound_list(record->list);
 }
 
 bool state_record_equal(const struct state_record *a, const struct state_record *b)
 {
     return strcmp(a->member, b->member) == 0 && strcmp(a->store, b->store) == 0 && a->floor == b->floor &&
            a->epoch == b->epoch && a->members_version == b->members_version && a->promised == b->promised &&
-           strcmp(a->gate, b->gate) == 0 && strcmp(a->insync, b->insync) == 0 &&
-           a->member_count == b->member_count && a->doubt_count == b->doubt_count &&
-           a->registrar_count == b->registrar_count &&
-           are_same_registrars(a->registrars, b->registrars, a->registrar_count) &&
-           is_same_list(a->members, b->members, a->member_count) &&
-           is_same_list(a->doubts, b->doubts, a->doubt_count);
+           strcmp(a->gate, b->gate) == 0 && strcmp(a->list, b->list) == 0;
 }
 
-static const char *const role_names[] = {
-    [MEMBER_LEASE] = "lease", [MEMBER_GATEWAY] = "gateway", [MEMBER_DOUBT] = "doubt"};
-
-size_t state_member_print(const struct state_member *one, char text[STATE_LINE_MAX])
+bool state_list_add(char list[STATE_TEXT_MAX], struct bytes line)
 {
-    int len = snprintf(text, STATE_LINE_MAX, "%s %s %s", role_names[one->role], one->id, one->incarnation);
+    size_t len = strlen(list), room = STATE_TEXT_MAX - len;
 
-    if (one->role == MEMBER_DOUBT)
-        len += snprintf(text + len, STATE_LINE_MAX - (size_t)len, " %" PRId64, one->store_epoch);
-    return (size_t)len;
+    return (size_t)snprintf(list + len, room, "%s%.*s", len > 0 ? "," : "", (int)line.len, line.at) < room;
 }
 
-/* The next word of a text; "": there is none. */
-static const char *word_next(char **rest)
-{
-    return *rest != NULL ? strsep(rest, " ") : "";
-}
-
-/* Nothing but what would be printed again is taken, to the last byte. */
-bool state_member_parse(struct bytes text, struct state_member *one)
-{
-    char line[STATE_LINE_MAX], again[STATE_LINE_MAX], *rest = line;
-    const char *role;
-
-    if (text.len == 0 || text.len >= sizeof(line))
-        return false;
-    memset(one, 0, sizeof(*one));
-    memcpy(line, text.at, text.len);
-    line[text.len] = '\0';
-    role = word_next(&rest);
-    while (one->role < MEMBER_DOUBT && strcmp(role, role_names[one->role]) != 0)
-        one->role++;
-    snprintf(one->id, sizeof(one->id), "%s", word_next(&rest));
-    snprintf(one->incarnation, sizeof(one->incarnation), "%s", word_next(&rest));
-    one->store_epoch = one->role == MEMBER_DOUBT ? strtoll(word_next(&rest), NULL, 10) : 0;
-    return is_number(one->store_epoch) && is_id(one->id, MEMBER_ID_CHARS) &&
-           is_id(one->incarnation, MEMBER_ID_CHARS) && state_member_print(one, again) == text.len &&
-           memcmp(again, text.at, text.len) == 0;
-}
-
-size_t state_registrar_print(const struct state_registrar *one, char text[STATE_LINE_MAX])
-{
-    return (size_t)snprintf(text, STATE_LINE_MAX, "registrar %s %" PRId64 " %" PRId64, one->id,
-                            one->members_version, one->floor);
-}
-
-bool state_registrar_parse(struct bytes text, struct state_registrar *one)
-{
-    char line[STATE_LINE_MAX], again[STATE_LINE_MAX], *rest = line;
-
-    if (text.len == 0 || text.len >= sizeof(line))
-        return false;
-    memset(one, 0, sizeof(*one));
-    memcpy(line, text.at, text.len);
-    line[text.len] = '\0';
-    word_next(&rest);
-    snprintf(one->id, sizeof(one->id), "%s", word_next(&rest));
-    one->members_version = strtoll(word_next(&rest), NULL, 10);
-    one->floor = strtoll(word_next(&rest), NULL, 10);
-    return is_number(one->members_version) && is_number(one->floor) && is_id(one->id, MEMBER_ID_CHARS) &&
-           state_registrar_print(one, again) == text.len && memcmp(again, text.at, text.len) == 0;
-}
-
+/* A release that knows nothing of a kind must not lose it. */
 static int version_needed(const struct state_record *record)
 {
-    if (record->promised > 0 || record->insync[0] != '\0')
-        return STATE_VERSION;
-    return record->registrar_count > 0 ? 3 : record->doubt_count > 0 ? 2 : 1;
+    static const int versions[STATE_KINDS] = {1, 3, STATE_VERSION, 2};
+    struct bytes rest = bytes_of(record->list);
+    int needed = record->promised > 0 ? STATE_VERSION : 1;
+
+    while (rest.len > 0) {
+        int version = versions[state_line_kind(bytes_cut(&rest, ','))];
+
+        needed = version > needed ? version : needed;
+    }
+    return needed;
 }
 
 size_t state_record_print(const struct state_record *record, char text[STATE_TEXT_MAX])
 {
-    char line[STATE_LINE_MAX], sum[DIGEST_TEXT + 1];
-    struct bytes body = {text, 0};
+    struct bytes body = {text, 0}, rest = bytes_of(record->list);
+    char sum[DIGEST_TEXT + 1];
 
     if (!state_record_is_sound(record))
         return 0;
@@ -225,73 +181,57 @@ size_t state_record_print(const struct state_record *record, char text[STATE_TEX
     if (record->promised > 0)
         body.len += (size_t)snprintf(text + body.len, STATE_TEXT_MAX - body.len, "promise %" PRId64 " %s\n",
                                      record->promised, record->gate);
-    for (unsigned i = 0; i < record->member_count; i++) {
-        state_member_print(&record->members[i], line);
-        body.len += (size_t)snprintf(text + body.len, STATE_TEXT_MAX - body.len, "member %s\n", line);
-    }
-    for (unsigned i = 0; i < record->registrar_count; i++) {
-        state_registrar_print(&record->registrars[i], line);
-        body.len += (size_t)snprintf(text + body.len, STATE_TEXT_MAX - body.len, "%s\n", line);
-    }
-    if (record->insync[0] != '\0')
-        body.len += (size_t)snprintf(text + body.len, STATE_TEXT_MAX - body.len, "%s\n", record->insync);
-    for (unsigned i = 0; i < record->doubt_count; i++) {
-        state_member_print(&record->doubts[i], line);
-        body.len += (size_t)snprintf(text + body.len, STATE_TEXT_MAX - body.len, "%s\n", line);
+    while (rest.len > 0) {
+        struct bytes line = bytes_cut(&rest, ',');
+
+        body.len += (size_t)snprintf(text + body.len, STATE_TEXT_MAX - body.len, "%s%.*s\n",
+                                     state_line_kind(line) == STATE_MEMBER ? "member " : "", (int)line.len,
+                                     line.at);
     }
     digest_text(&body, 1, sum);
     return body.len + (size_t)snprintf(text + body.len, STATE_TEXT_MAX - body.len, "checksum %s\n", sum);
 }
 
-/* Takes what the line may say; state_record_parse() finds out whether it was written in the one way. */
-static void line_read(char *line, struct state_record *record)
+static void text_take(char *to, size_t size, struct bytes text)
 {
-    struct bytes member = bytes_of(line);
-    struct state_member one;
+    snprintf(to, size, "%.*s", (int)text.len, text.len > 0 ? text.at : "");
+}
 
-    if (record->registrar_count < STATE_REGISTRARS_MAX &&
-        state_registrar_parse(member, &record->registrars[record->registrar_count])) {
-        record->registrar_count++;
-    } else if (state_member_parse(member, &one) && one.role == MEMBER_DOUBT &&
-               record->doubt_count < STATE_DOUBTS_MAX) {
-        record->doubts[record->doubt_count++] = one;
-    } else if (bytes_take(&member, BYTES("member ")) && state_member_parse(member, &one) &&
-               record->member_count < STATE_MEMBERS_MAX) {
-        record->members[record->member_count++] = one;
-    } else if (state_is_insync(bytes_of(line))) {
-        snprintf(record->insync, sizeof(record->insync), "%s", line);
-    } else {
-        const char *key = word_next(&line), *word = word_next(&line);
-        int64_t *number = strcmp(key, "floor") == 0     ? &record->floor
-                          : strcmp(key, "epoch") == 0   ? &record->epoch
-                          : strcmp(key, "roll") == 0    ? &record->members_version
-                          : strcmp(key, "promise") == 0 ? &record->promised
-                                                        : NULL;
+/* Takes what the line may say; state_record_parse() finds out whether it was written in the one way. */
+static void line_read(struct bytes line, struct state_record *record)
+{
+    struct bytes listed = line, key = bytes_cut(&line, ' '), word = bytes_cut(&line, ' ');
+    int64_t *number = bytes_are(key, "floor")     ? &record->floor
+                      : bytes_are(key, "epoch")   ? &record->epoch
+                      : bytes_are(key, "roll")    ? &record->members_version
+                      : bytes_are(key, "promise") ? &record->promised
+                                                  : NULL;
 
-        if (number != NULL)
-            *number = strtoll(word, NULL, 10);
-        if (number == &record->promised)
-            snprintf(record->gate, sizeof(record->gate), "%s", word_next(&line));
-        else if (strcmp(key, "id") == 0)
-            snprintf(record->member, sizeof(record->member), "%s", word);
-        else if (strcmp(key, "store") == 0 && strcmp(word, "none") != 0) /* too short for an id */
-            snprintf(record->store, sizeof(record->store), "%s", word);
-    }
+    bytes_take(&listed, BYTES("member "));
+    if (state_line_kind(listed) != STATE_KINDS)
+        state_list_add(record->list, listed);
+    else if (bytes_are(key, "id"))
+        text_take(record->member, sizeof(record->member), word);
+    else if (bytes_are(key, "store") && !bytes_are(word, "none")) /* too short for an id */
+        text_take(record->store, sizeof(record->store), word);
+    else if (number != NULL)
+        *number = bytes_number(word, STATE_DIGITS_MAX);
+    if (number == &record->promised)
+        text_take(record->gate, sizeof(record->gate), line);
 }
 
 /* Likewise, with the checksum. */
 bool state_record_parse(const char *text, size_t len, struct state_record *record)
 {
-    char lines[STATE_TEXT_MAX + 1], again[STATE_TEXT_MAX], *rest = lines;
+    char again[STATE_TEXT_MAX];
     struct state_record read;
+    struct bytes rest = {text, len};
 
     if (len == 0 || len > STATE_TEXT_MAX)
         return false;
     memset(&read, 0, sizeof(read)); /* nothing of the stack in what is copied around */
-    memcpy(lines, text, len);
-    lines[len] = '\0';
-    for (char *line; (line = strsep(&rest, "\n")) != NULL;)
-        line_read(line, &read);
+    while (rest.len > 0)
+        line_read(bytes_cut(&rest, '\n'), &read);
     if (state_record_print(&read, again) != len || memcmp(again, text, len) != 0)
         return false;
     memcpy(record, &read, sizeof(read));

@@ -34,6 +34,7 @@ enum {
     STATE_VERSION = 4,
     STATE_INSYNC_MAX = 1664, /* five nodes with names of 264 bytes */
     STATE_LINE_MAX = 64,
+    STATE_DIGITS_MAX = 15, /* of STATE_NUMBER_MAX */
     STATE_TEXT_MAX = 512 + STATE_INSYNC_MAX +
                      (STATE_MEMBERS_MAX + STATE_DOUBTS_MAX + STATE_REGISTRARS_MAX) * STATE_LINE_MAX,
     STATE_PATH_MAX = 1024,
@@ -42,21 +43,23 @@ enum {
 
 #define STATE_NUMBER_MAX 999999999999999 /* no floor, epoch or version of the list is above it */
 
-enum member_role { MEMBER_LEASE, MEMBER_GATEWAY, MEMBER_DOUBT };
+enum member_role { MEMBER_LEASE, MEMBER_GATEWAY };
 
-/* Ids are exactly so many characters of [A-Za-z0-9_-], and a NUL: what random_text() makes. */
-struct state_member {
-    enum member_role role;
-    char id[MEMBER_ID_CHARS + 1], incarnation[MEMBER_ID_CHARS + 1];
-    int64_t store_epoch; /* of a doubt, 0 to STATE_NUMBER_MAX: the epoch that began it; else 0 */
+/* The list of members, registrars, nodes and doubts, as the store has it and the file keeps it: lines with a
+ * comma between, in the order of their kinds. Ids are exactly so many characters of [A-Za-z0-9_-], what
+ * random_text() makes; numbers are 0 to STATE_NUMBER_MAX. */
+enum state_kind {
+    STATE_MEMBER,    /* "lease ID INCARNATION", "gateway ID INCARNATION": no id twice */
+    STATE_REGISTRAR, /* "registrar ID ROLL FLOOR": of these lease services a majority must have recorded what
+                      * counts (docs/decisions/0044); how far it was when the store last heard of it */
+    STATE_INSYNC,    /* "insync EPOCH GENERATION STREAM NODE...", in one word or several, of what can be
+                      * printed: the nodes of Redis that may take over (lib/insync.lua) */
+    STATE_DOUBT,     /* "doubt GATEWAY INCARNATION EPOCH": it may have sent what the store has lost
+                      * (lease/scripts/admit.lua), since the epoch; no incarnation of one twice */
+    STATE_KINDS
 };
-
-/* Of these lease services a majority must have recorded what counts (docs/decisions/0044); how far this one
- * had come when the store last heard of it. */
-struct state_registrar {
-    char id[MEMBER_ID_CHARS + 1];
-    int64_t members_version, floor;
-};
+/* STATE_KINDS: it is none of these. */
+enum state_kind state_line_kind(struct bytes line);
 
 /* The text of the file; what is parsed is printed as the same bytes.
  *
@@ -69,10 +72,7 @@ struct state_registrar {
  *   epoch N
  *   roll N
  *   promise EPOCH GATE               or no such line
- *   member lease ID INCARNATION      or "member gateway ..."; one line for each member
- *   registrar ID ROLL FLOOR          one line for each
- *   insync EPOCH GENERATION STREAM NODE...  or no such line
- *   doubt GATEWAY INCARNATION EPOCH  one line for each
+ *   member lease ID INCARNATION      and so on: a line for each of the list, "member " in front of members
  *   checksum SUM                     digest_text() of all bytes in front of this line */
 struct state_record {
     char member[MEMBER_ID_CHARS + 1]; /* this directory's id, made once, kept for ever */
@@ -84,32 +84,15 @@ struct state_record {
      * 0, "": to none. */
     int64_t promised;
     char gate[MEMBER_ID_CHARS + 1];
-    unsigned member_count;
-    struct state_member members[STATE_MEMBERS_MAX]; /* no id twice */
-    unsigned registrar_count;                       /* 0: all lease services count */
-    struct state_registrar registrars[STATE_REGISTRARS_MAX];
-    char insync[STATE_INSYNC_MAX]; /* the nodes of Redis that may take over (lib/insync.lua), "": no set */
-    /* Gateways that may have sent what the store has lost (lease/scripts/admit.lua): no incarnation of one
-     * twice. They belong to the list, and are written and reported with it. */
-    unsigned doubt_count;
-    struct state_member doubts[STATE_DOUBTS_MAX];
+    char list[STATE_TEXT_MAX];
 };
 
-/* One of the list as "lease ID INCARNATION", "gateway ID INCARNATION" or "doubt ID INCARNATION EPOCH": what
- * the file and the store have of it. Printed with a NUL; returns the length. false: it is none of these. */
-size_t state_member_print(const struct state_member *one, char text[STATE_LINE_MAX]);
-bool state_member_parse(struct bytes text, struct state_member *one);
-
-/* "registrar ID ROLL FLOOR", likewise. */
-size_t state_registrar_print(const struct state_registrar *one, char text[STATE_LINE_MAX]);
-bool state_registrar_parse(struct bytes text, struct state_registrar *one);
-
-/* "insync EPOCH GENERATION STREAM NODE...", in one word or several, of what can be printed. */
-bool state_is_insync(struct bytes text);
+/* Puts one more behind the list; false: there is no room. */
+bool state_list_add(char list[STATE_TEXT_MAX], struct bytes line);
 
 /* Whether every part is within its limits and nothing is listed twice. */
 bool state_record_is_sound(const struct state_record *record);
-/* Whether all that is written of them is the same. Not memcmp(): there is padding, and a rest of the list. */
+/* Whether all that is written of them is the same. Not memcmp(): there is padding, and a rest of each text. */
 bool state_record_equal(const struct state_record *a, const struct state_record *b);
 /* Parses text of len bytes. false: damaged, record is untouched. */
 bool state_record_parse(const char *text, size_t len, struct state_record *record);

@@ -7,6 +7,7 @@
 #include "shared/member/member_internal.h"
 #include "shared/token/random.h"
 #include "tests/component/store_world.h"
+#include "tests/unit/state_record.h"
 
 enum { PARTIES = 3, STAGE_MS = 20000, CALL_MS = 8000, GRANT_KEYS = 2, GRANT_ARGS = 9, EVENTS = 8 };
 
@@ -180,9 +181,8 @@ static inline void state_dir_init(const char *path, int64_t floor, char id[MEMBE
     snprintf(record.store, sizeof(record.store), STORE_ID);
     record.epoch = FIRST_EPOCH;
     record.floor = floor;
-    record.members_version = record.member_count = 1;
-    record.members[0] = (struct state_member){.role = MEMBER_LEASE, .incarnation = "----------------"};
-    memcpy(record.members[0].id, record.member, sizeof(record.member));
+    record.members_version = 1;
+    list_line(record.list, "lease %s ----------------", record.member);
     CHECK(state_file_write(&file, &record, why));
     snprintf(id, MEMBER_ID_CHARS + 1, "%s", record.member);
     state_file_close(&file);
@@ -224,7 +224,7 @@ static inline struct party *stage_open_with_lease(struct stage *stage)
     stage_init_store(stage, 1000);
     struct party *lease = party_open(stage, 0, (struct party_plan){MEMBER_LEASE, "a", 1000, 1});
     UNTIL(stage, lease->member.state == MEMBER_IN && !lease->state_file.is_busy &&
-                     lease->state_file.recorded.member_count > 0 &&
+                     listed(&lease->state_file.recorded, STATE_MEMBER) > 0 &&
                      lease->state_file.recorded.members_version == lease->member.members_version &&
                      lease->member.ceiling >= 1000);
     return lease;

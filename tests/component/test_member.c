@@ -69,9 +69,8 @@ TEST_MEMBER(the_first_lease_service_of_a_new_store_is_let_in_and_records_a_floor
     CHECK(went(lease, MEMBER_AWAY, MEMBER_IN));
     CHECK_INT(epoch_number(lease->store_epoch), FIRST_EPOCH);
     CHECK_TEXT(bytes_of(epoch_identity(lease->store_epoch)), BYTES(KEYS_SCHEMA ":" STORE_ID));
-    CHECK_INT(lease->state_file.recorded.member_count, 1);
-    CHECK_TEXT(bytes_of(lease->state_file.recorded.members[0].incarnation),
-               bytes_of(lease->member.incarnation));
+    CHECK_INT(listed(&lease->state_file.recorded, STATE_MEMBER), 1);
+    CHECK(strstr(lease->state_file.recorded.list, lease->member.incarnation) != NULL);
     CHECK(lease->state_file.recorded.floor >= lease->member.ceiling);
     CHECK_TEXT(bytes_of(member_field(lease, "state")), BYTES("in"));
     CHECK(member_is_settled(&lease->member));
@@ -275,10 +274,10 @@ TEST_MEMBER(a_gateway_waits_until_the_lease_service_has_recorded_it)
     UNTIL(stage, gateway->member.state == MEMBER_PENDING);
     check_refused(gateway, PROBLEM_STORE_NOT_ADMITTED, "store-not-admitted");
     CHECK(!member_is_settled(&gateway->member));
-    CHECK_INT(lease->state_file.recorded.member_count, 1);
+    CHECK_INT(listed(&lease->state_file.recorded, STATE_MEMBER), 1);
     lease->held_up = false;
     UNTIL(stage, gateway->member.state == MEMBER_IN);
-    CHECK_INT(lease->state_file.recorded.member_count, 2);
+    CHECK_INT(listed(&lease->state_file.recorded, STATE_MEMBER), 2);
     CHECK(went(gateway, MEMBER_AWAY, MEMBER_PENDING) && went(gateway, MEMBER_PENDING, MEMBER_IN));
     CHECK_INT(epoch_number(gateway->store_epoch), FIRST_EPOCH);
 }
@@ -335,7 +334,8 @@ TEST_MEMBER(a_gateway_that_could_not_be_asked_joins_the_new_epoch_as_a_newcomer)
     struct party *gateway;
 
     gateway = party_open(stage, 1, gateway_plan());
-    UNTIL(stage, gateway->member.state == MEMBER_IN && lease->state_file.recorded.member_count == 2);
+    UNTIL(stage,
+          gateway->member.state == MEMBER_IN && listed(&lease->state_file.recorded, STATE_MEMBER) == 2);
     gateway->held_up = true;
     redis_kill(&stage->redis);
     redis_run(&stage->redis, NULL);
@@ -351,7 +351,8 @@ TEST_MEMBER(the_gate_stays_shut_until_it_is_on_disk_who_is_in_doubt)
     struct party *gateway;
 
     gateway = party_open(stage, 1, gateway_plan());
-    UNTIL(stage, gateway->member.state == MEMBER_IN && lease->state_file.recorded.member_count == 2);
+    UNTIL(stage,
+          gateway->member.state == MEMBER_IN && listed(&lease->state_file.recorded, STATE_MEMBER) == 2);
     UNTIL(stage, state_file_is_settled(&lease->state_file));
     gateway->held_up = true;
     atomic_store(&dirs_fail, true);
@@ -370,9 +371,10 @@ TEST_MEMBER(the_gate_stays_shut_until_it_is_on_disk_who_is_in_doubt)
     atomic_store(&dirs_fail, false);
     UNTIL(stage, lease->member.state == MEMBER_IN && epoch_number(lease->store_epoch) > FIRST_EPOCH);
     UNTIL(stage, state_file_is_settled(&lease->state_file));
-    CHECK_INT(lease->state_file.recorded.doubt_count, 1);
-    CHECK_TEXT(bytes_of(lease->state_file.recorded.doubts[0].id),
-               bytes_of(gateway->state_file.recorded.member));
+    CHECK_INT(listed(&lease->state_file.recorded, STATE_DOUBT), 1);
+    char doubt[STATE_LINE_MAX];
+    snprintf(doubt, sizeof(doubt), "doubt %s", gateway->state_file.recorded.member);
+    CHECK(strstr(lease->state_file.recorded.list, doubt) != NULL);
 }
 
 TEST_MEMBER(a_doubt_that_cannot_be_read_is_named_and_nothing_is_admitted_until_it_is_mended)
@@ -392,7 +394,8 @@ TEST_MEMBER(who_slept_through_a_whole_gating_is_pending_in_the_new_epoch)
     struct acquiring a;
 
     gateway = party_open(stage, 1, gateway_plan());
-    UNTIL(stage, gateway->member.state == MEMBER_IN && lease->state_file.recorded.member_count == 2);
+    UNTIL(stage,
+          gateway->member.state == MEMBER_IN && listed(&lease->state_file.recorded, STATE_MEMBER) == 2);
     gateway->held_up = true;
     damage(stage);
     UNTIL(stage, lease->member.state == MEMBER_IN && epoch_number(lease->store_epoch) > FIRST_EPOCH);
@@ -415,8 +418,8 @@ TEST_MEMBER(without_the_floor_of_another_lease_service_nobody_admits_and_that_is
     uint64_t calls;
 
     other = party_open(stage, 1, lease_plan("b"));
-    UNTIL(stage, other->member.state == MEMBER_IN && lease->state_file.recorded.member_count == 2 &&
-                     other->state_file.recorded.member_count == 2);
+    UNTIL(stage, other->member.state == MEMBER_IN && listed(&lease->state_file.recorded, STATE_MEMBER) == 2 &&
+                     listed(&other->state_file.recorded, STATE_MEMBER) == 2);
     snprintf(id, sizeof(id), "%s", other->state_file.recorded.member);
     party_close(other);
     redis_kill(&stage->redis);
@@ -469,7 +472,7 @@ TEST(more_members_than_a_list_has_room_for_let_nobody_in_but_floors_go_on)
     }
     CHECK(lease->state_file.recorded.floor > 8);
     CHECK_INT(lease->state_file.recorded.members_version, roll);
-    CHECK_INT(lease->state_file.recorded.member_count, 1);
+    CHECK_INT(listed(&lease->state_file.recorded, STATE_MEMBER), 1);
     gateway = party_open(&stage, 1, gateway_plan());
     UNTIL(&stage, gateway->member.state == MEMBER_PENDING);
     long beats = lease->member.beats;
@@ -594,7 +597,8 @@ TEST_MEMBER(a_gateway_that_leaves_is_gone_from_the_list_and_makes_no_call_any_mo
     struct party *gateway;
 
     gateway = party_open(stage, 1, gateway_plan());
-    UNTIL(stage, gateway->member.state == MEMBER_IN && lease->state_file.recorded.member_count == 2);
+    UNTIL(stage,
+          gateway->member.state == MEMBER_IN && listed(&lease->state_file.recorded, STATE_MEMBER) == 2);
     unsigned suspended = gateway->told[TOLD_SUSPENDED];
     member_leave(&gateway->member);
     CHECK(!member_has_left(&gateway->member));
@@ -602,7 +606,7 @@ TEST_MEMBER(a_gateway_that_leaves_is_gone_from_the_list_and_makes_no_call_any_mo
     CHECK_INT(gateway->member.state, MEMBER_LEFT);
     CHECK_TEXT(bytes_of(member_field(gateway, "role")), BYTES("$-1"));
     check_refused(gateway, PROBLEM_DRAINING, "draining");
-    UNTIL(stage, lease->state_file.recorded.member_count == 1);
+    UNTIL(stage, listed(&lease->state_file.recorded, STATE_MEMBER) == 1);
     CHECK_INT(gateway->told[TOLD_SUSPENDED], suspended); /* an orderly end is nothing to warn of */
 }
 

@@ -2,8 +2,34 @@
 #ifndef PAWL_TESTS_STATE_RECORD_H
 #define PAWL_TESTS_STATE_RECORD_H
 
+#include <stdarg.h>
+
 #include "shared/member/state_file.h"
 #include "tests/unit/check.h"
+
+/* Puts a line behind the list. */
+__attribute__((format(printf, 2, 3))) static inline void list_line(char list[STATE_TEXT_MAX],
+                                                                   const char *format, ...)
+{
+    char line[STATE_LINE_MAX];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(line, sizeof(line), format, args);
+    va_end(args);
+    CHECK(state_list_add(list, bytes_of(line)));
+}
+
+/* How many lines of this kind it has. */
+static inline unsigned listed(const struct state_record *record, enum state_kind kind)
+{
+    struct bytes rest = bytes_of(record->list);
+    unsigned count = 0;
+
+    while (rest.len > 0)
+        count += state_line_kind(bytes_cut(&rest, ',')) == kind;
+    return count;
+}
 
 /* One content for each floor, of another length each time. */
 static inline struct state_record record_of(int64_t floor)
@@ -16,12 +42,8 @@ static inline struct state_record record_of(int64_t floor)
     record.floor = floor;
     record.epoch = floor % 7;
     record.members_version = floor % 5;
-    record.member_count = (unsigned)(floor % 40);
-    for (unsigned i = 0; i < record.member_count; i++) {
-        record.members[i].role = i % 3 == 0 ? MEMBER_GATEWAY : MEMBER_LEASE;
-        snprintf(record.members[i].id, sizeof(record.members[i].id), "id%014u", i);
-        snprintf(record.members[i].incarnation, sizeof(record.members[i].incarnation), "%016" PRId64, floor);
-    }
+    for (unsigned i = 0; i < (unsigned)(floor % 40); i++)
+        list_line(record.list, "%s id%014u %016" PRId64, i % 3 == 0 ? "gateway" : "lease", i, floor);
     return record;
 }
 
