@@ -141,27 +141,6 @@ static void daemon_event(struct member *member, enum log_level level, const char
         access_note(daemon);
 }
 
-static void daemon_alarm(struct member *member, int64_t in_ms)
-{
-    struct member_daemon *daemon = container_of(member, struct member_daemon, member);
-
-    plan_of(daemon->service)->alarm(&daemon->service->workers[0], in_ms);
-}
-
-static void daemon_given_up(struct member *member, int64_t number)
-{
-    struct member_daemon *daemon = container_of(member, struct member_daemon, member);
-
-    plan_of(daemon->service)->given_up(&daemon->service->workers[0], number);
-}
-
-static void daemon_bars(struct member *member, struct member_bars *bars)
-{
-    struct member_daemon *daemon = container_of(member, struct member_daemon, member);
-
-    plan_of(daemon->service)->bars(daemon->service, bars);
-}
-
 /* What is the matter with the store each member sees for itself. */
 static void daemon_condition(struct member *member, char code[MEMBER_CONDITION_SIZE])
 {
@@ -185,32 +164,15 @@ static void daemon_swept(struct sweep *sweep, int64_t ended)
 static void member_open(struct worker *worker, struct member_daemon *daemon, struct member_line *line)
 {
     const struct member_plan *plan = plan_of(worker->service);
-    struct member_options options = {
-        .role = plan->role,
-        .loop = worker->loop,
-        .line = line,
-        .state_file = &daemon->state_file,
-        .workers = worker->service->settings.threads,
-        .block = plan->role == MEMBER_LEASE ? (int64_t)worker->service->settings.token_block : 1,
-        .copies = worker->service->settings.copies,
-        .keep_wait_ms = (unsigned)worker->service->settings.keep_wait_ms,
-        .access = worker->service->settings.access != NULL    ? "judges"
-                  : worker->service->settings.allow_anonymous ? "open"
-                                                              : "",
-        .is_leased = store_finder(worker->store) != NULL,
-        .who = daemon->who,
-        .heartbeat = plan->heartbeat,
-        .leave = plan->leave,
-        .admit = plan->admit,
-        .alarm = plan->alarm != NULL ? daemon_alarm : NULL,
-        .given_up = plan->given_up != NULL ? daemon_given_up : NULL,
-        .bars = plan->bars != NULL ? daemon_bars : NULL,
-        .condition = daemon_condition,
-        .event = daemon_event,
-    };
 
     state_file_start(&daemon->state_file, worker->loop, daemon_wrote);
-    member_start(&daemon->member, &options);
+    daemon->member = (struct member){.worker = worker,
+                                     .line = line,
+                                     .state_file = &daemon->state_file,
+                                     .who = daemon->who,
+                                     .condition = daemon_condition,
+                                     .event = daemon_event};
+    member_start(&daemon->member);
     daemon->sweep = (struct sweep){
         .line = line, .plan = plan, .swept = plan->counts_swept ? daemon_swept : NULL};
     sweep_start(&daemon->sweep, worker->loop, worker->service->settings.remember_ms);

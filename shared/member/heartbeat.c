@@ -84,10 +84,10 @@ static struct bytes number_put(struct member *member, unsigned slot, int64_t val
 /* Who follows sentinels follows no node that may lack what was answered. */
 static struct bytes copies_put(struct member *member)
 {
-    struct bytes number = member->options.copies > 0 ? number_put(member, 8, member->options.copies)
-                                                     : (struct bytes){member->number[8], 0};
+    struct bytes number = member->settings->copies > 0 ? number_put(member, 8, member->settings->copies)
+                                                       : (struct bytes){member->number[8], 0};
 
-    if (member->options.is_leased)
+    if (member->is_leased)
         member->number[8][number.len++] = 's';
     return number;
 }
@@ -100,7 +100,7 @@ static struct bytes numbers_put(const struct member *member, char text[MEMBER_SE
 
     for (unsigned i = 0; member->epoch > 0 && i < STRIPES; i++) {
         len += (size_t)snprintf(text + len, MEMBER_SEQS_SIZE - len, "%s%" PRIu64, i == 0 ? "" : " ",
-                                of(member->options.line->store_epoch, i, member->epoch));
+                                of(member->store_epoch, i, member->epoch));
     }
     return (struct bytes){text, len};
 }
@@ -108,12 +108,12 @@ static struct bytes numbers_put(const struct member *member, char text[MEMBER_SE
 /* The store that this process belongs to: what it has learned, else what its state directory says. */
 struct bytes member_identity(struct member *member)
 {
-    const char *known = epoch_identity(member->options.line->store_epoch);
+    const char *known = epoch_identity(member->store_epoch);
 
-    if (known[0] != '\0' || member->options.state_file->recorded.store[0] == '\0')
+    if (known[0] != '\0' || member->state_file->recorded.store[0] == '\0')
         return bytes_of(known);
     snprintf(member->identity, sizeof(member->identity), KEYS_SCHEMA ":%s",
-             member->options.state_file->recorded.store);
+             member->state_file->recorded.store);
     return bytes_of(member->identity);
 }
 
@@ -125,7 +125,7 @@ static void refusal_take(struct member *member, const struct store_refusal *refu
     struct log_field fields[] = {LOG_T("check", bytes_of(refusal != NULL ? refusal->check : "")),
                                  LOG_T("detail", bytes_of(what)), LOG_END};
 
-    if (!epoch_set_refusal(member->options.line->store_epoch, refusal))
+    if (!epoch_set_refusal(member->store_epoch, refusal))
         return;
     if (refusal != NULL)
         member_log(member, LOG_WARNING, "store-refuses", fields);
@@ -135,7 +135,7 @@ static void refusal_take(struct member *member, const struct store_refusal *refu
 
 static void memory_take(struct member *member, const struct store_reply *reply)
 {
-    struct epoch *store_epoch = member->options.line->store_epoch;
+    struct epoch *store_epoch = member->store_epoch;
     int64_t used = store_reply_integer(reply, REPLY_MEMORY),
             max = store_reply_integer(reply, REPLY_MEMORY + 1);
     uint64_t allowed, in_use;
@@ -174,12 +174,12 @@ static void list_take(struct state_record *record, int64_t version, const struct
 /* What goes into the state directory: the list, and, for a lease service, a floor ahead. */
 static void record(struct member *member, const struct store_reply *reply)
 {
-    struct state_record wanted = member->options.state_file->recorded;
+    struct state_record wanted = member->state_file->recorded;
 
     member->members_version = store_reply_integer(reply, 3);
     member->goal = store_reply_integer(reply, 4);
     identity_take(&wanted, reply);
-    if (member->options.role == MEMBER_LEASE) {
+    if (member->plan->role == MEMBER_LEASE) {
         wanted.epoch = store_reply_integer(reply, 1);
         wanted.floor = member->goal > wanted.floor ? member->goal : wanted.floor;
         list_take(&wanted, member->members_version, store_reply_list(reply, REPLY_MEMBERS));
@@ -191,7 +191,7 @@ static void record(struct member *member, const struct store_reply *reply)
                 snprintf(wanted.list, sizeof(wanted.list), "%.*s", (int)store_reply_text(list, i).len,
                          store_reply_text(list, i).at);
     }
-    state_file_want(member->options.state_file, &wanted);
+    state_file_want(member->state_file, &wanted);
 }
 
 static void seqs_take(const struct store_reply *list, uint64_t seqs[STRIPES])
@@ -211,8 +211,7 @@ static void log_clock(struct member *member, int64_t corrected_ms)
 static void log_in(struct member *member, int64_t epoch)
 {
     struct log_field fields[] = {LOG_I("epoch", epoch),
-                                 LOG_T("store", bytes_of(epoch_identity(member->options.line->store_epoch))),
-                                 LOG_END};
+                                 LOG_T("store", bytes_of(epoch_identity(member->store_epoch))), LOG_END};
 
     member->logged[0] = '\0';
     member_log(member, LOG_INFO, "store-admitted", fields);
@@ -220,7 +219,7 @@ static void log_in(struct member *member, int64_t epoch)
 
 static void heartbeat_in(struct member *member, const struct store_reply *reply)
 {
-    struct epoch *store_epoch = member->options.line->store_epoch;
+    struct epoch *store_epoch = member->store_epoch;
     int64_t epoch = store_reply_integer(reply, 1);
     struct bytes identity = store_reply_text(reply, 2), stream = store_reply_text(reply, REPLY_STREAM);
     uint64_t seqs[STRIPES], *seen = seqs;
@@ -244,7 +243,7 @@ static void heartbeat_in(struct member *member, const struct store_reply *reply)
     }
     member->beats = store_reply_integer(reply, 7);
     member->ceiling = store_reply_integer(reply, 8);
-    epoch_set_ceiling(store_epoch, member->ceiling, member->options.block / 2);
+    epoch_set_ceiling(store_epoch, member->ceiling, member->block / 2);
     member_enter(member, MEMBER_IN);
     memory_take(member, reply);
     epoch_set_registrars(store_epoch, (unsigned)store_reply_integer(reply, REPLY_REGISTRARS),
@@ -263,7 +262,7 @@ static void heartbeat_pending(struct member *member, const struct store_reply *r
     member->members_version = store_reply_integer(reply, 3);
     member_forbid(
         member, PROBLEM_STORE_NOT_ADMITTED, "store-not-admitted",
-        member->options.role == MEMBER_LEASE
+        member->plan->role == MEMBER_LEASE
             ? "This lease service is new to the store. It is waiting for the other lease services to record "
               "it; if none of them runs, start one that knows the store, or run pawl store recover --floor N."
             : "This gateway is waiting for the lease services to record it: is one running?");
@@ -273,11 +272,11 @@ static void heartbeat_pending(struct member *member, const struct store_reply *r
 /* A report, and joining, wait until it is certain what the state directory says. */
 static void mend(struct member *member)
 {
-    const char *trouble = state_file_trouble(member->options.state_file);
+    const char *trouble = state_file_trouble(member->state_file);
 
-    if (!state_file_is_settled(member->options.state_file) && trouble != NULL) {
+    if (!state_file_is_settled(member->state_file) && trouble != NULL) {
         member_forbid(member, PROBLEM_STORE_NOT_ADMITTED, "state-dir", "%s", trouble);
-        state_file_mend(member->options.state_file);
+        state_file_mend(member->state_file);
     }
 }
 
@@ -308,14 +307,14 @@ static struct bytes promise_put(const struct state_record *record, char text[2 *
  * that was asked along was that. */
 static bool gate_is_promised(struct member *member, int64_t ballot)
 {
-    struct state_record wanted = member->options.state_file->recorded;
+    struct state_record wanted = member->state_file->recorded;
     char text[2 * MEMBER_TEXT_SIZE];
 
-    if (ballot <= 0 || member->options.role != MEMBER_LEASE)
+    if (ballot <= 0 || member->plan->role != MEMBER_LEASE)
         return true;
     wanted.promised = ballot;
     snprintf(wanted.gate, sizeof(wanted.gate), "%s", member->gate);
-    state_file_want(member->options.state_file, &wanted);
+    state_file_want(member->state_file, &wanted);
     return bytes_equal(promise_put(&wanted, text), member->argv[24]);
 }
 
@@ -366,7 +365,7 @@ static void heartbeat_gated(struct member *member, const struct store_reply *rep
 static void heartbeat_refused(struct member *member, const struct store_reply *reply)
 {
     struct bytes identity = store_reply_text(reply, 1);
-    const char *ours = member->options.state_file->recorded.store;
+    const char *ours = member->state_file->recorded.store;
     char detail[EPOCH_DETAIL_SIZE];
 
     member_enter(member, MEMBER_REFUSED);
@@ -410,13 +409,13 @@ static void heartbeat_refused(struct member *member, const struct store_reply *r
 static struct bytes bar_put(struct member *member)
 {
     struct member_bars now, *told = &member->bar.told;
-    int64_t number = epoch_now_ms(member->options.line->store_epoch) / MEMBER_BAR_MS;
+    int64_t number = epoch_now_ms(member->store_epoch) / MEMBER_BAR_MS;
     uint64_t waiting;
     int len;
 
     if (member->state != MEMBER_IN || number == 0)
         return BYTES("");
-    member->options.bars(member, &now);
+    member->plan->bars(member->worker->service, &now);
     if (number != member->bar.number)
         told->waiting = 0;
     waiting = now.waiting > told->waiting ? now.waiting - told->waiting : 0;
@@ -454,11 +453,11 @@ static enum step heartbeat_answered(struct store_call *call, enum store_outcome 
 
 void member_heartbeat(struct member *member)
 {
-    struct epoch *store_epoch = member->options.line->store_epoch;
-    const struct state_record *record = &member->options.state_file->recorded;
+    struct epoch *store_epoch = member->store_epoch;
+    const struct state_record *record = &member->state_file->recorded;
     /* A list that is being written just now would make the report of the one before a lie. */
-    bool settled = epoch_is_settled(store_epoch, member->options.workers, member->run) &&
-                   state_file_is_settled(member->options.state_file);
+    bool settled = epoch_is_settled(store_epoch, member->settings->threads, member->run) &&
+                   state_file_is_settled(member->state_file);
     struct bytes *args = &member->argv[1];
     char condition[MEMBER_CONDITION_SIZE] = "";
 
@@ -467,15 +466,15 @@ void member_heartbeat(struct member *member)
     args[0] = member_identity(member);
     args[1] = bytes_of(member->run);
     args[2] = bytes_of(record->member);
-    args[3] = member->options.role == MEMBER_LEASE ? BYTES("lease") : BYTES("gateway");
+    args[3] = member->plan->role == MEMBER_LEASE ? BYTES("lease") : BYTES("gateway");
     args[4] = bytes_of(member->incarnation);
     args[5] = number_put(member, 0, member->epoch);
     args[6] = number_put(member, 1, member->beats);
     args[7] = number_put(member, 2, record->floor);
     args[8] = number_put(member, 3, record->members_version);
-    args[9] = number_put(member, 4, member->options.block);
+    args[9] = number_put(member, 4, member->block);
     args[10] = number_put(member, 5, epoch_now_ms(store_epoch));
-    args[11] = bytes_of(member->options.who);
+    args[11] = bytes_of(member->who);
     args[12] = bytes_of(member->nonce);
     args[13] = numbers_put(member, member->seqs, epoch_seen);
     args[14] = number_put(member, 6, epoch_let_through_most(store_epoch));
@@ -483,38 +482,39 @@ void member_heartbeat(struct member *member)
     memcpy(member->list, record->list, sizeof(member->list));
     args[16] = bytes_of(member->list);
     args[18] = number_put(member, 7, record->epoch);
-    args[19] = member->options.role == MEMBER_LEASE /* a gateway grants none */
+    args[19] = member->plan->role == MEMBER_LEASE /* a gateway grants none */
                    ? numbers_put(member, member->granted, epoch_granted_most)
                    : BYTES("");
-    args[20] = bytes_of(member->options.access);
-    if (member->options.condition != NULL)
-        member->options.condition(member, condition);
+    args[20] = member->settings->access != NULL    ? BYTES("judges")
+               : member->settings->allow_anonymous ? BYTES("open")
+                                                   : BYTES("");
+    if (member->condition != NULL)
+        member->condition(member, condition);
     snprintf(member->about, sizeof(member->about), "%.24s %" PRIu64 " %s", PAWL_VERSION,
              loop_now_ms() - member->began_ms, condition);
     args[21] = bytes_of(member->about);
-    args[22] = member->options.bars != NULL ? bar_put(member) : BYTES("");
+    args[22] = member->plan->bars != NULL ? bar_put(member) : BYTES("");
     args[23] = promise_put(record, member->promise);
     args[24] = copies_put(member);
-    store_node_name(member->options.line->store, member->node);
+    store_node_name(member->store, member->node);
     args[25] = bytes_of(member->node);
     args[26] = member->insync != NULL ? insync_wish(member->insync) : BYTES("");
     lease_put(member, &args[27]);
     args[17] = settled ? BYTES("settled") : BYTES("");
     member->settled_asked = settled;
-    member->asked_link = member->options.line->link;
+    member->asked_link = member->line->link;
     member->asked_us = loop_now_us();
     member->pulsed_ms = loop_now_ms();
     member->in_flight = true;
     member->call.done = heartbeat_answered;
-    store_run(member->options.line->store, &member->call, member->options.heartbeat, 1, MEMBER_HEARTBEAT_ARGS,
-              member->argv);
+    store_run(member->store, &member->call, member->plan->heartbeat, 1, MEMBER_HEARTBEAT_ARGS, member->argv);
 }
 
 /* -- admission */
 
 bool member_may_admit(const struct member *member)
 {
-    return member->state == MEMBER_GATED && member->reported && member->options.admit != NULL &&
+    return member->state == MEMBER_GATED && member->reported && member->plan->admit != NULL &&
            loop_now_ms() >= member->admit_ms;
 }
 
@@ -535,14 +535,14 @@ void member_admit(struct member *member)
     member->argv[1] = member_identity(member);
     member->argv[2] = bytes_of(member->run);
     member->argv[3] = bytes_of(member->gate);
-    member->argv[4] = bytes_of(member->options.state_file->recorded.member);
+    member->argv[4] = bytes_of(member->state_file->recorded.member);
     member->argv[5] = waited ? BYTES("now") : BYTES("wait");
     member->argv[6] = bytes_of(member->node);
-    member->argv[7] = member->options.is_leased ? BYTES("lease") : BYTES("");
+    member->argv[7] = member->is_leased ? BYTES("lease") : BYTES("");
     member->argv[8] = insync_said(member->insync);
     member->in_flight = true;
     member->call.done = admit_answered;
-    store_run(member->options.line->store, &member->call, member->options.admit, 1, 9, member->argv);
+    store_run(member->store, &member->call, member->plan->admit, 1, 9, member->argv);
 }
 
 static void log_admission(struct member *member, const struct store_reply *reply)
@@ -564,11 +564,11 @@ static void log_admission(struct member *member, const struct store_reply *reply
 /* The gate opens when every state directory has it. Its version stays: it is of the same members. */
 static void doubts_record(struct member *member, const struct store_reply *list)
 {
-    struct state_record wanted = member->options.state_file->recorded;
-    const char *trouble = state_file_trouble(member->options.state_file);
+    struct state_record wanted = member->state_file->recorded;
+    const char *trouble = state_file_trouble(member->state_file);
 
     if (member_list_read(list, &wanted)) {
-        state_file_want(member->options.state_file, &wanted);
+        state_file_want(member->state_file, &wanted);
     } else if (list != NULL) {
         struct bytes bad = {NULL, 0};
 

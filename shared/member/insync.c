@@ -114,7 +114,7 @@ void insync_take(struct member *member, const struct store_reply *list)
     size_t count = list != NULL ? store_reply_count(list) : 0;
 
     memset(&set, 0, sizeof(set));
-    epoch_nodes(member->options.line->store_epoch, &before);
+    epoch_nodes(member->store_epoch, &before);
     if (count > 3) {
         int64_t syncs = store_reply_integer(list, 1);
 
@@ -125,7 +125,7 @@ void insync_take(struct member *member, const struct store_reply *list)
     for (size_t i = 3; i < count; i++)
         if (!forgotten_take(&set, store_reply_text(list, i)) && !node_take(&set, store_reply_text(list, i)))
             return; /* of a set that is not understood nothing is told: that of before stays */
-    if (!epoch_set_nodes(member->options.line->store_epoch, &set))
+    if (!epoch_set_nodes(member->store_epoch, &set))
         return;
     if (!is_same_nodes(&set, &before))
         log_set(member, &set);
@@ -159,7 +159,7 @@ static void probe_name(struct insync *in, const char *name)
         return;
     struct insync_probe *one = &in->probes[in->probe_count++];
     snprintf(one->name, sizeof(one->name), "%s", name);
-    one->probe = store_probe_open(in->member->options.line->store, name);
+    one->probe = store_probe_open(in->member->store, name);
     one->is_named = true;
 }
 
@@ -171,7 +171,7 @@ static void nodes_ask(struct insync *in, const struct store_node *nodes, unsigne
         const struct store_probe_answer *answer = answer_of(in, nodes[i].name);
 
         probe_name(in, nodes[i].name);
-        store_node_says(in->member->options.line->store, i, answer != NULL ? answer->why : NULL);
+        store_node_says(in->member->store, i, answer != NULL ? answer->why : NULL);
     }
     for (unsigned i = in->probe_count; i-- > 0;) {
         if (in->probes[i].is_named) {
@@ -215,7 +215,7 @@ static bool is_promoted(const struct insync *in, const struct store_probe_answer
     char stream[EPOCH_STREAM_SIZE];
     const char *id;
 
-    (void)epoch_stream(in->member->options.line->store_epoch, stream);
+    (void)epoch_stream(in->member->store_epoch, stream);
     id = strchr(stream, ':');
     return id != NULL && answer->why != NULL && strcmp(answer->why, "not-a-replica") == 0 &&
            strcmp(answer->before, id + 1) == 0;
@@ -226,7 +226,7 @@ static bool is_promoted(const struct insync *in, const struct store_probe_answer
 static bool is_out(const struct insync *in, const struct store_node *node, const char *run)
 {
     const struct store_probe_answer *answer = answer_of(in, node->name);
-    uint64_t now_ms = loop_now_ms(), wait_ms = in->member->options.keep_wait_ms;
+    uint64_t now_ms = loop_now_ms(), wait_ms = in->member->settings->keep_wait_ms;
     bool is_absent = node->why != NULL && strcmp(node->why, "absent") == 0;
 
     if (is_restarted(in, node->name, run))
@@ -252,7 +252,7 @@ static void wish(struct insync *in, const char *verb, const char *what)
 {
     snprintf(in->wish, sizeof(in->wish), "%" PRId64 " %s %s", in->member->members_version, verb, what);
     in->wished_ms = loop_now_ms();
-    epoch_want_heartbeat(in->member->options.line->store_epoch);
+    epoch_want_heartbeat(in->member->store_epoch);
 }
 
 static void wish_of(struct insync *in, const char *verb, unsigned i)
@@ -347,7 +347,7 @@ static bool is_applied(const struct insync *in, const struct store_node *nodes, 
 
 void insync_tick(struct insync *in)
 {
-    struct store *store = in->member->options.line->store;
+    struct store *store = in->member->store;
     uint64_t now_ms = loop_now_ms(), looked_us;
     int64_t syncs = store_keep_syncs(store, &looked_us);
     unsigned seen, in_set;
@@ -390,7 +390,7 @@ static struct store_probe *other_probe(struct insync *in, struct bytes name)
         return NULL;
     in->other_count++;
     snprintf(one->name, sizeof(one->name), "%.*s", (int)name.len, name.at);
-    one->probe = store_probe_open(in->member->options.line->store, one->name);
+    one->probe = store_probe_open(in->member->store, one->name);
     store_probe_hear(one->probe, bytes_of(script));
     return one->probe;
 }

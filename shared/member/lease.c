@@ -17,8 +17,8 @@ enum { LEASE_US = 3000 * 1000, REPLY_SENT = 17, REPLY_ECHOED = 18 };
 void lease_begin(struct member *member)
 {
     member->lease.echoed_us = epoch_clock_us();
-    if (member->options.is_leased)
-        epoch_lease_until(member->options.line->store_epoch, 0);
+    if (member->is_leased)
+        epoch_lease_until(member->store_epoch, 0);
 }
 
 void lease_put(struct member *member, struct bytes args[3])
@@ -26,7 +26,7 @@ void lease_put(struct member *member, struct bytes args[3])
     uint64_t now_us = epoch_clock_us();
 
     args[0] = args[1] = args[2] = BYTES("");
-    if (!member->options.is_leased)
+    if (!member->is_leased)
         return;
     if (member->state != MEMBER_IN)
         member->lease.echo[0] = '\0';
@@ -45,21 +45,20 @@ void lease_take(struct member *member, const struct store_reply *reply)
     struct bytes sent = store_reply_text(reply, REPLY_SENT);
     int64_t echoed = store_reply_integer(reply, REPLY_ECHOED);
 
-    if (!member->options.is_leased)
+    if (!member->is_leased)
         return;
-    if (member->options.role == MEMBER_LEASE && sent.len < sizeof(member->lease.echo))
+    if (member->plan->role == MEMBER_LEASE && sent.len < sizeof(member->lease.echo))
         snprintf(member->lease.echo, sizeof(member->lease.echo), "%.*s", (int)sent.len, sent.at);
     member->lease.was_echoed = member->lease.was_echoed || echoed > 0;
     if (echoed > member->lease.number - MEMBER_SENT_MAX && echoed > 0 && echoed <= member->lease.number)
-        epoch_lease_until(member->options.line->store_epoch,
-                          member->lease.sent_us[echoed % MEMBER_SENT_MAX] + LEASE_US);
+        epoch_lease_until(member->store_epoch, member->lease.sent_us[echoed % MEMBER_SENT_MAX] + LEASE_US);
     lease_watch(member);
 }
 
 /* A process that has just come is no reason for a line in the log. */
 void lease_watch(struct member *member)
 {
-    struct epoch *store_epoch = member->options.line->store_epoch;
+    struct epoch *store_epoch = member->store_epoch;
 
     if (member->state != MEMBER_IN || !epoch_lease_is_over(store_epoch))
         return;

@@ -127,10 +127,14 @@ struct member_plan {
     bool counts_swept;
     bool sweep_may_grant;    /* the script hands on what it ends: it gets member_may_grant() */
     unsigned sweep_round_ms; /* in which all stripes are looked at; 0: 5,120 */
-    /* When the next alarm rings (member_options.alarm), for the first worker; NULL: not asked for. */
+    /* Each on the first worker's thread; NULL: not asked for. When the next alarm of the store rings, in ms;
+     * -1: none is set; 0: now, or it is not known, since a heartbeat took the place of the look. At each
+     * look. */
     void (*alarm)(struct worker *first, int64_t in_ms);
-    void (*given_up)(struct worker *first, int64_t number); /* the same of member_options.given_up */
-    void (*bars)(const struct service *service, struct member_bars *bars); /* and of its bars */
+    /* A number that changes when what a gateway sends is given up; as alarm. */
+    void (*given_up)(struct worker *first, int64_t number);
+    /* What this process has counted since it began, and who waits now; for each heartbeat. */
+    void (*bars)(const struct service *service, struct member_bars *bars);
 };
 
 /* What worker->extra points to; the daemon embeds it, and finds itself with container_of. */

@@ -36,38 +36,23 @@ enum {
 /* The event of an admission by an operator's order: what was answered may be lost. */
 #define MEMBER_LOSS_ACCEPTED "store-loss-accepted"
 
-struct member;
-
-struct member_options {
-    enum member_role role;
-    struct loop *loop;
-    struct member_line *line; /* the first worker's */
+struct member {
+    struct worker *worker; /* the first one: what it has of plan and settings is the member's */
+    struct member_line *line;
     struct state_file *state_file;
-    unsigned workers;
-    int64_t block;   /* tokens to reserve ahead; a gateway's is 1 */
-    unsigned copies; /* --copies; 0: as the store has it */
-    unsigned keep_wait_ms;
-    const char *access; /* "judges": with --access; "open": with --allow-anonymous; else "" */
-    bool is_leased;     /* it answers only while enough others have read of its heartbeats (lease.c) */
-    const char *who;    /* for people: "pawl-lease pid 12 on host3"; lives as long as the member */
-    const struct store_script *heartbeat, *leave;
-    const struct store_script *admit; /* NULL: never admits (a gateway) */
-    /* When the next alarm of the store rings, in ms; -1: none is set; 0: now, or it is not known, since a
-     * heartbeat took the place of the look. Called at each look on the loop's thread; NULL: not asked for. */
-    void (*alarm)(struct member *member, int64_t in_ms);
-    /* A number that changes when what a gateway sends is given up; as alarm. */
-    void (*given_up)(struct member *member, int64_t number);
-    /* What this process has counted since it began, and who waits now; called for each heartbeat. */
-    void (*bars)(struct member *member, struct member_bars *bars);
-    /* What is the matter with this process, for others to see ("": nothing); the same. */
+    const char *who; /* for people: "pawl-lease pid 12 on host3"; lives as long as the member */
+    /* What is the matter with this process, for others to see ("": nothing); NULL: not asked for. */
     void (*condition)(struct member *member, char code[MEMBER_CONDITION_SIZE]);
     /* What happened that deserves a line in the log; called on the loop's thread. */
     void (*event)(struct member *member, enum log_level level, const char *event,
                   const struct log_field *fields);
-};
-
-struct member {
-    struct member_options options;
+    /* the member's own */
+    const struct member_plan *plan;
+    const struct service_settings *settings;
+    struct epoch *store_epoch;
+    struct store *store;
+    int64_t block;  /* tokens to reserve ahead; a gateway's is 1 */
+    bool is_leased; /* it answers only while enough others have read of its heartbeats (lease.c) */
     enum member_state state;
     struct loop_timer timer;
     struct store_call call; /* one at a time, the last command of a look among them */
@@ -111,8 +96,9 @@ struct member {
     unsigned char walked[MEMBER_STATES];
 };
 
-/* Begins; the options are copied. The state file has been opened. */
-void member_start(struct member *member, const struct member_options *options);
+/* Begins; the fields above the member's own are set by the caller, all others are 0. The state file has been
+ * opened. */
+void member_start(struct member *member);
 /* Whether it is known where the process stands: in, or not to be for a reason that waiting will not mend
  * soon. Readiness is said after that, or after a time-out. */
 bool member_is_settled(const struct member *member);

@@ -96,16 +96,22 @@ static void tick_arm(struct member *member)
     loop_timer_arm(&member->timer, TICK_MS - loop_now_ms() % TICK_MS, 0);
 }
 
-void member_start(struct member *member, const struct member_options *options)
+void member_start(struct member *member)
 {
-    memset(member, 0, sizeof(*member));
-    member->options = *options;
+    const struct service *service = member->worker->service;
+
+    member->plan = service->plan->own;
+    member->settings = &service->settings;
+    member->store_epoch = member->line->store_epoch;
+    member->store = member->line->store;
+    member->block = member->plan->role == MEMBER_LEASE ? (int64_t)member->settings->token_block : 1;
+    member->is_leased = store_finder(member->store) != NULL;
     member->began_ms = loop_now_ms();
     random_text(member->incarnation, MEMBER_ID_CHARS);
-    snprintf(member->key, sizeof(member->key), "pawl:{store}:m:%s", options->state_file->recorded.member);
+    snprintf(member->key, sizeof(member->key), "pawl:{store}:m:%s", member->state_file->recorded.member);
     lease_begin(member);
-    loop_timer_init(options->loop, &member->timer, member_tick);
-    member->insync = options->admit != NULL ? insync_new(member) : NULL;
+    loop_timer_init(member->worker->loop, &member->timer, member_tick);
+    member->insync = member->plan->admit != NULL ? insync_new(member) : NULL;
     member->call.at_once = true; /* a gate is shut and a loss is reported also while nothing can be kept */
     tick_arm(member);
 }
@@ -127,18 +133,18 @@ bool member_is_settled(const struct member *member)
 
 static bool link_is_away(struct member *member)
 {
-    const char *run = member_line_run(member->options.line);
+    const char *run = member_line_run(member->line);
 
     if (run[0] != '\0') {
         snprintf(member->run, sizeof(member->run), "%s", run);
         return false;
     }
-    const char *detail, *check = store_not_ready(member->options.line->store, &detail);
+    const char *detail, *check = store_not_ready(member->store, &detail);
     bool stood = member->state != MEMBER_AWAY && member->state != MEMBER_LEFT;
 
     if (stood)
         member_enter(member, MEMBER_AWAY);
-    if (check != NULL && (stood || store_misled(member->options.line->store) != NULL))
+    if (check != NULL && (stood || store_misled(member->store) != NULL))
         member_forbid(member, PROBLEM_STORE_UNAVAILABLE, check, "%s", detail);
     return true;
 }
@@ -147,19 +153,18 @@ static bool report_is_due(const struct member *member)
 {
     bool wants = (member->state == MEMBER_GATED && !member->reported) || member->unsettled;
 
-    return wants && state_file_is_settled(member->options.state_file) &&
-           epoch_is_settled(member->options.line->store_epoch, member->options.workers, member->run);
+    return wants && state_file_is_settled(member->state_file) &&
+           epoch_is_settled(member->store_epoch, member->settings->threads, member->run);
 }
 
 static bool heartbeat_is_due(struct member *member)
 {
-    unsigned every_ms = member->state == MEMBER_REFUSED                          ? REFUSED_HEARTBEAT_MS
-                        : epoch_lease_is_over(member->options.line->store_epoch) ? UNLEASED_HEARTBEAT_MS
-                        : member->options.is_leased                              ? LEASED_HEARTBEAT_MS
-                                                                                 : HEARTBEAT_MS;
+    unsigned every_ms = member->state == MEMBER_REFUSED            ? REFUSED_HEARTBEAT_MS
+                        : epoch_lease_is_over(member->store_epoch) ? UNLEASED_HEARTBEAT_MS
+                        : member->is_leased                        ? LEASED_HEARTBEAT_MS
+                                                                   : HEARTBEAT_MS;
 
-    return member->options.line->link != member->asked_link ||
-           epoch_wants_heartbeat(member->options.line->store_epoch) ||
+    return member->line->link != member->asked_link || epoch_wants_heartbeat(member->store_epoch) ||
            loop_now_ms() >= member->pulsed_ms + every_ms || report_is_due(member);
 }
 
@@ -175,9 +180,8 @@ static void member_tick(struct loop_timer *timer)
         member->left = member->leave_wanted;
         return;
     }
-    epoch_line_report(member->options.line->store_epoch, 0, member->run,
-                      store_counts(member->options.line->store).in_flight == 0,
-                      store_unsafe(member->options.line->store) != NULL);
+    epoch_line_report(member->store_epoch, 0, member->run, store_counts(member->store).in_flight == 0,
+                      store_unsafe(member->store) != NULL);
     if (member->state == MEMBER_IN && member->insync != NULL)
         insync_tick(member->insync);
     if (member->leave_wanted) {
@@ -196,15 +200,15 @@ static void member_tick(struct loop_timer *timer)
 
 static void member_alarm(struct member *member, int64_t in_ms)
 {
-    if (member->options.alarm != NULL)
-        member->options.alarm(member, in_ms);
+    if (member->plan->alarm != NULL)
+        member->plan->alarm(member->worker, in_ms);
 }
 
 static void look_send(struct member *member, struct store_call *call, store_done_fn *done, unsigned first,
                       unsigned end)
 {
     call->done = done;
-    store_ask(member->options.line->store, call, end - first, &member->argv[first]);
+    store_ask(member->store, call, end - first, &member->argv[first]);
 }
 
 /* Redis answers in the order of asking: what the record is judged with is there before it. */
@@ -225,7 +229,7 @@ static void member_watch(struct member *member)
         look_send(member, &member->aside[0], look_took_stream, STREAM, STATE);
     else if (member->state == MEMBER_PENDING)
         look_send(member, &member->aside[0], look_took_state, STATE, ALARM);
-    if (member->options.alarm != NULL)
+    if (member->plan->alarm != NULL)
         look_send(member, &member->aside[1], look_took_alarm, ALARM, RECORD);
     look_send(member, &member->call, member_watched, RECORD, END);
 }
@@ -239,7 +243,7 @@ static enum step look_took_stream(struct store_call *call, enum store_outcome ou
     struct bytes said = store_reply_text(reply, 0), master = BYTES("\nrole:master\r");
     char stream[EPOCH_STREAM_SIZE];
 
-    (void)epoch_stream(member->options.line->store_epoch, stream);
+    (void)epoch_stream(member->store_epoch, stream);
     member->look.is_same = outcome == STORE_DONE && said.len > 0 && stream[0] != '\0' &&
                            memmem(said.at, said.len, master.at, master.len) != NULL &&
                            memmem(said.at, said.len, stream, strlen(stream)) != NULL;
@@ -263,7 +267,7 @@ static enum step look_took_alarm(struct store_call *call, enum store_outcome out
     int64_t at_ms = outcome == STORE_DONE ? store_reply_integer(reply, 1) : INT64_MIN;
 
     if (at_ms >= 0) {
-        int64_t in_ms = at_ms - epoch_now_ms(member->options.line->store_epoch);
+        int64_t in_ms = at_ms - epoch_now_ms(member->store_epoch);
 
         member->look.alarm_ms = in_ms > 0 ? in_ms : 0;
     }
@@ -311,10 +315,10 @@ static enum step member_watched(struct store_call *call, enum store_outcome outc
                       "services are about to admit it.");
     }
     member_alarm(member, member->look.alarm_ms);
-    if (member->options.given_up != NULL) {
+    if (member->plan->given_up != NULL) {
         int64_t number = store_reply_integer(reply, 4);
 
-        member->options.given_up(member, number < 0 ? 0 : number);
+        member->plan->given_up(member->worker, number < 0 ? 0 : number);
     }
     if (something_changed(member, reply))
         member_heartbeat(member);
@@ -330,7 +334,7 @@ void member_leave(struct member *member)
 
 bool member_has_left(const struct member *member)
 {
-    return member->left && !member->options.state_file->is_busy;
+    return member->left && !member->state_file->is_busy;
 }
 
 static void member_depart(struct member *member)
@@ -342,32 +346,32 @@ static void member_depart(struct member *member)
     member_forbid(member, PROBLEM_DRAINING, "draining", "The service is stopping.");
     /* The next tick asks again: what is acknowledged after leaving would not be asked for, and a newcomer
      * that has yet to note whose member it is cannot say so. */
-    if (store_counts(member->options.line->store).in_flight > 0 || member->options.state_file->is_busy)
+    if (store_counts(member->store).in_flight > 0 || member->state_file->is_busy)
         return;
     snprintf(member->number[0], MEMBER_TEXT_SIZE, "%lld", (long long)member->listed_epoch);
     member->argv[0] = BYTES("pawl:{store}");
     member->argv[1] = member_identity(member);
-    member->argv[2] = bytes_of(member->options.state_file->recorded.member);
+    member->argv[2] = bytes_of(member->state_file->recorded.member);
     member->argv[3] = bytes_of(member->incarnation);
     member->argv[4] = bytes_of(member->number[0]);
     member->argv[5] = bytes_of(member->run);
     member->in_flight = true;
     member->call.done = member_parted;
-    store_run(member->options.line->store, &member->call, member->options.leave, 1, 6, member->argv);
+    store_run(member->store, &member->call, member->plan->leave, 1, 6, member->argv);
 }
 
 /* What was there at the end: a store that is put back to before, while no member is there to see it, shows
  * less. */
 static void leave_record(struct member *member, const struct store_reply *reply)
 {
-    struct state_record wanted = member->options.state_file->recorded;
+    struct state_record wanted = member->state_file->recorded;
     int64_t floor = store_reply_integer(reply, 2);
 
     wanted.members_version = store_reply_integer(reply, 1);
     wanted.floor = floor > wanted.floor ? floor : wanted.floor;
-    if (member->options.role == MEMBER_LEASE && wanted.members_version > 0 &&
+    if (member->plan->role == MEMBER_LEASE && wanted.members_version > 0 &&
         member_list_read(store_reply_list(reply, 3), &wanted))
-        state_file_want(member->options.state_file, &wanted);
+        state_file_want(member->state_file, &wanted);
 }
 
 static enum step member_parted(struct store_call *call, enum store_outcome outcome,
@@ -389,7 +393,7 @@ static enum step member_parted(struct store_call *call, enum store_outcome outco
 void member_log(struct member *member, enum log_level level, const char *event,
                 const struct log_field *fields)
 {
-    member->options.event(member, level, event, fields);
+    member->event(member, level, event, fields);
 }
 
 void member_forbid(struct member *member, enum problem problem, const char *check, const char *detail, ...)
@@ -400,7 +404,7 @@ void member_forbid(struct member *member, enum problem problem, const char *chec
     va_start(args, detail);
     vsnprintf(text, sizeof(text), detail, args);
     va_end(args);
-    epoch_suspend(member->options.line->store_epoch, problem, check, text);
+    epoch_suspend(member->store_epoch, problem, check, text);
     if (strcmp(member->logged, text) != 0) {
         struct log_field fields[] = {LOG_T("check", bytes_of(check)), LOG_T("detail", bytes_of(text)),
                                      LOG_END};
@@ -408,7 +412,7 @@ void member_forbid(struct member *member, enum problem problem, const char *chec
         memcpy(member->logged, text, sizeof(member->logged));
         if (problem != PROBLEM_DRAINING) {
             /* Each gateway that is new to the store is so for a moment. */
-            bool joins = member->state == MEMBER_PENDING && member->options.role == MEMBER_GATEWAY;
+            bool joins = member->state == MEMBER_PENDING && member->plan->role == MEMBER_GATEWAY;
 
             member_log(member, joins ? LOG_INFO : LOG_WARNING, "store-suspended", fields);
         }

@@ -22,6 +22,8 @@ struct party {
     struct loop *loop;
     struct store *store;
     struct epoch *store_epoch;
+    struct service service;
+    struct worker worker;
     struct member_line line;
     struct state_file state_file;
     struct member member;
@@ -84,6 +86,16 @@ static inline struct store *party_store(struct stage *stage, struct loop *loop, 
                   .url = url, .timeout_ms = CALL_MS, .allow_unsafe = allow_unsafe, .library = &pawl_library});
 }
 
+static const struct member_plan lease_member = {.role = MEMBER_LEASE,
+                                                .heartbeat = &script_heartbeat,
+                                                .leave = &script_member_leave,
+                                                .admit = &script_admit},
+                                gateway_member = {.role = MEMBER_GATEWAY,
+                                                  .heartbeat = &script_heartbeat,
+                                                  .leave = &script_member_leave};
+static const struct service_plan lease_service = {.own = &lease_member},
+                                 gateway_service = {.own = &gateway_member};
+
 struct party_plan {
     enum member_role role;
     const char *dir; /* below the stage's; NULL: none */
@@ -107,20 +119,17 @@ static inline struct party *party_open(struct stage *stage, unsigned i, struct p
         abort();
     }
     state_file_start(&party->state_file, party->loop, party_wrote);
-    struct member_options options = {
-        .role = plan.role,
-        .loop = party->loop,
-        .line = &party->line,
-        .state_file = &party->state_file,
-        .workers = plan.workers != 0 ? plan.workers : 1,
-        .block = plan.block != 0 ? plan.block : 1,
-        .who = "a test",
-        .heartbeat = &script_heartbeat,
-        .leave = &script_member_leave,
-        .admit = plan.role == MEMBER_LEASE ? &script_admit : NULL,
-        .event = party_event,
-    };
-    member_start(&party->member, &options);
+    party->service.plan = plan.role == MEMBER_LEASE ? &lease_service : &gateway_service;
+    party->service.settings.threads = plan.workers != 0 ? plan.workers : 1;
+    party->service.settings.token_block = plan.block != 0 ? (unsigned)plan.block : 1;
+    party->worker.service = &party->service;
+    party->worker.loop = party->loop;
+    party->member = (struct member){.worker = &party->worker,
+                                    .line = &party->line,
+                                    .state_file = &party->state_file,
+                                    .who = "a test",
+                                    .event = party_event};
+    member_start(&party->member);
     return party;
 }
 

@@ -174,17 +174,20 @@ TEST_MEMBER(a_new_stream_and_a_replica_are_noticed_by_the_look_and_forbid_calls)
 
 static int64_t alarm_in_ms;
 
-static void alarm_note(struct member *member, int64_t in_ms)
+static void alarm_note(struct worker *first, int64_t in_ms)
 {
-    (void)member;
+    (void)first;
     alarm_in_ms = in_ms;
 }
 
 TEST_MEMBER(the_look_tells_when_the_next_alarm_rings)
 {
+    static struct member_plan plan;
     char command[64];
 
-    lease->member.options.alarm = alarm_note;
+    plan = lease_member;
+    plan.alarm = alarm_note;
+    lease->member.plan = &plan;
     alarm_in_ms = 0;
     UNTIL(stage, alarm_in_ms == -1);
     snprintf(command, sizeof(command), "ZADD pawl:{store}:alarm %lld x",
