@@ -181,29 +181,18 @@ enum step fenced_walk(struct fenced_call *fenced, struct walk *walk, const struc
 
 enum { STATUS_SIZE = 192, MARK_UNKNOWN = -1 };
 
-struct status_text {
-    char at[STATUS_SIZE];
-    size_t len;
-};
-
-static void status_add(struct status_text *text, const char *name, struct bytes value)
+static void status_add(struct bytes_out *text, const char *name, struct bytes value)
 {
-    size_t name_len = strlen(name);
-
-    if (name_len + value.len <= sizeof(text->at) - text->len) {
-        memcpy(text->at + text->len, name, name_len);
-        memcpy(text->at + text->len + name_len, value.at, value.len);
-        text->len += name_len + value.len;
-    }
+    bytes_put(text, bytes_of(name));
+    bytes_put(text, value);
 }
 
 static void status_put(struct fenced_call *fenced, const char *fencing_status, const char *reason,
                        int64_t mark, const char *guarantee)
 {
-    char number[BYTES_NUMBER_SIZE];
-    struct status_text text;
+    char number[BYTES_NUMBER_SIZE], space[STATUS_SIZE];
+    struct bytes_out text = {space, 0, sizeof(space), false};
 
-    text.len = 0;
     status_add(&text, "pawl; verdict=", bytes_of(fencing_status));
     if (reason != NULL)
         status_add(&text, "; reason=", bytes_of(reason));

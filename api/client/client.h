@@ -34,9 +34,13 @@ void problem_reset(struct pawl_problem *problem);
 /* Fills it and returns outcome. detail is cut where it must. */
 enum pawl_outcome problem_say(struct pawl_problem *problem, enum pawl_outcome outcome, const char *code,
                               const char *detail);
+/* The same of what the caller got wrong, and of memory that is not there: PAWL_NOT_DONE. */
+enum pawl_outcome problem_wrong(struct pawl_problem *problem, const char *detail);
+enum pawl_outcome problem_no_memory(struct pawl_problem *problem);
 /* The last step of every call of pawl.h: gives the problem to the caller (who may want none). */
 enum pawl_outcome problem_give(struct pawl_problem *to, const struct pawl_problem *from,
                                enum pawl_outcome outcome);
+enum pawl_outcome problem_give_wrong(struct pawl_problem *to, const char *detail);
 /* Cut to size at the end of a character, without control characters. */
 void client_text(char *to, size_t size, struct bytes text);
 struct bytes client_member(const struct json *json, const char *name); /* "" when it is missing */
@@ -73,8 +77,8 @@ struct client_call {
 void call_init(struct client_call *call, const struct pawl *pawl, const char *method,
                enum call_repeat repeat);
 /* base + path + name, percent-encoded but for what stands for itself in a path. kept: a further character.
- * false: no memory. */
-bool call_url(struct client_call *call, const char *base, const char *path, const char *name, char kept);
+ * Without memory the call is not sent. */
+void call_url(struct client_call *call, const char *base, const char *path, const char *name, char kept);
 void call_header(struct client_call *call, const char *name, const char *value); /* NULL: none */
 enum pawl_outcome call_run(struct client_call *call, struct pawl_problem *problem);
 /* Before another attempt after so many failures: longer each time, most_ms at most. false: cancelled
@@ -87,15 +91,12 @@ bool problem_is_pawls(const struct http_client_answer *answer, const struct json
 /* What one answer says by itself. */
 enum pawl_outcome judge_answer(enum http_client_outcome outcome, const struct http_client_answer *answer,
                                struct pawl_problem *problem);
-/* What the calls' ends are worth once an earlier attempt is unreported. */
-bool call_believes(enum call_repeat repeat, enum pawl_outcome outcome);
 
 /* -- the small JSON object that a request carries */
 
 struct client_body {
-    char at[CLIENT_BODY_SIZE];
-    size_t len;
-    bool full; /* something did not fit: not to be sent */
+    struct bytes_out out; /* is_full: not to be sent */
+    char text[CLIENT_BODY_SIZE];
 };
 
 void body_begin(struct client_body *body);
@@ -103,7 +104,7 @@ void body_text(struct client_body *body, const char *name, const char *value); /
 void body_number(struct client_body *body, const char *name, uint64_t value);
 /* value is JSON already. */
 void body_raw(struct client_body *body, const char *name, const char *value);
-void body_end(struct client_body *body);
+struct bytes body_end(struct client_body *body);
 
 /* -- holds */
 

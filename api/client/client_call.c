@@ -62,7 +62,7 @@ static char *base_new(const struct http_client_access *access, const char *given
     if (wrong != NULL) {
         snprintf(detail, sizeof(detail), "The address %s%s cannot be used: %s.",
                  given != NULL ? "that was given in place of " : "in ", variable, wrong);
-        problem_say(problem, PAWL_NOT_DONE, "bad-argument", detail);
+        problem_wrong(problem, detail);
         return NULL;
     }
     len = strlen(base);
@@ -70,11 +70,10 @@ static char *base_new(const struct http_client_access *access, const char *given
         len--;
     size = len + strlen(http_client_joint(base)) + 1;
     copy = malloc(size);
-    if (copy == NULL) {
-        problem_say(problem, PAWL_NOT_DONE, "out-of-memory", "There is no memory.");
-        return NULL;
-    }
-    snprintf(copy, size, "%.*s%s", (int)len, base, http_client_joint(base));
+    if (copy != NULL)
+        snprintf(copy, size, "%.*s%s", (int)len, base, http_client_joint(base));
+    else
+        problem_no_memory(problem);
     return copy;
 }
 
@@ -124,7 +123,7 @@ static bool options_read(struct pawl_options *known, const struct pawl_options *
     *known = (struct pawl_options){.size = sizeof(*known)};
     if (options != NULL) {
         if (!client_size_fits(options->size, OPTIONS_FIRST)) {
-            problem_say(problem, PAWL_NOT_DONE, "bad-argument", "The options have no right size.");
+            problem_wrong(problem, "The options have no right size.");
             return false;
         }
         client_take(known, options, sizeof(*known));
@@ -132,8 +131,7 @@ static bool options_read(struct pawl_options *known, const struct pawl_options *
     known->timeout_ms = known->timeout_ms == 0 ? TIMEOUT_MS : known->timeout_ms;
     known->attempts = known->attempts == 0 ? ATTEMPTS : known->attempts;
     if (known->timeout_ms > TIMEOUT_MAX_MS || known->attempts > ATTEMPTS_MAX) {
-        problem_say(problem, PAWL_NOT_DONE, "bad-argument",
-                    "timeout_ms may be 3,600,000 at most, attempts 100.");
+        problem_wrong(problem, "timeout_ms may be 3,600,000 at most, attempts 100.");
         return false;
     }
     return true;
@@ -145,8 +143,7 @@ struct pawl *pawl_open(const struct pawl_options *options, struct pawl_problem *
     struct pawl_problem own;
     struct pawl *pawl = calloc(1, sizeof(*pawl));
 
-    problem_reset(&own);
-    problem_say(&own, PAWL_NOT_DONE, "out-of-memory", "There is no memory.");
+    problem_no_memory(&own);
     if (pawl != NULL && options_read(&known, options, &own)) {
         pawl->timeout_ms = (unsigned)known.timeout_ms;
         pawl->attempts = known.attempts;
@@ -180,55 +177,44 @@ void pawl_close(struct pawl *pawl)
 
 /* -- the JSON object of a request */
 
-static void put(struct client_body *body, const char *text, size_t len)
+static void put_quoted(struct bytes_out *out, const char *text)
 {
-    if (len > sizeof(body->at) - body->len) {
-        body->full = true;
-        return;
-    }
-    memcpy(body->at + body->len, text, len);
-    body->len += len;
-}
-
-static void put_quoted(struct client_body *body, const char *text)
-{
-    put(body, "\"", 1);
+    bytes_put(out, BYTES("\""));
     for (; *text != '\0'; text++) {
         unsigned char c = (unsigned char)*text;
         char escape[8];
 
-        if (c == '"' || c == '\\') {
-            put(body, "\\", 1);
-            put(body, text, 1);
-        } else if (c < 0x20) {
-            put(body, escape, (size_t)snprintf(escape, sizeof(escape), "\\u%04x", c));
-        } else {
-            put(body, text, 1);
+        if (c < 0x20) {
+            snprintf(escape, sizeof(escape), "\\u%04x", c);
+            bytes_put(out, bytes_of(escape));
+            continue;
         }
+        if (c == '"' || c == '\\')
+            bytes_put(out, BYTES("\\"));
+        bytes_put(out, (struct bytes){text, 1});
     }
-    put(body, "\"", 1);
+    bytes_put(out, BYTES("\""));
 }
 
 static void put_name(struct client_body *body, const char *name)
 {
-    if (body->len > 1)
-        put(body, ",", 1);
-    put_quoted(body, name);
-    put(body, ":", 1);
+    if (body->out.len > 1)
+        bytes_put(&body->out, BYTES(","));
+    put_quoted(&body->out, name);
+    bytes_put(&body->out, BYTES(":"));
 }
 
 void body_begin(struct client_body *body)
 {
-    body->len = 0;
-    body->full = false;
-    put(body, "{", 1);
+    body->out = (struct bytes_out){body->text, 0, sizeof(body->text), false};
+    bytes_put(&body->out, BYTES("{"));
 }
 
 void body_text(struct client_body *body, const char *name, const char *value)
 {
     if (value != NULL) {
         put_name(body, name);
-        put_quoted(body, value);
+        put_quoted(&body->out, value);
     }
 }
 
@@ -236,21 +222,22 @@ void body_number(struct client_body *body, const char *name, uint64_t value)
 {
     char digits[24];
 
-    put_name(body, name);
-    put(body, digits, (size_t)snprintf(digits, sizeof(digits), "%" PRIu64, value));
+    snprintf(digits, sizeof(digits), "%" PRIu64, value);
+    body_raw(body, name, digits);
 }
 
 void body_raw(struct client_body *body, const char *name, const char *value)
 {
     if (value != NULL) {
         put_name(body, name);
-        put(body, value, strlen(value));
+        bytes_put(&body->out, bytes_of(value));
     }
 }
 
-void body_end(struct client_body *body)
+struct bytes body_end(struct client_body *body)
 {
-    put(body, "}", 1);
+    bytes_put(&body->out, BYTES("}"));
+    return (struct bytes){body->text, body->out.len};
 }
 
 enum { PAUSE_FIRST_MS = 50, PAUSE_MOST_MS = 2000 };
@@ -266,18 +253,17 @@ void call_init(struct client_call *call, const struct pawl *pawl, const char *me
                                  .attempts = pawl->attempts};
 }
 
-bool call_url(struct client_call *call, const char *base, const char *path, const char *name, char kept)
+void call_url(struct client_call *call, const char *base, const char *path, const char *name, char kept)
 {
     size_t size = strlen(base) + strlen(path) + 3 * strlen(name) + 1, len;
 
     call->url = malloc(size);
     if (call->url == NULL)
-        return false;
+        return;
     len = (size_t)snprintf(call->url, size, "%s%s", base, path);
     len += ascii_percent_encode(call->url + len, bytes_of(name), kept);
     call->url[len] = '\0';
     call->request.url = call->url;
-    return true;
 }
 
 void call_header(struct client_call *call, const char *name, const char *value)
@@ -301,7 +287,8 @@ void call_done(struct client_call *call)
 
 /* -- run */
 
-bool call_believes(enum call_repeat repeat, enum pawl_outcome outcome)
+/* What the end of a call is worth once an earlier attempt is unreported. */
+static bool call_believes(enum call_repeat repeat, enum pawl_outcome outcome)
 {
     switch (repeat) {
     case CALL_READ: return outcome != PAWL_UNKNOWN;
@@ -373,6 +360,8 @@ enum pawl_outcome call_run(struct client_call *call, struct pawl_problem *proble
     enum pawl_outcome outcome = PAWL_UNKNOWN;
     bool again = true;
 
+    if (call->url == NULL)
+        return problem_no_memory(problem);
     for (unsigned attempt = 0; again; attempt++) {
         if (call->prepare != NULL && !call->prepare(call, problem))
             return call->unreported ? PAWL_UNKNOWN : PAWL_NOT_DONE;

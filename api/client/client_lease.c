@@ -90,11 +90,8 @@ static bool read_fencing_token(const struct json *json, struct pawl_grant *grant
 {
     struct bytes text = client_member(json, "fencing_token");
 
-    for (size_t i = 0; i < text.len; i++)
-        if (text.at[i] <= ' ' || text.at[i] == 0x7f)
-            return false;
     client_text(grant->fencing_token, sizeof(grant->fencing_token), text);
-    return text.len > 0 && text.len < sizeof(grant->fencing_token);
+    return text.len > 0 && text.len < sizeof(grant->fencing_token) && ascii_is_visible(text);
 }
 
 /* Fills grant from the answer of the call; false: it is not the grant that was asked for. */
@@ -186,8 +183,7 @@ static void acquire_write(struct acquire *a, uint64_t wait_ms)
         body_number(&a->body, "lock_delay_ms", ask->lock_delay_ms);
     body_raw(&a->body, "meta", ask->meta);
     body_text(&a->body, "session", ask->session);
-    body_end(&a->body);
-    a->call.request.body = (struct bytes){a->body.at, a->body.len};
+    a->call.request.body = body_end(&a->body);
 }
 
 /* Each attempt waits for what is left. Slices are not all as long, so that many do not ask as one. */
@@ -199,11 +195,9 @@ static bool acquire_prepare(struct client_call *call, struct pawl_problem *probl
 
     call->wait_ms = a->leaves ? 1 : left_ms < 0 ? 0 : (unsigned)(left_ms < slice_ms ? left_ms : slice_ms);
     acquire_write(a, call->wait_ms);
-    if (a->body.full) {
-        problem_say(problem, PAWL_NOT_DONE, "bad-argument", "holder and meta are too long.");
-        return false;
-    }
-    return true;
+    if (a->body.out.is_full)
+        problem_wrong(problem, "holder and meta are too long.");
+    return !a->body.out.is_full;
 }
 
 static enum pawl_outcome acquire_check(const char *name, const struct pawl_ask *ask,
@@ -221,7 +215,7 @@ static enum pawl_outcome acquire_check(const char *name, const struct pawl_ask *
         wrong = "A session and its secret come together.";
     else if (ask->mode != PAWL_EXCLUSIVE && ask->mode != PAWL_SHARED && ask->mode != PAWL_PERMITS)
         wrong = "This version knows no such mode.";
-    return wrong != NULL ? problem_say(problem, PAWL_NOT_DONE, "bad-argument", wrong) : PAWL_OK;
+    return wrong != NULL ? problem_wrong(problem, wrong) : PAWL_OK;
 }
 
 static void acquire_begin(struct acquire *a, const struct pawl *pawl)
@@ -328,8 +322,7 @@ static enum pawl_outcome acquire_run(struct acquire *a, const struct pawl *pawl,
 {
     enum pawl_outcome outcome;
 
-    if (!call_url(&a->call, pawl->lease_url, "/v1/leases/", grant->name, '\0'))
-        return problem_say(problem, PAWL_NOT_DONE, "out-of-memory", "There is no memory.");
+    call_url(&a->call, pawl->lease_url, "/v1/leases/", grant->name, '\0');
     do {
         outcome = call_run(&a->call, problem);
     } while (acquire_waits_on(a, &outcome, problem));
@@ -370,7 +363,7 @@ enum pawl_outcome hold_acquire(const struct pawl *pawl, const char *name, const 
         a.call.answer = (struct http_client_answer){0};
     }
     call_done(&a.call);
-    explicit_bzero(a.body.at, sizeof(a.body.at));
+    explicit_bzero(a.body.text, sizeof(a.body.text));
     return outcome;
 }
 
@@ -382,13 +375,9 @@ enum pawl_outcome pawl_acquire(struct pawl *pawl, const char *name, const struct
     struct pawl_problem why;
     enum pawl_outcome outcome;
 
-    problem_reset(&why);
     if (pawl == NULL || grant == NULL || !client_size_fits(grant->size, GRANT_FIRST) ||
-        (ask != NULL && !client_size_fits(ask->size, ASK_FIRST))) {
-        return problem_give(
-            problem, &why,
-            problem_say(&why, PAWL_NOT_DONE, "bad-argument", "A struct is missing, or has no right size."));
-    }
+        (ask != NULL && !client_size_fits(ask->size, ASK_FIRST)))
+        return problem_give_wrong(problem, "A struct is missing, or has no right size.");
     if (ask != NULL)
         client_take(&known, ask, sizeof(known));
     outcome = hold_acquire(pawl, name, &known, &own, NULL, &why);
@@ -412,13 +401,12 @@ static enum pawl_outcome hold_begin(struct client_call *call, const struct pawl 
                                     const struct pawl_grant *grant, struct pawl_problem *problem)
 {
     if (!is_grant(grant))
-        return problem_say(problem, PAWL_NOT_DONE, "bad-argument", "This is not the grant of a hold.");
+        return problem_wrong(problem, "This is not the grant of a hold.");
     call_init(call, pawl, method, CALL_STATE);
     call_header(call, "Lease-Id", grant->lease_id);
     /* An acquire of unknown end has none. */
     call_header(call, "Fencing-Token", grant->fencing_token);
-    if (!call_url(call, pawl->lease_url, "/v1/leases/", grant->name, '\0'))
-        return problem_say(problem, PAWL_NOT_DONE, "out-of-memory", "There is no memory.");
+    call_url(call, pawl->lease_url, "/v1/leases/", grant->name, '\0');
     return PAWL_OK;
 }
 
@@ -442,9 +430,8 @@ static enum pawl_outcome renew_run(struct client_call *call, struct pawl_grant *
     if (ttl_ms > 0) {
         body_begin(&body);
         body_number(&body, "ttl_ms", ttl_ms);
-        body_end(&body);
         call_header(call, "Content-Type", "application/json");
-        call->request.body = (struct bytes){body.at, body.len};
+        call->request.body = body_end(&body);
     }
     outcome = call_run(call, problem);
     if (outcome == PAWL_OK && !grant_take(call, GRANT_RENEWED, grant))
@@ -461,7 +448,7 @@ enum pawl_outcome hold_renew(const struct pawl *pawl, struct pawl_grant *grant, 
     enum pawl_outcome outcome;
 
     if (ttl_ms > CLIENT_TTL_MAX_MS)
-        return problem_say(problem, PAWL_NOT_DONE, "bad-argument", "ttl_ms may be 86,400,000 at most.");
+        return problem_wrong(problem, "ttl_ms may be 86,400,000 at most.");
     outcome = hold_begin(&call, pawl, "PUT", grant, problem);
     if (outcome == PAWL_OK) {
         call.attempts = limits->attempts;
@@ -525,12 +512,8 @@ static enum pawl_outcome hold_do(const struct pawl *pawl, enum deed deed, struct
     struct pawl_problem why;
     enum pawl_outcome outcome;
 
-    problem_reset(&why);
-    if (pawl == NULL || grant == NULL || !client_size_fits(grant->size, GRANT_FIRST)) {
-        outcome = problem_say(&why, PAWL_NOT_DONE, "bad-argument",
-                              "A struct is missing, or has no right size.");
-        return problem_give(problem, &why, outcome);
-    }
+    if (pawl == NULL || grant == NULL || !client_size_fits(grant->size, GRANT_FIRST))
+        return problem_give_wrong(problem, "A struct is missing, or has no right size.");
     client_take(&own, grant, sizeof(own));
     limits = (struct hold_limits){.attempts = pawl->attempts, .timeout_ms = pawl->timeout_ms};
     outcome = deed == DEED_RENEW ? hold_renew(pawl, &own, ttl_ms, &limits, &why)
@@ -565,12 +548,8 @@ static bool view_state(const struct json *json, enum pawl_state *state)
 
 static void view_holder(const struct json *holder, struct pawl_view *view)
 {
-    struct bytes mode = client_member(holder, "mode");
-
     client_text(view->holder, sizeof(view->holder), client_member(holder, "holder"));
-    view->mode = bytes_are(mode, "shared")    ? PAWL_SHARED
-                 : bytes_are(mode, "permits") ? PAWL_PERMITS
-                                              : PAWL_EXCLUSIVE;
+    read_mode(holder, &view->mode);
     view->holder_token = client_number(holder, "token");
     view->expires_in_ms = client_number(holder, "expires_in_ms");
     view->held_for_ms = client_number(holder, "held_for_ms");
@@ -600,8 +579,7 @@ static enum pawl_outcome look(const struct pawl *pawl, const char *name, struct 
     struct client_call call;
 
     call_init(&call, pawl, "GET", CALL_READ);
-    if (!call_url(&call, pawl->lease_url, "/v1/leases/", name, '\0'))
-        return problem_say(problem, PAWL_NOT_DONE, "out-of-memory", "There is no memory.");
+    call_url(&call, pawl->lease_url, "/v1/leases/", name, '\0');
     outcome = call_run(&call, problem);
     if (outcome == PAWL_OK) {
         call.json = json_parse((struct bytes){call.answer.body, call.answer.len}, CLIENT_JSON_LEVELS, NULL);
@@ -621,12 +599,8 @@ enum pawl_outcome pawl_look(struct pawl *pawl, const char *name, struct pawl_vie
     struct pawl_problem why;
     enum pawl_outcome outcome;
 
-    problem_reset(&why);
-    if (pawl == NULL || !client_is_name(name) || view == NULL || !client_size_fits(view->size, VIEW_FIRST)) {
-        outcome = problem_say(&why, PAWL_NOT_DONE, "bad-argument",
-                              "This is not the name of a lease, or a struct has no right size.");
-        return problem_give(problem, &why, outcome);
-    }
+    if (pawl == NULL || !client_is_name(name) || view == NULL || !client_size_fits(view->size, VIEW_FIRST))
+        return problem_give_wrong(problem, "This is not the name of a lease, or a struct has no right size.");
     outcome = look(pawl, name, &own, &why);
     if (outcome == PAWL_OK)
         client_give(view, &own, sizeof(own));

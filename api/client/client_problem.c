@@ -79,6 +79,16 @@ enum pawl_outcome problem_say(struct pawl_problem *problem, enum pawl_outcome ou
     return outcome;
 }
 
+enum pawl_outcome problem_wrong(struct pawl_problem *problem, const char *detail)
+{
+    return problem_say(problem, PAWL_NOT_DONE, "bad-argument", detail);
+}
+
+enum pawl_outcome problem_no_memory(struct pawl_problem *problem)
+{
+    return problem_say(problem, PAWL_NOT_DONE, "out-of-memory", "There is no memory.");
+}
+
 enum pawl_outcome problem_give(struct pawl_problem *to, const struct pawl_problem *from,
                                enum pawl_outcome outcome)
 {
@@ -89,6 +99,13 @@ enum pawl_outcome problem_give(struct pawl_problem *to, const struct pawl_proble
         client_give(to, outcome == PAWL_OK ? &none : from, sizeof(*from));
     }
     return outcome;
+}
+
+enum pawl_outcome problem_give_wrong(struct pawl_problem *to, const char *detail)
+{
+    struct pawl_problem why;
+
+    return problem_give(to, &why, problem_wrong(&why, detail));
 }
 
 struct bytes client_member(const struct json *json, const char *name)
@@ -136,12 +153,10 @@ static enum pawl_outcome known_outcome(const struct known *known)
 
 static void problem_fill(struct pawl_problem *problem, const struct json *json)
 {
-    const char *ended = "ended", *holder = "holder";
-
     client_text(problem->code, sizeof(problem->code), client_member(json, "code"));
     client_text(problem->detail, sizeof(problem->detail), client_member(json, "detail"));
-    client_text(problem->ended, sizeof(problem->ended), client_member(json, ended));
-    client_text(problem->holder, sizeof(problem->holder), client_member(json, holder));
+    client_text(problem->ended, sizeof(problem->ended), client_member(json, "ended"));
+    client_text(problem->holder, sizeof(problem->holder), client_member(json, "holder"));
     problem->token = client_number(json, "token");
     if (problem->token == 0)
         problem->token = client_number(json, "current_token");

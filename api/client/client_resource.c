@@ -54,8 +54,7 @@ static enum pawl_outcome write_run(const struct pawl *pawl, const struct write *
     call_header(&call, "If-Match", w->with.if_match);
     call_header(&call, "If-None-Match", w->with.if_none_match);
     call_header(&call, "Idempotency-Key", w->with.idempotency_key);
-    if (!call_url(&call, pawl->gateway_url, "/v1/resources/", w->key, '/'))
-        return problem_say(problem, PAWL_NOT_DONE, "out-of-memory", "There is no memory.");
+    call_url(&call, pawl->gateway_url, "/v1/resources/", w->key, '/');
     outcome = call_run(&call, problem);
     if (outcome == PAWL_OK && !is_written(w, &call.answer)) {
         outcome = problem_say(problem, PAWL_UNKNOWN, "bad-answer", foreign);
@@ -75,14 +74,12 @@ static enum pawl_outcome write_call(struct pawl *pawl, struct write *w, const st
     struct pawl_problem why;
     enum pawl_outcome outcome;
 
-    problem_reset(&why);
     if (pawl == NULL || !is_key(w->key) || w->token == NULL || *w->token == '\0' ||
         w->body.len > BODY_MAX_BYTES || (w->body.at == NULL && w->body.len > 0) ||
         (with != NULL && !client_size_fits(with->size, WRITE_FIRST)) ||
         (written != NULL && !client_size_fits(written->size, WRITTEN_FIRST))) {
-        outcome = problem_say(&why, PAWL_NOT_DONE, "bad-argument",
-                              "The key, the token or the body is missing, or a struct has no right size.");
-        return problem_give(problem, &why, outcome);
+        return problem_give_wrong(
+            problem, "The key, the token or the body is missing, or a struct has no right size.");
     }
     w->with = (struct pawl_write){.size = sizeof(w->with)};
     if (with != NULL)
@@ -125,8 +122,7 @@ static enum pawl_outcome read_run(const struct pawl *pawl, const char *key, cons
 
     call_init(&call, pawl, "GET", CALL_READ);
     call_header(&call, "Fencing-Token", token);
-    if (!call_url(&call, pawl->gateway_url, "/v1/resources/", key, '/'))
-        return problem_say(problem, PAWL_NOT_DONE, "out-of-memory", "There is no memory.");
+    call_url(&call, pawl->gateway_url, "/v1/resources/", key, '/');
     outcome = call_run(&call, problem);
     if (outcome == PAWL_OK &&
         (call.answer.status != 200 || call.answer.etag[0] == '\0' || call.answer.fencing_mark[0] == '\0')) {
@@ -150,13 +146,8 @@ enum pawl_outcome pawl_get(struct pawl *pawl, const char *key, const char *fenci
     struct pawl_problem why;
     enum pawl_outcome outcome;
 
-    problem_reset(&why);
-    if (pawl == NULL || !is_key(key) || resource == NULL ||
-        !client_size_fits(resource->size, RESOURCE_FIRST)) {
-        outcome = problem_say(&why, PAWL_NOT_DONE, "bad-argument",
-                              "The key is missing, or a struct has no right size.");
-        return problem_give(problem, &why, outcome);
-    }
+    if (pawl == NULL || !is_key(key) || resource == NULL || !client_size_fits(resource->size, RESOURCE_FIRST))
+        return problem_give_wrong(problem, "The key is missing, or a struct has no right size.");
     outcome = read_run(pawl, key, fencing_token, &own, &why);
     client_give(resource, &own, sizeof(own));
     return problem_give(problem, &why, outcome);

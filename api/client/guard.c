@@ -89,8 +89,6 @@ int64_t pawl_guard_remaining_ms(struct pawl_guard *guard)
 
 /* -- the thread that keeps the hold */
 
-/* -- waiting */
-
 /* true: it is RENEWING now. */
 static bool thread_wait(struct pawl_guard *guard, struct pawl_grant *grant)
 {
@@ -112,8 +110,6 @@ static bool thread_wait(struct pawl_guard *guard, struct pawl_grant *grant)
     } while (held && !renew);
     return renew;
 }
-
-/* -- renewing */
 
 /* Under the lock: what the end of a renewal means. true: it was renewed. */
 static bool thread_end_renewal(struct pawl_guard *guard, const struct pawl_grant *grant,
@@ -163,8 +159,6 @@ static void thread_renew(struct pawl_guard *guard, struct pawl_grant *grant)
         guard->options.renewed(guard, grant->deadline_ms, guard->options.user);
 }
 
-/* -- telling */
-
 static void thread_tell(struct pawl_guard *guard)
 {
     struct pawl_problem loss;
@@ -200,8 +194,6 @@ void *guard_thread_run(void *user)
 
 static const char other_process[] =
     "This guard is of the process that opened it, which goes on holding. A child opens its own.";
-
-static const char no_guard[] = "There is no guard.";
 
 static const char in_callback[] = "Not from a callback: the guard's thread would wait for itself.";
 
@@ -320,7 +312,7 @@ static struct pawl_guard *guard_new(const struct pawl *pawl, const struct pawl_g
     struct pawl_guard *guard = calloc(1, sizeof(*guard));
 
     if (guard == NULL) {
-        problem_say(problem, PAWL_NOT_DONE, "out-of-memory", "There is no memory.");
+        problem_no_memory(problem);
         return NULL;
     }
     guard->pawl = pawl;
@@ -363,14 +355,13 @@ static bool guard_ask_read(struct pawl_ask *known, const struct pawl_ask *ask,
     *known = (struct pawl_ask){.size = sizeof(*known)};
     if ((ask != NULL && !client_size_fits(ask->size, ASK_FIRST)) ||
         (options != NULL && !client_size_fits(options->size, GUARD_OPTIONS_FIRST))) {
-        problem_say(problem, PAWL_NOT_DONE, "bad-argument", "A struct has no right size.");
+        problem_wrong(problem, "A struct has no right size.");
         return false;
     }
     if (ask != NULL)
         client_take(known, ask, sizeof(*known));
     if (known->session != NULL) {
-        problem_say(problem, PAWL_NOT_DONE, "bad-argument",
-                    "The leases of a session are renewed by the session.");
+        problem_wrong(problem, "The leases of a session are renewed by the session.");
         return false;
     }
     return true;
@@ -385,12 +376,11 @@ enum pawl_outcome pawl_guard_open(struct pawl *pawl, const char *name, const str
     struct pawl_problem why;
     struct pawl_ask known;
 
-    problem_reset(&why);
     if (guard != NULL)
         *guard = NULL;
     if (pawl == NULL || guard == NULL)
-        problem_say(&why, PAWL_NOT_DONE, "bad-argument", "A guard and a struct pawl are needed.");
-    else if (guard_ask_read(&known, ask, options, &why))
+        return problem_give_wrong(problem, "A guard and a struct pawl are needed.");
+    if (guard_ask_read(&known, ask, options, &why))
         fresh = guard_new(pawl, options, &why);
     if (fresh != NULL) {
         outcome = guard_begin(fresh, name, &known, &why);
@@ -440,7 +430,7 @@ static enum pawl_outcome guard_lock(struct pawl_guard *guard, struct pawl_proble
 {
     problem_reset(why);
     if (guard == NULL)
-        return problem_say(why, PAWL_NOT_DONE, "bad-argument", no_guard);
+        return problem_wrong(why, "There is no guard.");
     if (!guard_is_ours(guard))
         return problem_say(why, PAWL_NOT_DONE, "other-process", other_process);
     pthread_mutex_lock(&guard->lock);

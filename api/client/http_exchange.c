@@ -4,11 +4,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <strings.h>
 
 #include "api/client/http_internal.h"
 #include "shared/http/answer.h"
-#include "shared/text/ascii.h"
 
 enum { BODY_SIZE_FIRST = 4096, RECEIVE_SIZE = 8192, RECEIVES_MAX = 8 };
 
@@ -123,39 +121,17 @@ static enum http_wait body_take(struct exchange *exchange, struct bytes piece)
     return HTTP_READY;
 }
 
-static const struct answer_field *field_find(const struct answer_field *fields, unsigned count,
-                                             const char *name)
-{
-    for (unsigned i = 0; i < count; i++)
-        if (fields[i].name.len == strlen(name) &&
-            strncasecmp(fields[i].name.at, name, fields[i].name.len) == 0)
-            return &fields[i];
-    return NULL;
-}
-
-static unsigned seconds_of(struct bytes value)
-{
-    unsigned seconds = 0;
-
-    for (size_t i = 0; i < value.len; i++) {
-        if (!ascii_is_digit(value.at[i]) || seconds > UINT16_MAX / 10)
-            return 0;
-        seconds = seconds * 10 + (unsigned)(value.at[i] - '0');
-    }
-    return seconds < UINT16_MAX ? seconds : 0;
-}
-
 /* An answer that is not what was asked for must not come out as if it were. */
 static bool is_for_the_sink(const struct http_client_request *request, unsigned status,
                             const struct answer_field *fields, unsigned count)
 {
     const struct http_client_header *needs = &request->sink_needs;
-    const struct answer_field *field = needs->name != NULL ? field_find(fields, count, needs->name) : NULL;
+    const struct answer_field *field = needs->name != NULL ? answer_field_find(fields, count, needs->name)
+                                                           : NULL;
+    struct bytes value = field != NULL ? field->value : BYTES("");
 
     return request->sink != NULL && status == 200 &&
-           (needs->name == NULL ||
-            (field != NULL && field->value.len >= needs->value.len &&
-             (needs->value.len == 0 || memcmp(field->value.at, needs->value.at, needs->value.len) == 0)));
+           (needs->name == NULL || (field != NULL && bytes_take(&value, needs->value)));
 }
 
 static void head_take(struct exchange *exchange)
@@ -171,12 +147,13 @@ static void head_take(struct exchange *exchange)
                 {"Fencing-Mark", answer->fencing_mark}};
     struct answer_field fields[ANSWER_FIELDS_MAX];
     unsigned count = answer_fields(&exchange->parser, fields);
-    const struct answer_field *again = field_find(fields, count, "Retry-After");
+    const struct answer_field *again = answer_field_find(fields, count, "Retry-After");
+    int64_t seconds = again != NULL ? bytes_number(again->value, 18) : 0;
 
     answer->status = exchange->parser.status;
-    answer->retry_after_s = again != NULL ? seconds_of(again->value) : 0;
+    answer->retry_after_s = seconds > 0 && seconds < UINT16_MAX ? (unsigned)seconds : 0;
     for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
-        const struct answer_field *field = field_find(fields, count, kept[i].name);
+        const struct answer_field *field = answer_field_find(fields, count, kept[i].name);
 
         if (field != NULL && field->value.len < HTTP_CLIENT_HEADER_SIZE) {
             memcpy(kept[i].to, field->value.at, field->value.len);

@@ -1,5 +1,6 @@
 /* http_head.c - from a URL, headers and who asks to the text of a request. */
 #include <arpa/inet.h>
+#include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 #include "shared/text/ascii.h"
 #include "shared/text/read_all.h"
 
-enum { ACCESS_TOKEN_SIZE = 4096 };
+enum { ACCESS_TOKEN_SIZE = 4096, HEAD_OWN_MAX = 256 /* of what is the same in all requests */ };
 
 /* -- the URL */
 
@@ -207,38 +208,18 @@ static const char *access_token_take(const struct http_client_access *access, ch
     buf[len] = '\0';
     if (len == 0 && shows_token(access))
         return "the access token is empty";
-    for (size_t i = 0; i < len; i++)
-        if ((unsigned char)buf[i] <= ' ' || (unsigned char)buf[i] >= 0x7f)
-            return "the access token has a character that is in none";
-    return NULL;
+    return ascii_is_visible((struct bytes){buf, len}) ? NULL
+                                                      : "the access token has a character that is in none";
 }
 
 /* -- the head */
 
-/* What is written, or how long it would be. */
-struct text {
-    char *at;
-    size_t size, len;
-};
-
-static void text_add(struct text *text, struct bytes piece)
+static void header_add(struct bytes_out *text, const char *name, struct bytes value)
 {
-    if (text->len + piece.len <= text->size)
-        memcpy(text->at + text->len, piece.at, piece.len);
-    text->len += piece.len;
-}
-
-static void text_add_string(struct text *text, const char *string)
-{
-    text_add(text, (struct bytes){string, strlen(string)});
-}
-
-static void header_add(struct text *text, const char *name, struct bytes value)
-{
-    text_add_string(text, name);
-    text_add(text, BYTES(": "));
-    text_add(text, value);
-    text_add(text, BYTES("\r\n"));
+    bytes_put(text, bytes_of(name));
+    bytes_put(text, BYTES(": "));
+    bytes_put(text, value);
+    bytes_put(text, BYTES("\r\n"));
 }
 
 /* A line feed would begin a header of another's choice. */
@@ -260,38 +241,36 @@ static bool wants_length(const struct http_client_request *request)
            strcmp(request->method, "PUT") == 0 || strcmp(request->method, "PATCH") == 0;
 }
 
-static void head_write(struct text *text, const struct http_client_request *request,
+static void head_write(struct bytes_out *text, const struct http_client_request *request,
                        const struct http_place *place, const char *token)
 {
     const struct http_client_header *header = request->headers;
-    char length[24];
+    char length[BYTES_NUMBER_SIZE];
 
-    text_add_string(text, request->method);
-    text_add(text, BYTES(" "));
-    text_add(text, place->target.len > 0 ? place->target : BYTES("/"));
-    text_add(text, BYTES(" HTTP/1.1\r\n"));
+    bytes_put(text, bytes_of(request->method));
+    bytes_put(text, BYTES(" "));
+    bytes_put(text, place->target.len > 0 ? place->target : BYTES("/"));
+    bytes_put(text, BYTES(" HTTP/1.1\r\n"));
     header_add(text, "Host", place->is_unix ? BYTES("localhost") : place->authority);
     header_add(text, "User-Agent", BYTES("pawl/" PAWL_VERSION));
     header_add(text, "Accept", BYTES("*/*"));
     if (*token != '\0') {
-        text_add(text, BYTES("Authorization: Bearer "));
-        text_add_string(text, token);
-        text_add(text, BYTES("\r\n"));
+        bytes_put(text, BYTES("Authorization: Bearer "));
+        bytes_put(text, bytes_of(token));
+        bytes_put(text, BYTES("\r\n"));
     }
     for (unsigned i = 0; i < HTTP_CLIENT_HEADERS_MAX && header[i].name != NULL; i++)
         if (header[i].value.len > 0)
             header_add(text, header[i].name, header[i].value);
-    if (wants_length(request)) {
-        snprintf(length, sizeof(length), "%zu", request->body.len);
-        header_add(text, "Content-Length", (struct bytes){length, strlen(length)});
-    }
-    text_add(text, BYTES("\r\n"));
+    if (wants_length(request))
+        header_add(text, "Content-Length", bytes_of_number(length, (int64_t)request->body.len));
+    bytes_put(text, BYTES("\r\n"));
 }
 
 char *http_head_new(const struct http_client_request *request, const struct http_place *place, size_t *len,
                     const char **why)
 {
-    struct text measured = {0}, text = {0};
+    struct bytes_out text = {.size = HEAD_OWN_MAX + strlen(request->method) + strlen(request->url)};
     char token[ACCESS_TOKEN_SIZE];
 
     for (unsigned i = 0; i < HTTP_CLIENT_HEADERS_MAX && request->headers[i].name != NULL; i++) {
@@ -299,15 +278,16 @@ char *http_head_new(const struct http_client_request *request, const struct http
             *why = "it has a header with a control character";
             return NULL;
         }
+        text.size += strlen(request->headers[i].name) + request->headers[i].value.len + sizeof(": \r\n");
     }
     *why = http_client_access_wrong(&request->access, request->url);
     *why = *why == NULL ? access_token_take(&request->access, token) : *why;
     if (*why == NULL) {
-        head_write(&measured, request, place, token);
-        text.at = malloc(measured.len);
-        text.size = measured.len;
+        text.size += strlen(token);
+        text.at = malloc(text.size);
         if (text.at != NULL)
             head_write(&text, request, place, token);
+        assert(!text.is_full);
     }
     explicit_bzero(token, sizeof(token));
     *len = text.len;

@@ -154,7 +154,5 @@ bool forward_head_make(struct forward *f, char fields[FORWARD_HEAD_MAX], size_t 
                        char target[FORWARD_HEAD_MAX], size_t *target_len);
 /* Whether a URI in a header is not of this route and lease: 400. */
 bool forward_head_leads_elsewhere(const struct forward *f);
-/* The first field of this name; {NULL, 0}: none. */
-struct bytes upstream_field_find(const struct upstream_head *head, const char *name);
 
 #endif

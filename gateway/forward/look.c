@@ -41,12 +41,13 @@ enum step forward_look(struct forward *f)
 static void look_head(struct upstream_call *call, const struct upstream_head *head)
 {
     struct forward *f = container_of(call, struct forward, up.call);
-    struct bytes etag = upstream_field_find(head, "ETag");
+    const struct answer_field *etag = answer_field_find(head->fields, head->field_count, "ETag");
 
     f->up.status = head->status;
-    if (head->status >= 200 && head->status < 300 && etag.len > 0 && etag.len <= sizeof(f->look.etag)) {
-        memcpy(f->look.etag, etag.at, etag.len);
-        f->look.etag_len = etag.len;
+    if (head->status >= 200 && head->status < 300 && etag != NULL &&
+        etag->value.len <= sizeof(f->look.etag)) {
+        memcpy(f->look.etag, etag->value.at, etag->value.len);
+        f->look.etag_len = etag->value.len;
     }
 }
 
@@ -153,13 +154,13 @@ static bool is_worth_it(const struct forward *f, uint64_t now_ms)
 static void probe_head(struct upstream_call *call, const struct upstream_head *head)
 {
     struct forward *f = container_of(call, struct forward, up.call);
-    struct bytes applied = upstream_field_find(head, "Pawl-Applied");
+    const struct answer_field *applied = answer_field_find(head->fields, head->field_count, "Pawl-Applied");
     char id[FORWARD_REQUEST_ID_SIZE];
     size_t id_len = blocker_id(f, id);
 
     f->up.status = head->status;
-    f->turn.is_shown = head->status >= 200 && head->status < 300 &&
-                       bytes_equal(applied, (struct bytes){id, id_len});
+    f->turn.is_shown = head->status >= 200 && head->status < 300 && applied != NULL &&
+                       bytes_equal(applied->value, (struct bytes){id, id_len});
 }
 
 static void probe_note(struct forward *f, struct bytes text, enum upstream_end end, const char *why)

@@ -30,28 +30,12 @@
 
 /* == heads: of the request as it goes to the upstream, of the answer as it comes back */
 
-struct head_text {
-    char *at;
-    size_t len, size;
-    bool overflow;
-};
-
-static void put(struct head_text *text, struct bytes bytes)
+static void put_field(struct bytes_out *text, struct bytes name, struct bytes value)
 {
-    if (text->overflow || bytes.len > text->size - text->len) {
-        text->overflow = true;
-        return;
-    }
-    memcpy(text->at + text->len, bytes.at, bytes.len);
-    text->len += bytes.len;
-}
-
-static void put_field(struct head_text *text, struct bytes name, struct bytes value)
-{
-    put(text, name);
-    put(text, BYTES(": "));
-    put(text, value);
-    put(text, BYTES("\r\n"));
+    bytes_put(text, name);
+    bytes_put(text, BYTES(": "));
+    bytes_put(text, value);
+    bytes_put(text, BYTES("\r\n"));
 }
 
 /* -- the request */
@@ -89,7 +73,7 @@ static bool text_skip(struct bytes *text, struct bytes begin)
 }
 
 /* false: it is not of this route and lease, and nothing was put. */
-static bool put_uri(const struct forward *f, struct head_text *text, struct bytes uri)
+static bool put_uri(const struct forward *f, struct bytes_out *text, struct bytes uri)
 {
     const struct route_upstream *upstream = f->route->upstream;
     bool is_absolute = text_skip(&uri, BYTES("http://")) || text_skip(&uri, BYTES("https://"));
@@ -102,17 +86,17 @@ static bool put_uri(const struct forward *f, struct head_text *text, struct byte
         !bytes_equal((struct bytes){match.lease, match.lease_len}, f->fenced.lease))
         return false;
     if (is_absolute) {
-        put(text, upstream->scheme == ROUTE_HTTPS ? BYTES("https://") : BYTES("http://"));
-        put(text, bytes_of(upstream->authority));
+        bytes_put(text, upstream->scheme == ROUTE_HTTPS ? BYTES("https://") : BYTES("http://"));
+        bytes_put(text, bytes_of(upstream->authority));
     }
-    put(text, bytes_of(upstream->prefix));
-    put(text, (struct bytes){match.path, match.path_len});
+    bytes_put(text, bytes_of(upstream->prefix));
+    bytes_put(text, (struct bytes){match.path, match.path_len});
     return true;
 }
 
 /* RFC 4918, 10.4: lists in "()", each perhaps behind the "<URI>" of what it is about; the URIs in a list are
  * names of locks. Some servers know quotes in it and some do not: only what both read alike is taken. */
-static bool put_tagged(const struct forward *f, struct head_text *text, struct bytes value)
+static bool put_tagged(const struct forward *f, struct bytes_out *text, struct bytes value)
 {
     bool in_list = false;
 
@@ -131,12 +115,12 @@ static bool put_tagged(const struct forward *f, struct head_text *text, struct b
         }
         in_list = c == '(' || (in_list && c != ')');
         if (c != '<' || in_list) {
-            put(text, (struct bytes){value.at + i, len});
+            bytes_put(text, (struct bytes){value.at + i, len});
         } else {
-            put(text, BYTES("<"));
+            bytes_put(text, BYTES("<"));
             if (!put_uri(f, text, (struct bytes){value.at + i + 1, len - 2}))
                 return false;
-            put(text, BYTES(">"));
+            bytes_put(text, BYTES(">"));
         }
         i += len - 1;
     }
@@ -144,7 +128,7 @@ static bool put_tagged(const struct forward *f, struct head_text *text, struct b
 }
 
 /* The value of a header that has a URI, as the upstream has it; false: it leads elsewhere. */
-static bool put_target(const struct forward *f, struct head_text *text, struct bytes name, struct bytes value)
+static bool put_target(const struct forward *f, struct bytes_out *text, struct bytes name, struct bytes value)
 {
     if (bytes_equal_nocase(name, BYTES("Destination")))
         return put_uri(f, text, value);
@@ -157,7 +141,7 @@ bool forward_head_leads_elsewhere(const struct forward *f)
 
     for (unsigned i = 0; i < http_field_count(f->fenced.req); i++) {
         char space[FORWARD_HEAD_MAX];
-        struct head_text text = {space, 0, sizeof(space), false};
+        struct bytes_out text = {space, 0, sizeof(space), false};
 
         http_field_at(f->fenced.req, i, &name, &value);
         if ((bytes_equal_nocase(name, BYTES("Destination")) || bytes_equal_nocase(name, BYTES("If")) ||
@@ -173,7 +157,7 @@ static bool is_authorization(struct bytes name)
     return bytes_equal_nocase(name, BYTES("Authorization"));
 }
 
-static void put_passed(struct forward *f, struct head_text *text)
+static void put_passed(struct forward *f, struct bytes_out *text)
 {
     bool hides_authorization = f->route->authorization != NULL ||
                                (service_judges(f->fenced.req) &&
@@ -191,15 +175,15 @@ static void put_passed(struct forward *f, struct head_text *text)
             put_field(text, name, value);
             continue;
         }
-        put(text, name);
-        put(text, BYTES(": "));
-        text->overflow |= !put_target(f, text, name, value);
-        put(text, BYTES("\r\n"));
+        bytes_put(text, name);
+        bytes_put(text, BYTES(": "));
+        text->is_full |= !put_target(f, text, name, value);
+        bytes_put(text, BYTES("\r\n"));
     }
 }
 
 /* RFC 7239: an address of IPv6 stands in brackets and quotes; a host is quoted always. */
-static void put_forwarded(struct forward *f, struct head_text *text)
+static void put_forwarded(struct forward *f, struct bytes_out *text)
 {
     char address[HTTP_ADDRESS_SIZE], line[HTTP_ADDRESS_SIZE + 320];
     const char *client = http_client_address(f->fenced.req, address);
@@ -220,7 +204,7 @@ static void put_forwarded(struct forward *f, struct head_text *text)
     put_field(text, BYTES("X-Forwarded-Proto"), bytes_of(scheme));
 }
 
-static void put_precondition(struct forward *f, struct head_text *text)
+static void put_precondition(struct forward *f, struct bytes_out *text)
 {
     if (!f->is_write || f->route->aid != ROUTE_AID_IF_MATCH || f->state == FORWARD_LOOKING)
         return;
@@ -233,15 +217,15 @@ static void put_precondition(struct forward *f, struct head_text *text)
 bool forward_head_make(struct forward *f, char fields[FORWARD_HEAD_MAX], size_t *fields_len,
                        char target[FORWARD_HEAD_MAX], size_t *target_len)
 {
-    struct head_text head = {fields, 0, FORWARD_HEAD_MAX, false};
-    struct head_text where = {target, 0, FORWARD_HEAD_MAX, false};
+    struct bytes_out head = {fields, 0, FORWARD_HEAD_MAX, false};
+    struct bytes_out where = {target, 0, FORWARD_HEAD_MAX, false};
     struct bytes query = http_query(f->fenced.req);
 
-    put(&where, bytes_of(f->route->upstream->prefix));
-    put(&where, (struct bytes){f->match.path, f->match.path_len});
+    bytes_put(&where, bytes_of(f->route->upstream->prefix));
+    bytes_put(&where, (struct bytes){f->match.path, f->match.path_len});
     if (query.at != NULL) {
-        put(&where, BYTES("?"));
-        put(&where, query);
+        bytes_put(&where, BYTES("?"));
+        bytes_put(&where, query);
     }
     put_field(&head, BYTES("Host"), bytes_of(f->route->upstream->authority));
     put_passed(f, &head);
@@ -256,18 +240,10 @@ bool forward_head_make(struct forward *f, char fields[FORWARD_HEAD_MAX], size_t 
         put_field(&head, BYTES("Pawl-Identity"), bytes_of(http_identity(f->fenced.req)));
     *fields_len = head.len;
     *target_len = where.len;
-    return !head.overflow && !where.overflow;
+    return !head.is_full && !where.is_full;
 }
 
 /* -- the answer */
-
-struct bytes upstream_field_find(const struct upstream_head *head, const char *name)
-{
-    for (unsigned i = 0; i < head->field_count; i++)
-        if (bytes_equal_nocase(head->fields[i].name, bytes_of(name)))
-            return head->fields[i].value;
-    return (struct bytes){NULL, 0};
-}
 
 static bool answer_field_passes(const struct forward *f, const struct upstream_head *head, struct bytes name)
 {

@@ -142,9 +142,8 @@ static bool place_read(struct route_reading *reading, struct bytes url, struct p
 
     if (url.len > URL_MAX)
         return route_wrong(reading, "upstream must have at most %d bytes", URL_MAX);
-    for (size_t i = 0; i < url.len; i++)
-        if ((unsigned char)url.at[i] <= ' ' || (unsigned char)url.at[i] >= 0x7F)
-            return route_wrong(reading, "upstream must have visible ASCII characters only");
+    if (!ascii_is_visible(url))
+        return route_wrong(reading, "upstream must have visible ASCII characters only");
     if (bytes_take(&rest, BYTES("unix:")))
         return unix_read(reading, rest, place);
     if (bytes_take(&rest, BYTES("http://")))

@@ -64,14 +64,6 @@ static void out_empty(struct uplink_request *out)
 
 /* -- the request */
 
-static bool is_visible(struct bytes text)
-{
-    for (size_t i = 0; i < text.len; i++)
-        if (text.at[i] <= 0x20 || text.at[i] == 0x7f)
-            return false;
-    return text.len > 0;
-}
-
 static bool is_about_framing(struct bytes name)
 {
     static const char *const names[] = {"Content-Length", "Transfer-Encoding", "Connection", "Expect"};
@@ -92,7 +84,7 @@ static bool are_fields(struct bytes fields)
 
         if (colon == NULL || end == NULL || colon >= end || len + 2 > fields.len || end[1] != '\n' ||
             memchr(fields.at, '\n', len) != NULL || memchr(fields.at, '\0', len) != NULL ||
-            !is_visible((struct bytes){fields.at, (size_t)(colon - fields.at)}) ||
+            colon == fields.at || !ascii_is_visible((struct bytes){fields.at, (size_t)(colon - fields.at)}) ||
             is_about_framing((struct bytes){fields.at, (size_t)(colon - fields.at)}))
             return false;
         fields.at += len + 2;
@@ -168,7 +160,7 @@ static void request_put(struct upstream_link *link, const struct upstream_reques
     bool is_head = bytes_are(request->method, "HEAD");
 
     assert(ascii_is_word(request->method, BYTES("!#$%&'*+-.^_`|~")) && request->method.len > 0);
-    assert(is_visible(request->target) && are_fields(request->fields));
+    assert(request->target.len > 0 && ascii_is_visible(request->target) && are_fields(request->fields));
     assert(!request->body_is_whole || request->body_length < 0 ||
            (int64_t)request->body.len == request->body_length);
     link->request.sent = 0;

@@ -254,6 +254,15 @@ unsigned answer_fields(const struct answer *answer, struct answer_field fields[A
     return answer->field_count;
 }
 
+const struct answer_field *answer_field_find(const struct answer_field *fields, unsigned count,
+                                             const char *name)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (bytes_equal_nocase(fields[i].name, bytes_of(name)))
+            return &fields[i];
+    return NULL;
+}
+
 /* -- lines */
 
 static size_t text_limit(const struct answer *answer)

@@ -102,5 +102,8 @@ enum answer_event answer_fin(struct answer *answer);
 
 /* The fields of the head, until the next call of answer_next(); how many. */
 unsigned answer_fields(const struct answer *answer, struct answer_field fields[ANSWER_FIELDS_MAX]);
+/* The first of this name; NULL: there is none. */
+const struct answer_field *answer_field_find(const struct answer_field *fields, unsigned count,
+                                             const char *name);
 
 #endif

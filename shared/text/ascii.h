@@ -33,6 +33,15 @@ static inline bool ascii_is_word(struct bytes text, struct bytes others)
     return true;
 }
 
+/* Whether text has visible ASCII characters only: no blank, no control character. Empty has. */
+static inline bool ascii_is_visible(struct bytes text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if ((unsigned char)text.at[i] <= ' ' || (unsigned char)text.at[i] >= 0x7f)
+            return false;
+    return true;
+}
+
 /* tchar of RFC 9110, 5.6.2: what names of header fields and methods are made of. */
 static inline bool ascii_is_token_char(char c)
 {

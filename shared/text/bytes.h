@@ -115,6 +115,23 @@ static inline struct bytes bytes_of_number(char text[BYTES_NUMBER_SIZE], int64_t
     return (struct bytes){at, (size_t)(text + BYTES_NUMBER_SIZE - at)};
 }
 
+/* A text that is put together in room that is there. */
+struct bytes_out {
+    char *at;
+    size_t len, size;
+    bool is_full; /* something did not fit: it was left out */
+};
+
+static inline void bytes_put(struct bytes_out *out, struct bytes piece)
+{
+    if (piece.len > out->size - out->len) {
+        out->is_full = true;
+    } else if (piece.len > 0) {
+        memcpy(out->at + out->len, piece.at, piece.len);
+        out->len += piece.len;
+    }
+}
+
 /* The struct that contains this member; the only way back from a callback's argument. */
 #define container_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
