@@ -39,15 +39,10 @@ static const struct page_kind list_kind = {
     .wrong_cursor = "The cursor is not one that this service gave for this prefix, state and holder.",
 };
 
-static int query(struct list *l, const char *name, char *buf, size_t size)
-{
-    return page_query(l->req, &list_kind, name, buf, size);
-}
-
 static const char *state_read(struct list *l)
 {
     static const char *const states[] = {"held", "waiting", "delayed"};
-    int len = query(l, "state", l->state, sizeof(l->state));
+    int len = http_query_text(l->req, query_names, "state", l->state, sizeof(l->state));
 
     if (len == -1)
         snprintf(l->state, sizeof(l->state), "%s", states[0]);
@@ -59,11 +54,11 @@ static const char *state_read(struct list *l)
 
 static enum problem list_read(struct list *l, const char **detail)
 {
-    int holder_len = query(l, "holder", l->holder, sizeof(l->holder));
+    int holder_len = http_query_text(l->req, query_names, "holder", l->holder, sizeof(l->holder));
 
     *detail = NULL;
-    if (query(l, "prefix", l->prefix, sizeof(l->prefix)) < -1 || !name_is_prefix(bytes_of(l->prefix)) ||
-        holder_len < -1 || holder_len == 0)
+    if (http_query_text(l->req, query_names, "prefix", l->prefix, sizeof(l->prefix)) < -1 ||
+        !name_is_prefix(bytes_of(l->prefix)) || holder_len < -1 || holder_len == 0)
         *detail = list_kind.wrong_query;
     *detail = *detail != NULL ? *detail : state_read(l);
     if (*detail != NULL)

@@ -78,13 +78,10 @@ static enum step release_answer(struct store_call *call, enum store_outcome outc
 static const char *how_many_read(const struct http_request *req, struct bytes *how_many)
 {
     static const char *const known[] = {"all", NULL};
-    char all[8];
-    int len = http_query(req).at != NULL ? http_query_get(req, known, "all", all, sizeof(all)) : -1;
+    bool is_all, is_good = http_query_flag(req, known, "all", &is_all);
 
-    *how_many = len == -1 ? BYTES("one") : BYTES("all");
-    if (len == -1 && http_query(req).len == 0)
-        return NULL;
-    return len == 4 && memcmp(all, "true", 4) == 0 ? NULL : "The only query known here is ?all=true.";
+    *how_many = is_all ? BYTES("all") : BYTES("one");
+    return is_good ? NULL : "The only query known here is ?all=true.";
 }
 
 enum step release_start(struct http_request *req)

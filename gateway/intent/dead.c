@@ -57,32 +57,19 @@ static bool is_id(struct bytes text)
     return text.len == MEMBER_ID_CHARS && ascii_is_word(text, BYTES("_-"));
 }
 
-/* A member of the query that is "true" or not there. False: it is something else. */
-static bool flag_read(struct http_request *req, const char *const *known, const char *name, bool *is_on)
-{
-    char text[8];
-    int len = http_query_get(req, known, name, text, sizeof(text));
-
-    *is_on = len == 4 && memcmp(text, "true", 4) == 0;
-    return *is_on || len == -1;
-}
-
 static const char *dead_read(struct dead *d, struct http_request *req)
 {
     static const char *const known[] = {"incarnation", "settled", "force", NULL};
     struct bytes id = http_path_part(req, 0);
-    bool has_query = http_query(req).at != NULL;
-    int incarnation_len = has_query
-                              ? http_query_get(req, known, "incarnation", d->incarnation, MEMBER_ID_CHARS)
-                              : -1;
+    int incarnation_len = http_query_get(req, known, "incarnation", d->incarnation, MEMBER_ID_CHARS);
 
     if (!is_id(id) || incarnation_len == -2 || (incarnation_len != -1 && !is_id(bytes_of(d->incarnation)))) {
         return "The id of a gateway, and of an incarnation of it, has 16 characters of A-Z, a-z, 0-9, '_' "
                "and '-', as "
                "the list of intents tells it.";
     }
-    if (has_query &&
-        (!flag_read(req, known, "settled", &d->is_settled) || !flag_read(req, known, "force", &d->is_forced)))
+    if (!http_query_flag(req, known, "settled", &d->is_settled) ||
+        !http_query_flag(req, known, "force", &d->is_forced))
         return "The queries known here are ?incarnation=, ?settled=true and ?force=true.";
     memcpy(d->id, id.at, id.len);
     return NULL;

@@ -254,18 +254,14 @@ static const struct fenced_answer resolve_answers[] = {{"resolved", resolve_answ
 static const char *query_read(struct resolve *r)
 {
     static const char *const known[] = {"id", "force", NULL};
-    bool has_query = http_query(r->fenced.req).at != NULL;
-    int len = has_query ? http_query_get(r->fenced.req, known, "id", r->id, SEQ_MAX_CHARS) : -1;
-    char word[sizeof("true") - 1];
-    int force = has_query ? http_query_get(r->fenced.req, known, "force", word, sizeof(word)) : -1;
+    int len = http_query_get(r->fenced.req, known, "id", r->id, SEQ_MAX_CHARS);
+    bool is_flag = http_query_flag(r->fenced.req, known, "force", &r->forces);
 
     r->has_id = len > 0;
-    r->forces = force == (int)sizeof(word) && memcmp(word, "true", sizeof(word)) == 0;
     for (int i = 0; i < len; i++)
         if (r->id[i] < '0' || r->id[i] > '9')
             return "The id of an intent is a number, as the list of intents tells it.";
-    if (len == -2 || len == 0 || (len == -1 && has_query && http_query(r->fenced.req).len > 0) ||
-        (force != -1 && !r->forces))
+    if (len == -2 || len == 0 || (len == -1 && http_query(r->fenced.req).len > 0) || !is_flag)
         return "The only query known here is ?id=, once, with the id of an intent, and with it force=true.";
     return NULL;
 }

@@ -151,7 +151,7 @@ static enum problem resources_read(struct resources *r, const char **detail)
     const char *slash;
 
     *detail = resources_kind.wrong_query;
-    if (page_query(req, &resources_kind, "prefix", r->page.of, RESOURCE_KEY_MAX_BYTES + 1) < -1)
+    if (http_query_text(req, query_names, "prefix", r->page.of, RESOURCE_KEY_MAX_BYTES + 1) < -1)
         return PROBLEM_INVALID_REQUEST;
     slash = strchr(r->page.of, '/');
     r->page.kind = &resources_kind;

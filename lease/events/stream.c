@@ -516,21 +516,13 @@ static enum step events_before(struct listening *l)
 
 static const char *const query_names[] = {"lease", "since", NULL};
 
-static int query(const struct http_request *req, const char *name, char *buf, size_t size)
-{
-    int len = http_query(req).len > 0 ? http_query_get(req, query_names, name, buf, size - 1) : -1;
-
-    buf[len > 0 ? len : 0] = '\0';
-    return len > 0 && strlen(buf) != (size_t)len ? -2 : len; /* %00 cuts no value short */
-}
-
 /* An id that is not ours is 400, wherever it stands; the header wins. */
 static const char *since_read(const struct http_request *req, char since[HISTORY_ID_SIZE])
 {
     unsigned count = 0, stripe;
     struct bytes header = http_header(req, "Last-Event-ID", &count);
     struct history_id id;
-    int len = query(req, "since", since, HISTORY_ID_SIZE);
+    int len = http_query_text(req, query_names, "since", since, HISTORY_ID_SIZE);
 
     if (len != -1 && (len < 0 || !history_id_read_user(bytes_of(since), &stripe, &id)))
         return "The query is lease and since, each at most once; since is the id of an event.";
@@ -548,7 +540,7 @@ static const char *since_read(const struct http_request *req, char since[HISTORY
 static const char *events_read(const struct http_request *req, char name[NAME_MAX_BYTES + 1],
                                char since[HISTORY_ID_SIZE])
 {
-    int len = query(req, "lease", name, NAME_MAX_BYTES + 1);
+    int len = http_query_text(req, query_names, "lease", name, NAME_MAX_BYTES + 1);
 
     if (len == -2)
         return "The query is lease and since, each at most once; lease is the name of a lease.";

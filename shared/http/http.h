@@ -90,6 +90,12 @@ struct bytes http_query(const struct http_request *req);
  * also gives -2. */
 int http_query_get(const struct http_request *req, const char *const *names_known, const char *name,
                    char *buf, size_t size);
+/* The same with a NUL behind it, for which size has room; what has one in it is malformed. */
+int http_query_text(const struct http_request *req, const char *const *names_known, const char *name,
+                    char *buf, size_t size);
+/* A member that is "true", or not there; false: it is something else. */
+bool http_query_flag(const struct http_request *req, const char *const *names_known, const char *name,
+                     bool *is_on);
 /* The value of a header, without surrounding white space; {NULL,0} when there is none. count (may be
  * NULL): how often it came. */
 struct bytes http_header(const struct http_request *req, const char *name, unsigned *count);

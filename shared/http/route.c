@@ -578,3 +578,22 @@ int http_query_get(const struct http_request *req, const char *const *names_know
     }
     return found;
 }
+
+int http_query_text(const struct http_request *req, const char *const *names_known, const char *name,
+                    char *buf, size_t size)
+{
+    int len = http_query_get(req, names_known, name, buf, size - 1);
+
+    buf[len > 0 ? len : 0] = '\0';
+    return len > 0 && strlen(buf) != (size_t)len ? -2 : len; /* %00 cuts no value short */
+}
+
+bool http_query_flag(const struct http_request *req, const char *const *names_known, const char *name,
+                     bool *is_on)
+{
+    char text[sizeof("true")];
+    int len = http_query_text(req, names_known, name, text, sizeof(text));
+
+    *is_on = len >= 0 && strcmp(text, "true") == 0;
+    return *is_on || len == -1;
+}

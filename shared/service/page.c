@@ -13,21 +13,12 @@ enum {
     CONTEXT_SIZE = ACCESS_IDENTITY_MAX + 1 + PAGE_OF_MAX + 1
 };
 
-int page_query(const struct http_request *req, const struct page_kind *kind, const char *name, char *buf,
-               size_t size)
-{
-    int len = http_query(req).len > 0 ? http_query_get(req, kind->query_names, name, buf, size - 1) : -1;
-
-    buf[len > 0 ? len : 0] = '\0';
-    return len > 0 && strlen(buf) != (size_t)len ? -2 : len; /* %00 cuts no value short */
-}
-
 /* limit is 0 when it is outside its limits. */
 static const char *limit_read(struct page *page, const struct http_request *req)
 {
     char text[32];
     char *end = NULL;
-    int len = page_query(req, page->kind, "limit", text, sizeof(text));
+    int len = http_query_text(req, page->kind->query_names, "limit", text, sizeof(text));
     unsigned long value;
 
     page->limit = PAGE_LIMIT_DEFAULT;
@@ -82,7 +73,7 @@ static void cursor_seal(const struct page *page, const struct http_request *req,
 static const char *cursor_read(struct page *page, const struct http_request *req)
 {
     char cursor[CURSOR_SIZE];
-    int len = page_query(req, page->kind, "cursor", cursor, sizeof(cursor));
+    int len = http_query_text(req, page->kind->query_names, "cursor", cursor, sizeof(cursor));
 
     return len == -1 || (len >= 0 && cursor_open(page, req, (struct bytes){cursor, (size_t)len}))
                ? NULL

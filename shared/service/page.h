@@ -31,10 +31,6 @@ struct page {
                                        would have to encode */
 };
 
-/* A member of the query, with a NUL; -1: absent; -2: malformed, repeated, too long, or an unknown one is
- * there; else its length. */
-int page_query(const struct http_request *req, const struct page_kind *kind, const char *name, char *buf,
-               size_t size);
 /* Reads limit and cursor; kind, keys and of are set before. PROBLEM_NONE, or INVALID_REQUEST or OUT_OF_RANGE
  * and a static sentence. */
 enum problem page_read(struct page *page, const struct http_request *req, const char **detail);
