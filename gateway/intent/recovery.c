@@ -35,7 +35,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +54,8 @@
 enum { SWEEP_AGAIN_MS = 3000, QUIET_MS = 2500, AGAIN_MAX = 16, ARGS_MAX = 8 + INCARNATIONS_MAX };
 _Static_assert(AGAIN_MAX < ARGS_MAX, "a batch fits");
 
+typedef void recovery_then_fn(struct recovery *recovery, const struct store_reply *reply);
+
 struct recovery {
     struct gateway_worker *own;
     struct incarnations before;
@@ -71,24 +72,25 @@ struct recovery {
     bool waits;          /* for closers' calls to end: what is being closed must not come back */
     unsigned taken, strays;
     struct member_call call;
+    const char *word; /* of its answer: any other is a failure */
+    recovery_then_fn *then;
     struct walk walk;
     struct intent batch[AGAIN_MAX];
-    char key[KEYS_STRIPE_SIZE], store_epoch[MEMBER_NUMBER_SIZE], from[INTENT_TEXT_MAX];
-    char
-        members_version[MEMBER_NUMBER_SIZE]; /* at which the state directories have the dead that were lost */
+    char key[KEYS_STRIPE_SIZE], from[INTENT_TEXT_MAX], number[2][MEMBER_NUMBER_SIZE];
+    int64_t members_version; /* at which the state directories have the dead that were lost */
     struct bytes argv[ARGS_MAX + MEMBER_ARGS];
 };
 
 static void unreported_ask(struct recovery *recovery);
-static store_done_fn unreported_answer;
+static recovery_then_fn unreported_known;
 static void again_ask(struct recovery *recovery);
-static store_done_fn again_answer;
+static recovery_then_fn again_recorded;
 static void take_begin(struct recovery *recovery);
 static void dead_ask(struct recovery *recovery);
-static store_done_fn dead_answer;
+static recovery_then_fn dead_recorded;
 static void stray_begin(struct recovery *recovery);
 static void leave_ask(struct recovery *recovery);
-static store_done_fn leave_answer;
+static recovery_then_fn leave_done;
 
 bool recovery_allows(enum recovery_state from, enum recovery_state to)
 {
@@ -156,18 +158,46 @@ void recovery_tick(struct recovery *recovery)
         return;
     }
     if (recovery->epoch != epoch)
-        snprintf(recovery->members_version, sizeof(recovery->members_version), "0");
+        recovery->members_version = 0;
     recovery->epoch = epoch;
     recovery_enter(recovery, RECOVERY_AGAIN);
     intents_again(&recovery->own->gateway->intents);
     unreported_ask(recovery);
 }
 
+/* Whether it goes on; else it begins anew, or never. */
+static bool recovery_goes_on(struct recovery *recovery, enum problem bad, int64_t epoch)
+{
+    recovery->in_flight = false;
+    if (recovery->own->closer.stopped)
+        return false;
+    if (bad != PROBLEM_NONE || epoch != recovery->epoch) {
+        recovery_fail(recovery);
+        return false;
+    }
+    return true;
+}
+
+static enum step recovery_answer(struct store_call *call, enum store_outcome outcome,
+                                 const struct store_reply *reply)
+{
+    struct recovery *recovery = container_of(call, struct recovery, call.store);
+    enum problem bad = member_problem(&recovery->call, outcome, reply);
+
+    if (bad == PROBLEM_NONE && !store_reply_is(reply, recovery->word))
+        bad = PROBLEM_INTERNAL;
+    if (recovery_goes_on(recovery, bad, recovery->call.epoch))
+        recovery->then(recovery, reply);
+    return ANSWERED;
+}
+
 /* argv has one key and so many arguments. */
 static void recovery_run(struct recovery *recovery, unsigned stripe, const struct store_script *script,
-                         unsigned args, store_done_fn *done)
+                         unsigned args, const char *word, recovery_then_fn *then)
 {
-    recovery->call.store.done = done;
+    recovery->call.store.done = recovery_answer;
+    recovery->word = word;
+    recovery->then = then;
     recovery->in_flight = member_run(&recovery->own->record.line, &recovery->call, stripe, script, 1,
                                      1 + args, recovery->argv) == PROBLEM_NONE;
     if (!recovery->in_flight)
@@ -199,19 +229,6 @@ static void recovery_own(struct recovery *recovery, unsigned stripe)
     recovery->argv[2] = bytes_of(gateway->incarnation);
 }
 
-/* Whether it goes on; else it begins anew, or never. */
-static bool recovery_goes_on(struct recovery *recovery, enum problem bad, int64_t epoch)
-{
-    recovery->in_flight = false;
-    if (recovery->own->closer.stopped)
-        return false;
-    if (bad != PROBLEM_NONE || epoch != recovery->epoch) {
-        recovery_fail(recovery);
-        return false;
-    }
-    return true;
-}
-
 /* A hand has made a text longer than any of ours. */
 static void passed_over(struct recovery *recovery, struct bytes text)
 {
@@ -225,17 +242,6 @@ static void passed_over(struct recovery *recovery, struct bytes text)
         recovery->is_told = true;
         log_event(&recovery->own->gateway->service->log, LOG_ERROR, "intent-damaged", fields);
     }
-}
-
-/* The same of a call's answer, which is to be this word. */
-static bool recovery_is_answered(struct recovery *recovery, enum store_outcome outcome,
-                                 const struct store_reply *reply, const char *word)
-{
-    enum problem bad = member_problem(&recovery->call, outcome, reply);
-
-    if (bad == PROBLEM_NONE && !store_reply_is(reply, word))
-        bad = PROBLEM_INTERNAL;
-    return recovery_goes_on(recovery, bad, recovery->call.epoch);
 }
 
 static void found_log(const struct recovery *recovery, const char *event, unsigned count)
@@ -252,23 +258,17 @@ static void found_log(const struct recovery *recovery, const char *event, unsign
 static void unreported_ask(struct recovery *recovery)
 {
     recovery_own(recovery, 0);
-    recovery_run(recovery, 0, &script_unreported_look, 2, unreported_answer);
+    recovery_run(recovery, 0, &script_unreported_look, 2, "doubt", unreported_known);
 }
 
-static enum step unreported_answer(struct store_call *call, enum store_outcome outcome,
-                                   const struct store_reply *reply)
+static void unreported_known(struct recovery *recovery, const struct store_reply *reply)
 {
-    struct recovery *recovery = container_of(call, struct recovery, call.store);
-
-    if (!recovery_is_answered(recovery, outcome, reply, "doubt"))
-        return ANSWERED;
     recovery->was_unreported = store_reply_integer(reply, 2) == 1;
     recovery->lost_unseen |= recovery->was_unreported && !recovery->has_taken;
     if (recovery->was_unreported)
         again_ask(recovery);
     else
         take_begin(recovery);
-    return ANSWERED;
 }
 
 static void again_ask(struct recovery *recovery)
@@ -287,17 +287,14 @@ static void again_ask(struct recovery *recovery)
     recovery->argv[0] = keys_stripe(recovery->key, recovery->batch[0].stripe);
     for (unsigned i = 0; i < count; i++)
         recovery->argv[1 + i] = (struct bytes){recovery->batch[i].text, recovery->batch[i].len};
-    recovery_run(recovery, recovery->batch[0].stripe, &script_intent_again, count, again_answer);
+    recovery_run(recovery, recovery->batch[0].stripe, &script_intent_again, count, "recorded",
+                 again_recorded);
 }
 
-static enum step again_answer(struct store_call *call, enum store_outcome outcome,
-                              const struct store_reply *reply)
+static void again_recorded(struct recovery *recovery, const struct store_reply *reply)
 {
-    struct recovery *recovery = container_of(call, struct recovery, call.store);
-
-    if (recovery_is_answered(recovery, outcome, reply, "recorded"))
-        again_ask(recovery);
-    return ANSWERED;
+    (void)reply;
+    again_ask(recovery);
 }
 
 /* -- taking: the intents of former incarnations of this gateway */
@@ -375,23 +372,17 @@ static void dead_ask(struct recovery *recovery)
     args += former_put(recovery, 1 + args, BYTES("-"), INCARNATION_DEAD | ended);
     if (is_lost)
         args += former_put(recovery, 1 + args, BYTES("open"), INCARNATION_UNPROVEN);
-    recovery_run(recovery, 0, &script_unreported_dead, args, dead_answer);
+    recovery_run(recovery, 0, &script_unreported_dead, args, "dead", dead_recorded);
 }
 
-static enum step dead_answer(struct store_call *call, enum store_outcome outcome,
-                             const struct store_reply *reply)
+static void dead_recorded(struct recovery *recovery, const struct store_reply *reply)
 {
-    struct recovery *recovery = container_of(call, struct recovery, call.store);
+    int64_t version = store_reply_integer(reply, 3);
 
-    if (recovery_is_answered(recovery, outcome, reply, "dead")) {
-        int64_t version = store_reply_integer(reply, 3);
-
-        recovery->has_taken = !recovery->passed_over;
-        if (version > 0)
-            snprintf(recovery->members_version, sizeof(recovery->members_version), "%" PRId64, version);
-        stray_begin(recovery);
-    }
-    return ANSWERED;
+    recovery->has_taken = !recovery->passed_over;
+    if (version > 0)
+        recovery->members_version = version;
+    stray_begin(recovery);
 }
 
 /* -- closing: what has ended here, and is open again in a store that was set back */
@@ -460,25 +451,19 @@ static void leave_ask(struct recovery *recovery)
     recovery_enter(recovery, RECOVERY_LEAVING);
     recovery_own(recovery, 0);
     recovery->argv[3] = table != NULL ? bytes_of(table->hash) : BYTES("");
-    snprintf(recovery->store_epoch, sizeof(recovery->store_epoch), "%lld", (long long)recovery->epoch);
-    recovery->argv[4] = bytes_of(recovery->store_epoch);
-    recovery->argv[5] = bytes_of(recovery->members_version);
-    recovery_run(recovery, 0, &script_unreported_leave, 5, leave_answer);
+    recovery->argv[4] = bytes_of_number(recovery->number[0], recovery->epoch);
+    recovery->argv[5] = bytes_of_number(recovery->number[1], recovery->members_version);
+    recovery_run(recovery, 0, &script_unreported_leave, 5, "left", leave_done);
 }
 
-static enum step leave_answer(struct store_call *call, enum store_outcome outcome,
-                              const struct store_reply *reply)
+static void leave_done(struct recovery *recovery, const struct store_reply *reply)
 {
-    struct recovery *recovery = container_of(call, struct recovery, call.store);
-
-    if (recovery_is_answered(recovery, outcome, reply, "left")) {
-        recovery->lost_unseen = false;
-        found_log(recovery, "intents-of-the-dead", recovery->taken);
-        recovery->again_ms = recovery->is_done ? 0 : loop_now_ms() + SWEEP_AGAIN_MS;
-        recovery->is_done = true;
-        recovery_enter(recovery, RECOVERY_IDLE);
-    }
-    return ANSWERED;
+    (void)reply;
+    recovery->lost_unseen = false;
+    found_log(recovery, "intents-of-the-dead", recovery->taken);
+    recovery->again_ms = recovery->is_done ? 0 : loop_now_ms() + SWEEP_AGAIN_MS;
+    recovery->is_done = true;
+    recovery_enter(recovery, RECOVERY_IDLE);
 }
 
 /* -- the file of incarnations */
