@@ -172,25 +172,13 @@ static void subscriber_heard(struct store_subscriber_owner *owner, struct bytes 
     lease_end(container_of(stickies, struct gateway_worker, stickies), message);
 }
 
-static void subscriber_listens(struct store_subscriber_owner *owner, struct bytes channel)
-{
-    (void)owner;
-    (void)channel;
-}
-
-static void subscriber_deaf(struct store_subscriber_owner *owner)
-{
-    (void)owner;
-}
-
 static void subscriber_open(struct gateway_worker *own)
 {
     struct store_options options = service_store_options(own->worker->service);
     char channel[CHANNEL_SIZE];
 
     snprintf(channel, sizeof(channel), "pawl:{store}:i:%s", own->gateway->id);
-    own->stickies.subscriber_owner = (struct store_subscriber_owner){subscriber_heard, subscriber_listens,
-                                                                     subscriber_deaf};
+    own->stickies.subscriber_owner = (struct store_subscriber_owner){.heard = subscriber_heard};
     own->stickies.subscriber = store_subscriber_open(own->worker->loop, &options,
                                                      &own->stickies.subscriber_owner);
     store_subscriber_subscribe(own->stickies.subscriber, bytes_of(channel));

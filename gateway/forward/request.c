@@ -242,6 +242,12 @@ enum step forward_start(struct http_request *req)
     return forward_route(f);
 }
 
+/* 400: the end. */
+static enum step forward_wrong(struct forward *f, const char *detail)
+{
+    return forward_over(f, http_refuse_detail(f->fenced.req, PROBLEM_INVALID_REQUEST, detail));
+}
+
 enum step forward_too_large(struct forward *f, const char *limit, uint64_t max)
 {
     char detail[128];
@@ -257,15 +263,14 @@ static enum step forward_route(struct forward *f)
 {
     struct http_request *req = f->fenced.req;
     const char *why = NULL;
-    enum route_found found;
+    enum route_found found = route_find(f->use->table, http_path(req), &f->match, &why);
 
-    found = route_find(f->use->table, http_path(req), &f->match, &why);
     if (found != ROUTE_FOUND && is_told_nothing(req))
         return forward_over(f, service_forbid(req, ACCESS_READ, (struct bytes){NULL, 0}));
     switch (found) {
     case ROUTE_NONE: return forward_over(f, forward_nowhere(req));
     case ROUTE_BAD_PATH:
-    case ROUTE_BAD_LEASE: return forward_over(f, http_refuse_detail(req, PROBLEM_INVALID_REQUEST, why));
+    case ROUTE_BAD_LEASE: return forward_wrong(f, why);
     case ROUTE_FOUND: break;
     }
     f->route = f->match.route;
@@ -280,28 +285,21 @@ static enum step forward_route(struct forward *f)
     if (f->is_write)
         fenced_judge_write(&f->fenced);
     if (f->route->credential == ROUTE_CREDENTIAL_UPSTREAM && service_sends_away_token(req)) {
-        return forward_over(
-            f, http_refuse_detail(
-                   req, PROBLEM_INVALID_REQUEST,
-                   "Nothing was sent on: an access token of Pawl's stands in Authorization, which is "
-                   "the upstream's on this route. Send it as Pawl-Authorization, and have this one "
-                   "replaced if it went to anybody else."));
+        return forward_wrong(f,
+                             "Nothing was sent on: an access token of Pawl's stands in Authorization, which "
+                             "is the upstream's on this route. Send it as Pawl-Authorization, and have this "
+                             "one replaced if it went to anybody else.");
     }
     f->up.is_head = http_method(req) == HTTP_HEAD;
     if (f->route->max_body > 0 &&
         (http_body_announced(req) > (int64_t)f->route->max_body || http_body(req).len > f->route->max_body))
         return forward_over(f, forward_too_large(f, FORWARD_MAX_BODY, f->route->max_body));
-    if (f->route->aid == ROUTE_AID_IF_MATCH && http_query(req).at != NULL) {
-        return forward_over(f, http_refuse_detail(req, PROBLEM_INVALID_REQUEST,
-                                                  "This route stands for one URL for each lease: it takes no "
-                                                  "query. Send it without '?'."));
-    }
+    if (f->route->aid == ROUTE_AID_IF_MATCH && http_query(req).at != NULL)
+        return forward_wrong(f, "This route stands for one URL for each lease: it takes no query. Send it "
+                                "without '?'.");
     if (forward_head_leads_elsewhere(f)) {
-        return forward_over(
-            f, http_refuse_detail(
-                   req, PROBLEM_INVALID_REQUEST,
-                   "Nothing was sent on. A URI in Destination, If or Lock-Token must be of the same "
-                   "route and lease as the path, on the same host as Host."));
+        return forward_wrong(f, "Nothing was sent on. A URI in Destination, If or Lock-Token must be of the "
+                                "same route and lease as the path, on the same host as Host.");
     }
     return forward_begin(f);
 }

@@ -315,7 +315,7 @@ struct store_subscriber_owner { /* the owner embeds it and finds itself with con
     /* A message, in the order in which Redis sent them on this link. Both valid during the call only. */
     void (*heard)(struct store_subscriber_owner *owner, struct bytes channel, struct bytes message);
     /* Redis has confirmed the subscription, also again on a new link: what is published from then on is
-     * heard, until deaf(). */
+     * heard, until deaf(). Either may be NULL. */
     void (*listens)(struct store_subscriber_owner *owner, struct bytes channel);
     /* The link has ended: nothing is heard any more. Once for each link that had confirmed a subscription. */
     void (*deaf)(struct store_subscriber_owner *owner);

@@ -264,7 +264,7 @@ static void subscriber_drop(struct store_subscriber *subscriber)
         subscriber->attempts = 0;
     subscriber_shut(subscriber);
     subscriber_enter(subscriber, SUBSCRIBER_WAITING);
-    if (confirmed) {
+    if (confirmed && subscriber->owner->deaf != NULL) {
         subscriber->in_callback = true;
         subscriber->owner->deaf(subscriber->owner);
         subscriber->in_callback = false;
@@ -432,7 +432,8 @@ static bool take_confirmation(struct store_subscriber *subscriber, struct bytes 
     channel->listens = true;
     subscriber->confirmed = true;
     subscriber->in_callback = true;
-    subscriber->owner->listens(subscriber->owner, name);
+    if (subscriber->owner->listens != NULL)
+        subscriber->owner->listens(subscriber->owner, name);
     subscriber->in_callback = false;
     return true;
 }
