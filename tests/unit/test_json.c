@@ -146,17 +146,8 @@ static const struct bytes refused[] = {
     TEXT("{\"a\":\"\\ud800\\ud800\"}"),
     TEXT("{\"a\":\"\\ud800\\u0041\"}"),
     TEXT("{\"a\":\"\\udbff\\ue000\"}"),
-    /* UTF-8 */
-    TEXT("{\"a\":\"\x80\"}"),
-    TEXT("{\"a\":\"\xff\"}"),
-    TEXT("{\"a\":\"\xc0\x80\"}"),
-    TEXT("{\"a\":\"\xc1\xbf\"}"),
-    TEXT("{\"a\":\"\xe0\x9f\xbf\"}"),
+    /* UTF-8: which bytes are, test_json_write.c says */
     TEXT("{\"a\":\"\xed\xa0\x80\"}"),
-    TEXT("{\"a\":\"\xed\xbf\xbf\"}"),
-    TEXT("{\"a\":\"\xf0\x8f\xbf\xbf\"}"),
-    TEXT("{\"a\":\"\xf4\x90\x80\x80\"}"),
-    TEXT("{\"a\":\"\xc3\"}"),
     TEXT("{\"a\":\"\xe2\x82\"}"),
     TEXT("{\"\xff\":1}"),
     /* repeated members, also inside, also written otherwise */

@@ -7,61 +7,18 @@ enum { ROOM = 4096 };
 
 /* -- lease names */
 
-struct text_case {
-    const char *text;
-    bool ok;
-};
-
-TEST(a_lease_name_is_made_of_its_alphabet_and_begins_with_a_letter_or_digit)
+TEST(a_lease_name_has_1_to_128_characters_of_its_alphabet_and_begins_with_a_letter_or_digit)
 {
-    static const struct text_case cases[] = {
-        {"a", true},
-        {"Z", true},
-        {"0", true},
-        {"9", true},
-        {"orders:42", true},
-        {"a.b_c:d-e", true},
-        {"a..", true},
-        {"a-", true},
-        {"", false},
-        {".a", false},
-        {"_a", false},
-        {":a", false},
-        {"-a", false},
-        {"a/b", false},
-        {"a b", false},
-        {"a\n", false},
-        {"a%41", false},
-        {"a\"b", false},
-        {"a;b", false},
-        {"a{b}", false},
-        {"a\x7f", false},
-        {"a@", false},
-        {"caf\xc3\xa9", false},
-    };
-
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        CHECK_INT(name_is_lease(bytes_of(cases[i].text)), cases[i].ok);
-}
-
-TEST(of_all_bytes_exactly_66_may_stand_in_a_lease_name_and_62_in_front)
-{
-    unsigned inside = 0, front = 0;
-
-    for (int c = 0; c < 256; c++) {
-        char name[2] = {(char)(unsigned char)c, 'a'}, turned[2] = {'a', (char)(unsigned char)c};
-
-        front += name_is_lease((struct bytes){name, 2});
-        inside += name_is_lease((struct bytes){turned, 2});
-    }
-    CHECK_INT(front, 62);
-    CHECK_INT(inside, 66);
-}
-
-TEST(a_lease_name_has_1_to_128_characters)
-{
+    static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-";
     char name[NAME_MAX_BYTES + 1];
 
+    for (int c = 0; c < 256; c++) {
+        char front[2] = {(char)(unsigned char)c, 'a'}, behind[2] = {'a', (char)(unsigned char)c};
+        const char *found = c != 0 ? strchr(alphabet, c) : NULL;
+
+        CHECK_INT(name_is_lease((struct bytes){front, 2}), found != NULL && found - alphabet < 62);
+        CHECK_INT(name_is_lease((struct bytes){behind, 2}), found != NULL);
+    }
     memset(name, 'n', sizeof(name));
     CHECK(!name_is_lease((struct bytes){name, 0}));
     CHECK(!name_is_lease((struct bytes){NULL, 0}));
@@ -221,11 +178,7 @@ TEST(a_resource_key_takes_any_utf8_and_is_not_normalised)
         {"a/caf%C3%A9", "a/caf\xc3\xa9", "a"},
         {"a/cafe%CC%81", "a/cafe\xcc\x81", "a"}, /* the same to the eye, another key */
         {"a/%C2%A0", "a/\xc2\xa0", "a"},         /* the first behind C1 */
-        {"a/%EF%BF%BD", "a/\xef\xbf\xbd", "a"},
-        {"a/%ED%9F%BF", "a/\xed\x9f\xbf", "a"}, /* U+D7FF */
-        {"a/%EE%80%80", "a/\xee\x80\x80", "a"}, /* U+E000 */
         {"a/%F0%9F%94%92", "a/\xf0\x9f\x94\x92", "a"},
-        {"a/%F4%8F%BF%BD", "a/\xf4\x8f\xbf\xbd", "a"}, /* U+10FFFD */
         {"a%2Fb", "a/b", "a"},
         {"a/b%2fc%2Fd", "a/b/c/d", "a"},
         {"a%252Fb", NULL, "name of the lease"}, /* %2F after one decoding */
@@ -277,26 +230,9 @@ TEST(a_resource_key_with_controls_or_bytes_that_are_no_utf8_is_refused)
 {
     static const char says[] = "UTF-8 without control characters";
     static const struct key_case cases[] = {
-        {"a/%01", NULL, says},
-        {"a/%1F", NULL, says},
-        {"a/%0A", NULL, says},
-        {"a/%7F", NULL, says},
-        {"a/\x01", NULL, says},
-        {"a/\x7f", NULL, says},
-        {"a/%C2%80", NULL, says},
-        {"a/%C2%9F", NULL, says},
-        {"a/\xc2\x85", NULL, says},
-        {"a/%80", NULL, says},
-        {"a/%FF", NULL, says},
-        {"a/%C3", NULL, says},
-        {"a/%C3/%A9", NULL, says},
-        {"a/%C0%AF", NULL, says},
-        {"a/%E0%80%AF", NULL, says},
-        {"a/%ED%A0%80", NULL, says},
-        {"a/%ED%BF%BF", NULL, says},
-        {"a/%F4%90%80%80", NULL, says},
-        {"a/%F8%88%80%80%80", NULL, says},
-        {"a/%E2%82", NULL, says},
+        {"a/%1F", NULL, says},     {"a/%7F", NULL, says},       {"a/\x01", NULL, says},
+        {"a/%C2%80", NULL, says},  {"a/%C2%9F", NULL, says},    {"a/%FF", NULL, says},
+        {"a/%C3/%A9", NULL, says}, {"a/%ED%A0%80", NULL, says}, {"a/%E2%82", NULL, says},
     };
     char buf[RESOURCE_KEY_MAX_BYTES + 1];
     struct bytes key, lease;
@@ -341,6 +277,11 @@ TEST(the_lease_of_a_resource_key_has_128_characters_at_most)
 
 /* -- the other texts */
 
+struct text_case {
+    const char *text;
+    bool ok;
+};
+
 TEST(a_lease_id_has_22_to_64_characters_of_base64url)
 {
     char text[66];
@@ -379,24 +320,9 @@ TEST(fresh_lease_ids_are_lease_ids_and_differ)
 TEST(a_holder_is_1_to_128_bytes_of_printable_utf8)
 {
     static const struct text_case cases[] = {
-        {"billing-7@host3", true},
-        {" ", true},
-        {"~", true},
-        {"caf\xc3\xa9", true},
-        {"\xc2\xa0", true},
-        {"\xf0\x9f\x94\x92", true},
-        {"", false},
-        {"a\nb", false},
-        {"\x1b[31m", false},
-        {"\x1f", false},
-        {"\x7f", false},
-        {"\xc2\x80", false},
-        {"\xc2\x9f", false},
-        {"\xc3", false},
-        {"\xff", false},
-        {"\xc0\x80", false},
-        {"\xed\xa0\x80", false},
-        {"\xf4\x90\x80\x80", false},
+        {"billing-7@host3", true}, {"caf\xc3\xa9", true}, {"\xc2\xa0", true}, {"", false},
+        {"a\nb", false},           {"\x1f", false},       {"\x7f", false},    {"\xc2\x80", false},
+        {"\xc2\x9f", false},       {"\xff", false},
     };
     char text[130];
 
@@ -423,8 +349,6 @@ TEST(a_reason_is_1_to_256_bytes_of_printable_utf_8)
     CHECK(!name_is_reason((struct bytes){NULL, 0}));
     CHECK(name_is_reason(BYTES("it hangs; \xc3\xa4rgerlich")));
     CHECK(!name_is_reason(BYTES("a\tb"))); /* parts of a history's item are separated by it */
-    CHECK(!name_is_reason(BYTES("a\nb")));
-    CHECK(!name_is_reason(BYTES("\xc2\x85")));
     CHECK(!name_is_reason(BYTES("\xff")));
 }
 

