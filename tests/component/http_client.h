@@ -197,6 +197,22 @@ static inline long client_number(const struct client *c, const char *name)
     return at != NULL ? strtol(at + len, NULL, 10) : -1;
 }
 
+/* Sends on an open connection, reads one answer: its status. */
+static inline unsigned client_next(struct client *c, const char *text)
+{
+    client_text(c, text);
+    return client_read(c, true);
+}
+
+/* Whether the server closes the connection; closes it here, too. */
+static inline bool client_ended(struct client *c)
+{
+    bool ends = client_ends(c);
+
+    client_close(c);
+    return ends;
+}
+
 /* Opens and sends. */
 static inline void client_say(struct client *c, unsigned port, const char *text)
 {

@@ -30,16 +30,14 @@ TEST_CLIENT(a_handler_may_answer_at_once)
     CHECK_TEXT(client_header(c, "Content-Type"), BYTES("application/json"));
     CHECK_TEXT(client_header(c, "Cache-Control"), BYTES("no-store"));
     CHECK(client_header(c, "Date").len == 29);
-    client_text(c, GET("/hello"));
-    CHECK_INT(client_read(c, true), 200);
+    CHECK_INT(client_next(c, GET("/hello")), 200);
 }
 
 TEST_CLIENT(a_handler_may_answer_later)
 {
     CHECK_INT(client_ask(c, server.port, GET("/later/3")), 200);
     CHECK_TEXT(c->body, BYTES("3"));
-    client_text(c, GET("/turn"));
-    CHECK_INT(client_read(c, true), 200);
+    CHECK_INT(client_next(c, GET("/turn")), 200);
     client_text(c, GET("/later/45")); /* longer than requests are polled */
     CHECK_INT(client_read(c, true), 200);
     CHECK_TEXT(c->body, BYTES("45"));
@@ -104,8 +102,8 @@ TEST(the_first_route_that_matches_is_taken)
         client_say(&c, server.port, text);
         if (!CHECK_INT(client_read(&c, rows[i].line[0] != 'H'), rows[i].status))
             printf("# %s\n", rows[i].line);
-        client_text(&c, GET("/two/first%2f/x/r/es/t"));
-        CHECK_INT(client_read(&c, true), 200); /* none of these ends the connection */
+        CHECK_INT(client_next(&c, GET("/two/first%2f/x/r/es/t")),
+                  200); /* none of these ends the connection */
         CHECK_TEXT(client_header(&c, "X-First"), BYTES("first%2f"));
         CHECK_TEXT(client_header(&c, "X-Rest"), BYTES("r/es/t"));
         client_close(&c);
@@ -117,16 +115,13 @@ TEST_CLIENT(options_and_a_wrong_method_are_told_what_is_allowed)
     CHECK_INT(client_ask(c, server.port, "OPTIONS /plain/x HTTP/1.1\r\n" HOST "\r\n"), 204);
     CHECK_TEXT(client_header(c, "Allow"), BYTES("GET, HEAD, PUT, OPTIONS"));
     CHECK(client_header(c, "Content-Type").at == NULL && client_header(c, "Content-Length").at == NULL);
-    client_text(c, "DELETE /json HTTP/1.1\r\n" HOST "\r\n");
-    CHECK_INT(client_read(c, true), 405);
+    CHECK_INT(client_next(c, "DELETE /json HTTP/1.1\r\n" HOST "\r\n"), 405);
     CHECK_TEXT(client_header(c, "Allow"), BYTES("POST, OPTIONS"));
     CHECK_TEXT(client_code(c), BYTES("method-not-allowed"));
-    client_text(c, "OPTIONS /any/x HTTP/1.1\r\n" HOST "\r\n");
-    CHECK_INT(client_read(c, true), 200); /* the route takes every method itself */
-    client_text(c, "OPTIONS /nope HTTP/1.1\r\n" HOST "\r\n");
-    CHECK_INT(client_read(c, true), 404);
-    client_text(c, "DELETE /json HTTP/1.1\r\n" HOST "Content-Length: 2\r\n\r\n{}");
-    CHECK_INT(client_read(c, true), 405);
+    CHECK_INT(client_next(c, "OPTIONS /any/x HTTP/1.1\r\n" HOST "\r\n"),
+              200); /* the route takes every method itself */
+    CHECK_INT(client_next(c, "OPTIONS /nope HTTP/1.1\r\n" HOST "\r\n"), 404);
+    CHECK_INT(client_next(c, "DELETE /json HTTP/1.1\r\n" HOST "Content-Length: 2\r\n\r\n{}"), 405);
     CHECK_TEXT(client_header(c, "Allow"), BYTES("POST, OPTIONS"));
     CHECK(client_ends(c));
 }
@@ -150,8 +145,7 @@ TEST_CLIENT(statuses_without_body_have_none)
     CHECK_INT(client_read(c, false), 304);
     CHECK(client_header(c, "Content-Type").at == NULL);
     CHECK_TEXT(client_header(c, "ETag"), BYTES("\"1\""));
-    client_text(c, GET("/hello"));
-    CHECK_INT(client_read(c, true), 200);
+    CHECK_INT(client_next(c, GET("/hello")), 200);
 }
 
 TEST_CLIENT(a_problem_says_all_that_the_contract_wants)
@@ -168,8 +162,7 @@ TEST_CLIENT(a_problem_says_all_that_the_contract_wants)
     const char *at = memmem(c->body.at, c->body.len, "\"instance\":\"urn:uuid:", 21);
     memcpy(id, at + 12, HTTP_ID_SIZE - 1);
     CHECK(strlen(id) == HTTP_ID_SIZE - 1 && at[12 + HTTP_ID_SIZE - 1] == '"' && id[23] == '8');
-    client_text(c, GET("/problem"));
-    CHECK_INT(client_read(c, true), 403);
+    CHECK_INT(client_next(c, GET("/problem")), 403);
     CHECK(!client_says(c, id));
 }
 
@@ -177,8 +170,7 @@ TEST_CLIENT(the_headers_of_an_answer_have_a_limit)
 {
     CHECK_INT(client_ask(c, server.port, GET("/headers/900")), 200);
     CHECK_INT(client_header(c, "X-Long").len, 900);
-    client_text(c, GET("/headers/0"));
-    CHECK_INT(client_read(c, true), 200);
+    CHECK_INT(client_next(c, GET("/headers/0")), 200);
     CHECK(client_header(c, "X-Long").at == NULL);
 }
 
@@ -286,17 +278,13 @@ TEST(http_1_0_is_answered_and_closed_unless_it_asks_otherwise)
     struct client c;
 
     CHECK_INT(client_ask(&c, server.port, "GET /hello HTTP/1.0\r\n\r\n"), 200);
-    CHECK(client_ends(&c));
-    client_close(&c);
+    CHECK(client_ended(&c));
     CHECK_INT(client_ask(&c, server.port, "GET /turn HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"), 200);
-    client_text(&c, "GET /turn HTTP/1.0\r\n\r\n");
-    CHECK_INT(client_read(&c, true), 200);
-    CHECK(client_ends(&c));
-    client_close(&c);
+    CHECK_INT(client_next(&c, "GET /turn HTTP/1.0\r\n\r\n"), 200);
+    CHECK(client_ended(&c));
     CHECK_INT(client_ask(&c, server.port, "GET /turn HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n"), 200);
     CHECK_TEXT(client_header(&c, "Connection"), BYTES("close"));
-    CHECK(client_ends(&c));
-    client_close(&c);
+    CHECK(client_ended(&c));
 }
 
 TEST_CLIENT(a_client_that_asks_whether_to_continue_is_told)
@@ -304,8 +292,7 @@ TEST_CLIENT(a_client_that_asks_whether_to_continue_is_told)
     client_say(c, server.port,
                "PUT /later/1 HTTP/1.1\r\n" HOST "Content-Length: 4\r\nExpect: 100-continue\r\n\r\n");
     CHECK_INT(client_read(c, false), 100);
-    client_text(c, "body");
-    CHECK_INT(client_read(c, true), 200);
+    CHECK_INT(client_next(c, "body"), 200);
     CHECK_TEXT(c->body, BYTES("body"));
 }
 
@@ -382,10 +369,8 @@ TEST_CLIENT(waiting_requests_do_not_hold_up_the_others)
         client_text(&slow[i], GET("/later/400"));
     }
     client_open(c, server.port);
-    for (unsigned i = 0; i < 10; i++) {
-        client_text(c, GET("/turn"));
-        CHECK_INT(client_read(c, true), 200);
-    }
+    for (unsigned i = 0; i < 10; i++)
+        CHECK_INT(client_next(c, GET("/turn")), 200);
     for (unsigned i = 0; i < 8; i++) /* nothing has come yet */
         CHECK(recv(slow[i].fd, slow[i].buf, 1, MSG_DONTWAIT) < 0);
     for (unsigned i = 0; i < 8; i++) {
@@ -401,15 +386,13 @@ TEST(draining_answers_what_is_open_and_refuses_the_rest)
     client_open(&idle, server.port);
     client_open(&waiting, server.port);
     client_open(&half, server.port);
-    client_text(&idle, GET("/hello"));
-    CHECK_INT(client_read(&idle, true), 200);
+    CHECK_INT(client_next(&idle, GET("/hello")), 200);
     client_text(&half, "GET /hello HTTP/1.1\r\n");
     client_text(&waiting, GET("/later/" WHILE) GET("/hello"));
     CHECK(stats_become("open", 2));
     client_stop(server.port);
     CHECK(client_ends(&idle));
-    client_text(&half, HOST "\r\n");
-    CHECK_INT(client_read(&half, true), 503);
+    CHECK_INT(client_next(&half, HOST "\r\n"), 503);
     CHECK_TEXT(client_code(&half), BYTES("draining"));
     CHECK_TEXT(client_header(&half, "Connection"), BYTES("close"));
     CHECK(client_ends(&half));

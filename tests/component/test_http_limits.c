@@ -42,8 +42,7 @@ TEST(a_head_of_8192_bytes_is_read_and_one_of_8193_refused)
     client_close(&c);
     CHECK_INT(ask_with_head(&c, "/tell/x", HTTP_HEAD_MAX), 200);
     CHECK(client_says(&c, "\"x_count\":1}"));
-    client_text(&c, GET("/headers/900"));
-    CHECK_INT(client_read(&c, true), 200);
+    CHECK_INT(client_next(&c, GET("/headers/900")), 200);
     client_close(&c);
     CHECK_INT(ask_with_head(&c, "/headers/900", HTTP_HEAD_MAX), 200); /* with room for the answer's head */
     client_close(&c);
@@ -51,8 +50,7 @@ TEST(a_head_of_8192_bytes_is_read_and_one_of_8193_refused)
         CHECK_INT(ask_with_head(&c, "/tell/x", len), 431);
         CHECK_TEXT(client_code(&c), BYTES("header-too-large"));
         CHECK(client_says(&c, "may have 8192 bytes (--header-max)"));
-        CHECK(client_ends(&c));
-        client_close(&c);
+        CHECK(client_ended(&c));
     }
 }
 
@@ -97,8 +95,7 @@ TEST(a_target_may_use_up_the_head)
     client_close(&c);
     for (size_t i = 0; i < sizeof(too_long) / sizeof(too_long[0]); i++) {
         CHECK_INT(ask_with_target(&c, too_long[i]), 431);
-        CHECK(client_ends(&c));
-        client_close(&c);
+        CHECK(client_ended(&c));
     }
 }
 
@@ -193,14 +190,12 @@ TEST(a_body_that_is_too_long_is_refused_before_it_is_sent)
 
     CHECK_INT(client_ask(&c, server.port, "PUT /echo HTTP/1.1\r\n" HOST "Content-Length: 1048577\r\n\r\n"),
               413);
-    CHECK(client_ends(&c));
-    client_close(&c);
+    CHECK(client_ended(&c));
     CHECK_INT(client_ask(&c, server.port,
                          "PUT /echo HTTP/1.1\r\n" HOST
                          "Expect: 100-continue\r\nContent-Length: 999999999999999999\r\n\r\n"),
               413);
-    CHECK(client_ends(&c));
-    client_close(&c);
+    CHECK(client_ended(&c));
 }
 
 /* Sends chunks of 4 KiB until the server has had enough: how many. */
@@ -280,20 +275,17 @@ TEST(a_route_gets_the_kind_of_body_that_it_takes)
         client_close(&c);
     }
     CHECK_INT(client_ask(&c, server.port, "POST /json HTTP/1.1\r\n" HOST "Content-Length: 0\r\n\r\n"), 200);
-    client_text(&c, "POST /json HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n");
-    CHECK_INT(client_read(&c, true), 200);
-    client_text(&c, "GET /hello HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n");
-    CHECK_INT(client_read(&c, true), 200);
-    client_text(&c, "GET /hello HTTP/1.1\r\n" HOST "Content-Length: 1\r\n\r\nx");
-    CHECK_INT(client_read(&c, true), 400);
-    CHECK(client_ends(&c));
-    client_close(&c);
+    CHECK_INT(client_next(&c, "POST /json HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+              200);
+    CHECK_INT(client_next(&c, "GET /hello HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+              200);
+    CHECK_INT(client_next(&c, "GET /hello HTTP/1.1\r\n" HOST "Content-Length: 1\r\n\r\nx"), 400);
+    CHECK(client_ended(&c));
     CHECK_INT(client_ask(&c, server.port,
                          "GET /hello HTTP/1.1\r\n" HOST
                          "Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n"),
               400);
-    CHECK(client_ends(&c));
-    client_close(&c);
+    CHECK(client_ended(&c));
 }
 
 TEST(all_bodies_together_have_a_limit)
@@ -307,8 +299,8 @@ TEST(all_bodies_together_have_a_limit)
         CHECK_INT(client_read(&held[i], false), 100);
     }
     client_open(&held[2], server.port);
-    client_text(&held[2], "PUT /echo HTTP/1.1\r\n" HOST "Content-Length: 1048577\r\n\r\n");
-    CHECK_INT(client_read(&held[2], true), 413); /* a refused one takes nothing */
+    CHECK_INT(client_next(&held[2], "PUT /echo HTTP/1.1\r\n" HOST "Content-Length: 1048577\r\n\r\n"),
+              413); /* a refused one takes nothing */
     CHECK_INT(ask_with_chunks(&c, "PUT /echo", 255, ""), 200);
     client_close(&c);
     client_close(&held[2]);
@@ -345,10 +337,8 @@ TEST(connections_beyond_the_limit_are_closed_and_later_ones_served)
         CHECK(more.ended);
         client_close(&more);
     }
-    for (unsigned i = 0; i < CONNECTIONS; i++) { /* those that are there do not suffer */
-        client_text(&c[i], GET("/turn"));
-        CHECK_INT(client_read(&c[i], true), 200);
-    }
+    for (unsigned i = 0; i < CONNECTIONS; i++) /* those that are there do not suffer */
+        CHECK_INT(client_next(&c[i], GET("/turn")), 200);
     client_close(&c[0]);
     while (status != 200 && loop_now_ms() - from_ms < LATE_MS) { /* until it has seen that one has gone */
         status = client_ask(&more, server.port, GET("/hello"));
@@ -499,8 +489,9 @@ TEST(an_idle_connection_takes_at_most_8_kib)
         if (i == WARM)
             before_kib = resident_kib(child.pid);
         client_open(&c[i], child.port);
-        client_text(&c[i], "POST /turn HTTP/1.1\r\n" HOST JSON "Content-Length: 10\r\n\r\n{\"a\":\"bc\"}");
-        CHECK_INT(client_read(&c[i], true), 200);
+        CHECK_INT(client_next(&c[i],
+                              "POST /turn HTTP/1.1\r\n" HOST JSON "Content-Length: 10\r\n\r\n{\"a\":\"bc\"}"),
+                  200);
     }
     after_kib = resident_kib(child.pid);
     printf("# %ld bytes for each idle connection\n", (after_kib - before_kib) * 1024 / (MANY - WARM));
