@@ -216,9 +216,12 @@ static inline void redis_stop(struct redis *redis)
     remove_tree(redis->dir);
 }
 
-/* A test with a Redis of its own. */
+/* A test with a Redis of its own; with more arguments for it. */
 #define TEST_REDIS(sentence)                                                                                 \
     TEST_WITH(sentence, struct redis, redis, redis_start(redis, NULL), redis_stop(redis))
+#define TEST_REDIS_AS(sentence, ...)                                                                         \
+    TEST_WITH(sentence, struct redis, redis, redis_start(redis, (const char *const[]){__VA_ARGS__, NULL}),   \
+              redis_stop(redis))
 
 /* -- functions: S(name, first line as a script of its own, flags, text) */
 
@@ -331,13 +334,18 @@ static inline void world_open(struct world *world, const struct store_options *o
     world->store = store_open(world->loop, options);
 }
 
-/* On the Redis' unix socket, whatever its settings are, READY. */
+/* Whatever the settings of the Redis are. */
+static inline void world_open_at(struct world *world, const char *url, unsigned timeout_ms)
+{
+    world_open(world,
+               &(struct store_options){
+                   .url = url, .timeout_ms = timeout_ms, .allow_unsafe = true, .library = &test_library});
+}
+
+/* On the Redis' unix socket, READY. */
 static inline void world_open_on(struct world *world, const struct redis *redis, unsigned timeout_ms)
 {
-    world_open(world, &(struct store_options){.url = redis->url,
-                                              .timeout_ms = timeout_ms,
-                                              .allow_unsafe = true,
-                                              .library = &test_library});
+    world_open_at(world, redis->url, timeout_ms);
     WAIT(world, world_ready(world), 2000);
 }
 
@@ -403,10 +411,11 @@ static inline struct probe probe_once(struct world *world, const struct store_sc
     return probe;
 }
 
-/* A test with a store on a Redis of its own, READY, whatever its settings are. */
-#define TEST_STORE(sentence, timeout_ms)                                                                     \
+/* A test with a store on a Redis of its own, READY, whatever its settings are; with more arguments for it. */
+#define TEST_STORE(sentence, timeout_ms) TEST_STORE_AS(sentence, timeout_ms, NULL)
+#define TEST_STORE_AS(sentence, timeout_ms, ...)                                                             \
     static void sentence##_on(struct redis *redis, struct world *world);                                     \
-    TEST_REDIS(sentence)                                                                                     \
+    TEST_REDIS_AS(sentence, __VA_ARGS__)                                                                     \
     {                                                                                                        \
         struct world world;                                                                                  \
                                                                                                              \

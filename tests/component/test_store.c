@@ -102,25 +102,19 @@ TEST_STORE(as_many_arguments_as_are_allowed_arrive_with_and_without_keys, 2000)
     }
 }
 
-TEST(twenty_thousand_calls_in_flight_all_end_once_and_in_order)
+TEST_STORE(twenty_thousand_calls_in_flight_all_end_once_and_in_order, 30000)
 {
-    struct redis redis;
-    struct world world;
     struct probe *probes = calloc(MANY, sizeof(*probes));
     unsigned good = 0;
 
-    redis_start(&redis, NULL);
-    world_open_on(&world, &redis, 30000);
     for (unsigned i = 0; i < MANY; i++)
-        probe_start(&world, &probes[i], &script_INCR, "n", "");
-    CHECK_INT(store_counts(world.store).in_flight, MANY);
-    WAIT(&world, world.open == 0, 30000);
+        probe_start(world, &probes[i], &script_INCR, "n", "");
+    CHECK_INT(store_counts(world->store).in_flight, MANY);
+    WAIT(world, world->open == 0, 30000);
     for (unsigned i = 0; i < MANY; i++)
         good += probes[i].ends == 1 && probes[i].outcome == STORE_DONE && probes[i].integer == (int64_t)i + 1;
     CHECK_INT(good, MANY);
-    CHECK_INT(store_counts(world.store).done, MANY);
-    world_close(&world);
-    redis_stop(&redis);
+    CHECK_INT(store_counts(world->store).done, MANY);
     free(probes);
 }
 
@@ -157,27 +151,22 @@ static void chain_next(struct probe *probe, const struct store_reply *reply)
         probe_run(probe->world, probe, &script_INCR, 1, 2);
 }
 
-TEST(a_continuation_may_call_again)
+TEST_STORE(a_continuation_may_call_again, 2000)
 {
-    struct redis redis;
-    struct world world;
     struct probe probe = {.then = chain_next};
 
-    redis_start(&redis, NULL);
-    world_open_on(&world, &redis, 2000);
-    probe_start(&world, &probe, &script_INCR, "n", "");
-    WAIT(&world, world.open == 0, 5000);
+    probe_start(world, &probe, &script_INCR, "n", "");
+    WAIT(world, world->open == 0, 5000);
     CHECK_INT(probe.ends, CHAIN);
     CHECK_INT(probe.integer, CHAIN);
-    redis_kill(&redis);
-    WAIT(&world, !world_ready(&world), 2000);
+    redis_kill(redis);
+    WAIT(world, !world_ready(world), 2000);
     probe = (struct probe){.then = chain_next};
-    probe_start(&world, &probe, &script_INCR, "n", "");
-    WAIT(&world, world.open == 0, 5000);
+    probe_start(world, &probe, &script_INCR, "n", "");
+    WAIT(world, world->open == 0, 5000);
     CHECK_INT(probe.ends, CHAIN);
     CHECK_INT(probe.outcome, STORE_NOT_SENT);
-    world_close(&world);
-    remove_tree(redis.dir);
+    redis_run(redis, NULL); /* so that it can be stopped */
 }
 
 TEST_STORE(functions_that_are_gone_are_loaded_and_called_once_more, 2000)
@@ -302,30 +291,27 @@ TEST_REDIS(a_store_is_reached_by_unix_socket_by_address_by_name_and_in_its_datab
     CHECK(strstr(detail, "SELECT") != NULL);
 }
 
-TEST(a_password_opens_from_the_url_or_the_options_and_is_never_told)
+TEST_REDIS_AS(a_password_opens_from_the_url_or_the_options_and_is_never_told, "--requirepass", "se/cr@t")
 {
-    struct redis redis;
     char url[128], detail[400];
 
-    redis_start(&redis, (const char *const[]){"--requirepass", "se/cr@t", NULL});
-    snprintf(url, sizeof(url), "redis://127.0.0.1:%u", redis.port);
+    snprintf(url, sizeof(url), "redis://127.0.0.1:%u", redis->port);
     CHECK_TEXT(bytes_of(try_url(url, NULL, detail, sizeof(detail))), BYTES("store-auth"));
     CHECK(strstr(detail, "required.") != NULL && strstr(detail, "..") == NULL);
     CHECK(try_url(url, "se/cr@t", detail, sizeof(detail)) == NULL);
     CHECK_TEXT(bytes_of(try_url(url, "wr0ng", detail, sizeof(detail))), BYTES("store-auth"));
     CHECK(strstr(detail, "WRONGPASS") != NULL && strstr(detail, "wr0ng") == NULL);
-    snprintf(url, sizeof(url), "redis://:se%%2fcr%%40t@127.0.0.1:%u", redis.port);
+    snprintf(url, sizeof(url), "redis://:se%%2fcr%%40t@127.0.0.1:%u", redis->port);
     CHECK(try_url(url, NULL, detail, sizeof(detail)) == NULL);
     CHECK_TEXT(bytes_of(try_url(url, "wr0ng", detail, sizeof(detail))), BYTES("store-auth"));
     CHECK(strstr(detail, "se/cr@t") == NULL && strstr(detail, "2fcr") == NULL);
-    redis_ask(&redis, "AUTH se/cr@t");
-    redis_does(&redis, "ACL SETUSER pawl on >other ~* +@all");
-    snprintf(url, sizeof(url), "redis://pawl:other@127.0.0.1:%u", redis.port);
+    redis_ask(redis, "AUTH se/cr@t");
+    redis_does(redis, "ACL SETUSER pawl on >other ~* +@all");
+    snprintf(url, sizeof(url), "redis://pawl:other@127.0.0.1:%u", redis->port);
     CHECK(try_url(url, NULL, detail, sizeof(detail)) == NULL);
-    snprintf(url, sizeof(url), "redis://pawl@127.0.0.1:%u", redis.port);
+    snprintf(url, sizeof(url), "redis://pawl@127.0.0.1:%u", redis->port);
     CHECK(try_url(url, "other", detail, sizeof(detail)) == NULL);
     CHECK_TEXT(bytes_of(try_url(url, NULL, detail, sizeof(detail))), BYTES("store-auth"));
-    redis_stop(&redis);
 }
 
 CHECK_MAIN

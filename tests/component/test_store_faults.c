@@ -326,38 +326,26 @@ TEST_REDIS(calls_are_sent_whole_where_the_library_cannot_be_loaded)
     world_close(&world);
 }
 
-TEST(a_redis_that_cannot_save_refuses_and_nothing_happens)
+TEST_STORE_AS(a_redis_that_cannot_save_refuses_and_nothing_happens, 2000, "--save", "3600 1000000",
+              "--appendonly", "no")
 {
-    struct redis redis;
-    struct world world;
     uint64_t deadline_ms = loop_now_ms() + 5000;
 
-    redis_start(&redis, (const char *const[]){"--save", "3600 1000000", "--appendonly", "no", NULL});
-    world_open_on(&world, &redis, 2000);
-    remove_tree(redis.data); /* it cannot save into a directory that is gone, not even as root */
-    redis_ask(&redis, "BGSAVE");
-    while (strcmp(redis_ask(&redis, "SET probe 1"), "+OK") == 0 && loop_now_ms() < deadline_ms)
+    remove_tree(redis->data); /* it cannot save into a directory that is gone, not even as root */
+    redis_ask(redis, "BGSAVE");
+    while (strcmp(redis_ask(redis, "SET probe 1"), "+OK") == 0 && loop_now_ms() < deadline_ms)
         poll(NULL, 0, 5);
-    CHECK(strncmp(redis_ask(&redis, "SET probe 1"), "-MISCONF", 8) == 0);
-    CHECK_INT(probe_once(&world, &script_SET, "k", "v").outcome, STORE_NOT_SENT);
-    CHECK_TEXT(bytes_of(redis_ask(&redis, "EXISTS k")), BYTES(":0"));
-    world_close(&world);
-    redis_stop(&redis);
+    CHECK(strncmp(redis_ask(redis, "SET probe 1"), "-MISCONF", 8) == 0);
+    CHECK_INT(probe_once(world, &script_SET, "k", "v").outcome, STORE_NOT_SENT);
+    CHECK_TEXT(bytes_of(redis_ask(redis, "EXISTS k")), BYTES(":0"));
 }
 
-TEST(a_redis_busy_with_anothers_script_was_not_asked)
+TEST_STORE_AS(a_redis_busy_with_anothers_script_was_not_asked, 2000, "--busy-reply-threshold", "20")
 {
-    struct redis redis;
-    struct world world;
-
-    redis_start(&redis, (const char *const[]){"--busy-reply-threshold", "20", NULL});
-    world_open_on(&world, &redis, 2000);
-    redis_make_busy(&redis, 1000);
-    struct probe probe = probe_once(&world, &script_SET, "k", "v");
+    redis_make_busy(redis, 1000);
+    struct probe probe = probe_once(world, &script_SET, "k", "v");
     CHECK_INT(probe.outcome, STORE_NOT_SENT);
-    WAIT(&world, probe_once(&world, &script_SET, "k", "w").outcome == STORE_DONE, 5000);
-    world_close(&world);
-    redis_stop(&redis);
+    WAIT(world, probe_once(world, &script_SET, "k", "w").outcome == STORE_DONE, 5000);
 }
 
 TEST_STORE(a_script_that_overruns_the_deadline_is_unknown_and_done_once, SHORT_MS)
@@ -367,31 +355,26 @@ TEST_STORE(a_script_that_overruns_the_deadline_is_unknown_and_done_once, SHORT_M
     CHECK(store_counts(world->store).unknown == 1 && store_counts(world->store).done == 0);
 }
 
-TEST(a_redis_that_is_still_loading_is_waited_for)
+TEST_REDIS_AS(a_redis_that_is_still_loading_is_waited_for, "--appendonly", "no", "--rdbcompression", "no")
 {
-    struct redis redis;
     struct world world;
     const char *detail;
 
     /* Of an RDB file Redis loads 1 KiB at a time, 20 ms here, and answers in between. */
-    redis_start(&redis, (const char *const[]){"--appendonly", "no", "--rdbcompression", "no", NULL});
-    redis_ask(&redis, "EVAL 'for i = 1, 300 do redis.call(\"SET\", i, string.rep(\"x\", 100)) end' 0");
-    redis_ask(&redis, "SHUTDOWN SAVE");
-    redis_kill(&redis);
-    redis_run(&redis, (const char *const[]){"--appendonly", "no", "--key-load-delay", "2000",
-                                            "--loading-process-events-interval-bytes", "1024", NULL});
-    world_open(&world,
-               &(struct store_options){
-                   .url = redis.url, .timeout_ms = 2000, .allow_unsafe = true, .library = &test_library});
+    redis_ask(redis, "EVAL 'for i = 1, 300 do redis.call(\"SET\", i, string.rep(\"x\", 100)) end' 0");
+    redis_ask(redis, "SHUTDOWN SAVE");
+    redis_kill(redis);
+    redis_run(redis, (const char *const[]){"--appendonly", "no", "--key-load-delay", "2000",
+                                           "--loading-process-events-interval-bytes", "1024", NULL});
+    world_open_at(&world, redis->url, 2000);
     WAIT(&world, bytes_are(bytes_of(store_not_ready(world.store, &detail)), "store-loading"), 2000);
     CHECK(strstr(detail, "LOADING") != NULL);
     CHECK(!store_link_stands(world.store) && store_link_number(world.store) == 0);
     CHECK_TEXT(bytes_of(store_run_id(world.store)), BYTES(""));
     CHECK_INT(probe_once(&world, &script_SET, "k", "v").outcome, STORE_NOT_SENT);
     WAIT(&world, world_ready(&world), 5000);
-    CHECK_TEXT(bytes_of(redis_ask(&redis, "EXISTS 1 300")), BYTES(":2"));
+    CHECK_TEXT(bytes_of(redis_ask(redis, "EXISTS 1 300")), BYTES(":2"));
     world_close(&world);
-    redis_stop(&redis);
 }
 
 TEST(only_a_redis_that_is_no_master_or_has_no_data_yet_is_left)
@@ -448,13 +431,11 @@ static const char *const state_names[LINK_STATES] = {
     [LINK_READY] = "READY", [LINK_LEAVING] = "LEAVING",       [LINK_WAITING] = "WAITING",
 };
 
-static void close_at_once(const char *url, enum link_state state, unsigned timeout_ms)
+static void close_at_once(const char *url, enum link_state state)
 {
     struct world world;
 
-    world_open(&world,
-               &(struct store_options){
-                   .url = url, .timeout_ms = timeout_ms, .allow_unsafe = true, .library = &test_library});
+    world_open_at(&world, url, 1000);
     if (state != LINK_CONNECTING)
         WAIT(&world, world.store->link.state == state, 2000);
     CHECK_INT(world.store->link.state, state); /* from where closing goes to IDLE */
@@ -463,17 +444,13 @@ static void close_at_once(const char *url, enum link_state state, unsigned timeo
     walked[state] |= 1u << LINK_IDLE;
 }
 
-TEST(the_drawing_of_the_link_the_table_and_what_links_do_agree)
+TEST_REDIS(the_drawing_of_the_link_the_table_and_what_links_do_agree)
 {
-    struct redis redis;
-
-    redis_start(&redis, NULL);
-    close_at_once(redis.url, LINK_CONNECTING, 1000);
-    close_at_once(redis.url, LINK_READY, 1000);
-    kill(redis.pid, SIGSTOP);
-    close_at_once(redis.url, LINK_GREETING, 1000);
-    close_at_once("unix:///nowhere/at/all", LINK_WAITING, 1000);
-    redis_stop(&redis);
+    close_at_once(redis->url, LINK_CONNECTING);
+    close_at_once(redis->url, LINK_READY);
+    kill(redis->pid, SIGSTOP);
+    close_at_once(redis->url, LINK_GREETING);
+    close_at_once("unix:///nowhere/at/all", LINK_WAITING);
     CHECK_INT(drawing_check("shared/store/link.c", state_names, LINK_STATES, link_allows, walked), 13);
 }
 

@@ -228,29 +228,23 @@ TEST_STORE(a_redis_that_stays_a_copy_is_not_greeted_in_a_hurry, 2000)
     CHECK_INT(probe_once(world, &script_SET, "k", "v").outcome, STORE_DONE);
 }
 
-TEST(a_redis_that_loads_its_data_again_is_left)
+TEST_STORE_AS(a_redis_that_loads_its_data_again_is_left, 2000, "--appendonly", "no", "--rdbcompression", "no",
+              "--loading-process-events-interval-bytes", "1024")
 {
-    struct redis redis;
-    struct world world;
     uint64_t till_ms = loop_now_ms() + 5000;
 
     /* Of an RDB file Redis loads 1 KiB at a time, 20 ms here, and answers in between. */
-    redis_start(&redis, (const char *const[]){"--appendonly", "no", "--rdbcompression", "no",
-                                              "--loading-process-events-interval-bytes", "1024", NULL});
-    redis_ask(&redis, "EVAL 'for i = 1, 300 do redis.call(\"SET\", i, string.rep(\"x\", 100)) end' 0");
-    redis_does(&redis, "CONFIG SET key-load-delay 2000");
-    world_open_on(&world, &redis, 2000);
-    redis_tell(&redis, "DEBUG RELOAD");
-    while (probe_once(&world, &script_SET, "k", "v").outcome == STORE_DONE && loop_now_ms() < till_ms) {
+    redis_ask(redis, "EVAL 'for i = 1, 300 do redis.call(\"SET\", i, string.rep(\"x\", 100)) end' 0");
+    redis_does(redis, "CONFIG SET key-load-delay 2000");
+    redis_tell(redis, "DEBUG RELOAD");
+    while (probe_once(world, &script_SET, "k", "v").outcome == STORE_DONE && loop_now_ms() < till_ms) {
     }
-    check_no_link(&world, 1);
-    CHECK(fails(&world, "store-loading") && told(&world, "LOADING"));
-    WAIT(&world, world_ready(&world), 5000);
-    CHECK_INT(store_link_number(world.store), 2);
-    CHECK_INT(probe_once(&world, &script_SET, "k", "v").outcome, STORE_DONE);
-    CHECK_INT(store_counts(world.store).unknown, 0);
-    world_close(&world);
-    redis_stop(&redis);
+    check_no_link(world, 1);
+    CHECK(fails(world, "store-loading") && told(world, "LOADING"));
+    WAIT(world, world_ready(world), 5000);
+    CHECK_INT(store_link_number(world->store), 2);
+    CHECK_INT(probe_once(world, &script_SET, "k", "v").outcome, STORE_DONE);
+    CHECK_INT(store_counts(world->store).unknown, 0);
 }
 
 TEST(the_longest_pause_between_attempts_is_half_a_second)

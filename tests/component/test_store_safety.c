@@ -97,17 +97,10 @@ TEST_REDIS(a_setting_changed_for_the_worse_is_found_and_mended_is_forgotten)
     world_close(&world);
 }
 
-TEST(with_allow_unsafe_nothing_is_looked_at)
+TEST_STORE_AS(with_allow_unsafe_nothing_is_looked_at, 1000, "--appendonly", "no", "--appendfsync", "no")
 {
-    struct redis redis;
-    struct world world;
-
-    redis_start(&redis, (const char *const[]){"--appendonly", "no", "--appendfsync", "no", NULL});
-    world_open_on(&world, &redis, 1000);
-    CHECK(store_unsafe(world.store) == NULL && store_checked(world.store));
-    CHECK(strstr(redis_ask(&redis, "INFO commandstats"), "cmdstat_config") == NULL);
-    world_close(&world);
-    redis_stop(&redis);
+    CHECK(store_unsafe(world->store) == NULL && store_checked(world->store));
+    CHECK(strstr(redis_ask(redis, "INFO commandstats"), "cmdstat_config") == NULL);
 }
 
 /* A rewrite of five keys that takes half a second. */
@@ -120,30 +113,27 @@ static void slow_rewrites(struct redis *redis)
 static const char first_rewrite[] =
     "appendonly is yes, but its first rewrite is not over, must be rewritten first";
 
-TEST(until_its_first_rewrite_is_over_the_append_only_file_does_not_count)
+TEST_REDIS_AS(until_its_first_rewrite_is_over_the_append_only_file_does_not_count, "--appendonly", "no")
 {
-    struct redis redis;
     struct world world;
 
-    redis_start(&redis, (const char *const[]){"--appendonly", "no", NULL});
-    slow_rewrites(&redis);
-    open_looking(&world, redis.url);
+    slow_rewrites(redis);
+    open_looking(&world, redis->url);
     check_told(&world, "appendonly is no");
-    redis_ask(&redis, "CONFIG SET appendonly yes");
+    redis_ask(redis, "CONFIG SET appendonly yes");
     check_told(&world, first_rewrite);
     world_close(&world);
-    open_looking(&world, redis.url); /* also seen for the first time in the middle of it */
+    open_looking(&world, redis->url); /* also seen for the first time in the middle of it */
     CHECK(tells(&world, first_rewrite));
     check_told(&world, NULL);
-    CHECK(strstr(redis_ask(&redis, "INFO persistence"), "aof_rewrite_in_progress:0") != NULL);
+    CHECK(strstr(redis_ask(redis, "INFO persistence"), "aof_rewrite_in_progress:0") != NULL);
     /* Switched off and on again it has a base, but an old one. */
-    redis_ask(&redis, "CONFIG SET appendonly no");
+    redis_ask(redis, "CONFIG SET appendonly no");
     check_told(&world, "appendonly is no");
-    redis_ask(&redis, "CONFIG SET appendonly yes");
+    redis_ask(redis, "CONFIG SET appendonly yes");
     check_told(&world, first_rewrite);
     check_told(&world, NULL);
     world_close(&world);
-    redis_stop(&redis);
 }
 
 TEST_REDIS(a_later_rewrite_is_nothing_bad)
@@ -173,9 +163,7 @@ TEST_REDIS(to_a_replica_no_link_stands_until_it_is_promoted)
     const char *detail = NULL;
 
     redis_ask(redis, "REPLICAOF 127.0.0.1 1");
-    world_open(&world,
-               &(struct store_options){
-                   .url = redis->url, .timeout_ms = 1000, .library = &test_library, .allow_unsafe = true});
+    world_open_at(&world, redis->url, 1000);
     WAIT(&world, store_misled(world.store) != NULL, 2000);
     CHECK_TEXT(bytes_of(store_not_ready(world.store, &detail)), BYTES("store-replica"));
     CHECK(strstr(detail, "this is a replica of 127.0.0.1:1.") != NULL);
@@ -226,22 +214,19 @@ TEST_REDIS(settings_that_may_not_be_read_are_held_to_be_bad_and_break_nothing)
     world_close(&world);
 }
 
-TEST(a_busy_redis_keeps_the_verdict_of_before)
+TEST_REDIS_AS(a_busy_redis_keeps_the_verdict_of_before, "--busy-reply-threshold", "10")
 {
-    struct redis redis;
     struct world world;
 
-    redis_start(&redis, (const char *const[]){"--busy-reply-threshold", "10", NULL});
-    open_looking(&world, redis.url);
-    redis_make_busy(&redis, 10000);
+    open_looking(&world, redis->url);
+    redis_make_busy(redis, 10000);
     WAIT(&world, world.store->safety.unread, 5000);
     CHECK(store_unsafe(world.store) == NULL);
-    redis_end_script(&redis);
+    redis_end_script(redis);
     WAIT(&world, !world.store->safety.unread && world.store->safety.left == 0, 2000);
     CHECK(store_unsafe(world.store) == NULL);
     CHECK_INT(store_counts(world.store).reconnects, 0);
     world_close(&world);
-    redis_stop(&redis);
 }
 
 TEST_REDIS(another_redis_in_the_same_place_is_looked_at_anew)

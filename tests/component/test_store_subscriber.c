@@ -85,6 +85,31 @@ static void listener_close(struct listener *listener)
     CHECK_INT(listener->inside, 0);
 }
 
+/* A test with a listener, which has no subscriber yet, and a relay to a Redis of its own. */
+#define TEST_RELAYED(sentence)                                                                               \
+    static void sentence##_on(struct redis *redis, struct listener *listener, struct relay *relay);          \
+    TEST_REDIS(sentence)                                                                                     \
+    {                                                                                                        \
+        struct listener listener = {.owner = {on_heard, on_listens, on_deaf}, .loop = loop_new()};           \
+        struct relay relay;                                                                                  \
+                                                                                                             \
+        relay_open(&relay, listener.loop, redis);                                                            \
+        sentence##_on(redis, &listener, &relay);                                                             \
+        relay_close(&relay);                                                                                 \
+        loop_free(listener.loop);                                                                            \
+        CHECK_INT(listener.inside, 0);                                                                       \
+    }                                                                                                        \
+    static void sentence##_on(struct redis *redis, struct listener *listener, struct relay *relay)
+
+static void relay_subscriber(struct listener *listener, const struct relay *relay, unsigned timeout_ms)
+{
+    char url[64];
+
+    snprintf(url, sizeof(url), "unix://%s", relay->path);
+    listener->subscriber = store_subscriber_open(
+        listener->loop, &(struct store_options){.url = url, .timeout_ms = timeout_ms}, &listener->owner);
+}
+
 /* A test with a subscriber at a Redis of its own. */
 #define TEST_SUBSCRIBER(sentence, timeout_ms)                                                                \
     static void sentence##_on(struct redis *redis, struct listener *listener);                               \
@@ -407,97 +432,70 @@ TEST_SUBSCRIBER(a_message_that_is_too_large_ends_the_link, TIMEOUT_MS)
     CHECK(listener->deaf == 2 && listener->heard == 1);
 }
 
-TEST_REDIS(a_message_that_will_be_too_large_is_not_waited_for)
+TEST_RELAYED(a_message_that_will_be_too_large_is_not_waited_for)
 {
     static const char eval[] = "EVAL 'redis.call(\"PUBLISH\", \"c\", string.rep(\"x\", 16000))' 0";
-    struct listener listener = {.owner = {on_heard, on_listens, on_deaf}, .loop = loop_new()};
-    struct relay relay;
-    char url[64];
 
-    relay_open(&relay, listener.loop, redis);
-    snprintf(url, sizeof(url), "unix://%s", relay.path);
-    listener.subscriber = store_subscriber_open(
-        listener.loop, &(struct store_options){.url = url, .timeout_ms = TIMEOUT_MS}, &listener.owner);
-    listen_to(&listener, "c");
-    relay.replace = "$16000\r\n";
-    relay.with = "$99999\r\n";
+    relay_subscriber(listener, relay, TIMEOUT_MS);
+    listen_to(listener, "c");
+    relay->replace = "$16000\r\n";
+    relay->with = "$99999\r\n";
     redis_ask(redis, eval);
     redis_ask(redis, eval);
-    WAIT(&listener, listener.deaf == 1, 2000);
-    CHECK_INT(listener.heard, 0);
-    store_subscriber_close(listener.subscriber);
-    relay_close(&relay);
-    loop_free(listener.loop);
+    WAIT(listener, listener->deaf == 1, 2000);
+    CHECK_INT(listener->heard, 0);
+    store_subscriber_close(listener->subscriber);
 }
 
-TEST_REDIS(a_link_cut_anywhere_is_made_anew_and_hears)
+TEST_RELAYED(a_link_cut_anywhere_is_made_anew_and_hears)
 {
-    struct listener listener = {.owner = {on_heard, on_listens, on_deaf}, .loop = loop_new()};
-    struct relay relay;
-    char url[64];
-
-    relay_open(&relay, listener.loop, redis);
-    snprintf(url, sizeof(url), "unix://%s", relay.path);
     for (int way = RELAY_UP; way <= RELAY_DOWN; way++) {
         for (int64_t after = 0; after < CUT_BYTES; after += 3) {
-            unsigned cuts = relay.cuts;
+            unsigned cuts = relay->cuts;
 
-            relay_hang_up(&relay);
-            relay.cut_after[way] = after;
-            listener.log[0] = '\0';
-            listener.listens = listener.deaf = listener.heard = 0;
-            listener.subscriber = store_subscriber_open(
-                listener.loop, &(struct store_options){.url = url, .timeout_ms = SHORT_MS}, &listener.owner);
-            subscribe(&listener, "c");
-            subscribe(&listener, "d*");
-            while (relay.cuts == cuts) /* signs of life come and go until it is */
-                loop_turn(listener.loop, 20);
-            WAIT(&listener, listener.listens >= 2 && listener.subscriber->state == SUBSCRIBER_STANDING, 3000);
-            listener.heard = 0;
-            WAIT(&listener, listener.heard > 0 || publish(redis, "c", "marker") == 0, 1000);
-            CHECK(listener.deaf <= 1);
-            store_subscriber_close(listener.subscriber);
+            relay_hang_up(relay);
+            relay->cut_after[way] = after;
+            listener->log[0] = '\0';
+            listener->listens = listener->deaf = listener->heard = 0;
+            relay_subscriber(listener, relay, SHORT_MS);
+            subscribe(listener, "c");
+            subscribe(listener, "d*");
+            while (relay->cuts == cuts) /* signs of life come and go until it is */
+                loop_turn(listener->loop, 20);
+            WAIT(listener, listener->listens >= 2 && listener->subscriber->state == SUBSCRIBER_STANDING,
+                 3000);
+            listener->heard = 0;
+            WAIT(listener, listener->heard > 0 || publish(redis, "c", "marker") == 0, 1000);
+            CHECK(listener->deaf <= 1);
+            store_subscriber_close(listener->subscriber);
         }
     }
-    relay_close(&relay);
-    loop_free(listener.loop);
-    CHECK_INT(listener.inside, 0);
 }
 
-static void check_ended_by(const char *replace, const char *with)
-{
-    struct redis redis;
-    struct listener listener = {.owner = {on_heard, on_listens, on_deaf}, .loop = loop_new()};
-    struct relay relay;
-    char url[64];
+static const struct {
+    const char *replace, *with;
+} nonsense[] = {
+    {"message", "massage"}, {"*3\r\n", "*1\r\n"},
+    {"*3\r\n", "*2\r\n"},   {"$5\r\nhello", "-ERRboo\r\n"},
+    {"$5\r\n", "?5\r\n"},   {"$7\r\nmessage\r\n$7\r\nchannel", "$9\r\nsubscribe\r\n$5\r\nother"},
+};
 
-    redis_start(&redis, NULL);
-    relay_open(&relay, listener.loop, &redis);
-    snprintf(url, sizeof(url), "unix://%s", relay.path);
-    listener.subscriber = store_subscriber_open(
-        listener.loop, &(struct store_options){.url = url, .timeout_ms = TIMEOUT_MS}, &listener.owner);
-    listen_to(&listener, "channel");
-    relay.replace = replace;
-    relay.with = with;
-    CHECK_INT(publish(&redis, "channel", "hello"), 1);
-    WAIT(&listener, listener.deaf == 1, 2000);
-    relay.replace = NULL;
-    WAIT(&listener, listener.listens == 2, 2000);
-    check_log(&listener, "+channel - +channel ");
-    store_subscriber_close(listener.subscriber);
-    relay_close(&relay);
-    loop_free(listener.loop);
-    redis_stop(&redis);
-}
-
-TEST(nonsense_ends_the_link)
+TEST_RELAYED(nonsense_ends_the_link)
 {
-    check_ended_by("message", "massage");
-    check_ended_by("*3\r\n", "*1\r\n");
-    check_ended_by("*3\r\n", "*2\r\n");
-    check_ended_by("$5\r\nhello", "-ERRboo\r\n");
-    check_ended_by("$5\r\n", "?5\r\n");
-    check_ended_by("$7\r\nmessage\r\n$7\r\nchannel", "$9\r\nsubscribe\r\n$5\r\nother");
+    for (size_t i = 0; i < sizeof(nonsense) / sizeof(nonsense[0]); i++) {
+        listener->log[0] = '\0';
+        listener->listens = listener->deaf = 0;
+        relay_subscriber(listener, relay, TIMEOUT_MS);
+        listen_to(listener, "channel");
+        relay->replace = nonsense[i].replace;
+        relay->with = nonsense[i].with;
+        CHECK_INT(publish(redis, "channel", "hello"), 1);
+        WAIT(listener, listener->deaf == 1, 2000);
+        relay->replace = NULL;
+        WAIT(listener, listener->listens == 2, 2000);
+        check_log(listener, "+channel - +channel ");
+        store_subscriber_close(listener->subscriber);
+    }
 }
 
 /* -- who asks */
@@ -518,40 +516,21 @@ static bool listens_at(const char *url, const char *password)
     return listens;
 }
 
-TEST_REDIS(it_is_reached_by_unix_socket_by_address_by_name_and_whatever_the_database)
+TEST_REDIS_AS(it_names_itself_as_the_store_does, "--requirepass", "se/cr@t")
 {
     char url[128];
 
-    snprintf(url, sizeof(url), "unix://%s?db=3", redis->socket);
-    CHECK(listens_at(url, NULL));
-    snprintf(url, sizeof(url), "redis://127.0.0.1:%u/2", redis->port);
-    CHECK(listens_at(url, NULL));
-    snprintf(url, sizeof(url), "redis://localhost:%u", redis->port);
-    CHECK(listens_at(url, NULL));
-    CHECK(!listens_at("unix:///nowhere/at/all", NULL));
-}
-
-TEST(it_names_itself_as_the_store_does)
-{
-    struct redis redis;
-    char url[128];
-
-    redis_start(&redis, (const char *const[]){"--requirepass", "se/cr@t", NULL});
-    snprintf(url, sizeof(url), "redis://127.0.0.1:%u", redis.port);
+    snprintf(url, sizeof(url), "redis://127.0.0.1:%u", redis->port);
     CHECK(!listens_at(url, NULL));
     CHECK(listens_at(url, "se/cr@t"));
     CHECK(!listens_at(url, "wr0ng"));
-    snprintf(url, sizeof(url), "redis://:se%%2fcr%%40t@127.0.0.1:%u", redis.port);
+    redis_ask(redis, "AUTH se/cr@t");
+    redis_does(redis, "ACL SETUSER pawl on >other resetchannels &c +@all");
+    snprintf(url, sizeof(url), "redis://pawl:other@127.0.0.1:%u", redis->port);
     CHECK(listens_at(url, NULL));
-    CHECK(!listens_at(url, "wr0ng"));
-    redis_ask(&redis, "AUTH se/cr@t");
-    redis_does(&redis, "ACL SETUSER pawl on >other resetchannels &c +@all");
-    snprintf(url, sizeof(url), "redis://pawl:other@127.0.0.1:%u", redis.port);
+    redis_does(redis, "ACL SETUSER free on nopass resetchannels &c +@all");
+    snprintf(url, sizeof(url), "redis://free@127.0.0.1:%u", redis->port);
     CHECK(listens_at(url, NULL));
-    redis_does(&redis, "ACL SETUSER free on nopass resetchannels &c +@all");
-    snprintf(url, sizeof(url), "redis://free@127.0.0.1:%u", redis.port);
-    CHECK(listens_at(url, NULL));
-    redis_stop(&redis);
 }
 
 TEST_REDIS(a_channel_that_redis_forbids_is_not_taken_for_listened_to)
@@ -593,17 +572,13 @@ static void close_at_once(const char *url, enum subscriber_state state)
     CHECK(listener.heard == 0 && listener.listens == 0 && listener.deaf == 0);
 }
 
-TEST(it_may_be_closed_at_any_moment_and_drawing_table_and_what_it_does_agree)
+TEST_REDIS(it_may_be_closed_at_any_moment_and_drawing_table_and_what_it_does_agree)
 {
-    struct redis redis;
-
-    redis_start(&redis, NULL);
-    close_at_once(redis.url, SUBSCRIBER_CONNECTING);
-    close_at_once(redis.url, SUBSCRIBER_STANDING);
-    kill(redis.pid, SIGSTOP);
-    close_at_once(redis.url, SUBSCRIBER_GREETING);
+    close_at_once(redis->url, SUBSCRIBER_CONNECTING);
+    close_at_once(redis->url, SUBSCRIBER_STANDING);
+    kill(redis->pid, SIGSTOP);
+    close_at_once(redis->url, SUBSCRIBER_GREETING);
     close_at_once("unix:///nowhere/at/all", SUBSCRIBER_WAITING);
-    redis_stop(&redis);
     CHECK_INT(
         drawing_check("shared/store/subscriber.c", state_names, SUBSCRIBER_STATES, subscriber_allows, walked),
         11);
