@@ -247,10 +247,4 @@ def of_a_mutated_request_the_upstream_gets_what_a_strict_reader_reads_or_nothing
     check_equal(UPSTREAM.wrong, [])
 
 
-@test
-def everything_ends_well():
-    WORLD.close()
-
-
-if __name__ == "__main__":
-    main()
+main(WORLD.close)

@@ -149,5 +149,4 @@ def a_tagged_condition_of_the_lease_itself_is_asked_of_the_server():
         check_equal(way("PUT", f"{way.mine}/x", [("If", f"<{uri}> ([{etag}]) (Not <a:b>)")], b"new").status, 204, uri)
 
 
-if __name__ == "__main__":
-    main()
+main()

@@ -1,15 +1,11 @@
 #!/usr/bin/python3
 """test_judge.py - the judge of pawl drill finds each wrong that was planted, and nothing in a clean history."""
 
-import sys
-
-sys.dont_write_bytecode = True
-
-import history as h  # noqa: E402
-from judge import ALLOWABLE, NEVER, Judge  # noqa: E402
-from load import LEASES, LOADED  # noqa: E402
-from world import check, check_equal, main, test  # noqa: E402
-from world.record import stripe_of  # noqa: E402
+import history as h
+from judge import ALLOWABLE, NEVER, Judge
+from load import LEASES, LOADED
+from world import check, check_equal, main, test
+from world.record import stripe_of
 
 TTL_MS = 1000
 STRIPES = (7, 7, 8)  # leases 0 and 1 share one

@@ -890,10 +890,4 @@ def a_service_without_access_does_not_serve_a_store_that_one_with_it_has_used():
     world.close()
 
 
-@test
-def everything_ends_well():
-    WORLD.close()
-
-
-if __name__ == "__main__":
-    main()
+main(WORLD.close)

@@ -146,10 +146,4 @@ def lists_that_cannot_be_meant_are_refused_at_the_start():
         check(f"{flag} takes" in done.stderr, done.stderr)
 
 
-@test
-def everything_ends_well():
-    WORLD.close()
-
-
-if __name__ == "__main__":
-    main()
+main(WORLD.close)

@@ -14,15 +14,12 @@ import stat
 import struct
 import shutil
 import subprocess
-import sys
 import termios
 import time
 
-sys.dont_write_bytecode = True
-
-from world import BUILD, World, check, check_equal, check_in, main, test  # noqa: E402
-from world.cli import PAWL, Cli, Server, response  # noqa: E402
-from world.wait import DEADLINE_S, wait_until  # noqa: E402
+from world import BUILD, World, check, check_equal, check_in, main, test
+from world.cli import PAWL, Cli, Server, response
+from world.wait import DEADLINE_S, wait_until
 
 COMMANDS = ["dev", "demo", "acquire", "renew", "release", "get", "ls", "sessions", "watch", "history", "force-release",
             "put", "cat", "rm", "resolve", "routes", "access", "keygen", "verify", "doctor", "completion"]

@@ -7,15 +7,12 @@ import re
 import shlex
 import socket
 import subprocess
-import sys
 import threading
 
-sys.dont_write_bytecode = True
-
-from world import World, check, check_equal, check_in, main, test  # noqa: E402
-from world.cli import PAWL, Cli  # noqa: E402
-from world.wait import DEADLINE_S  # noqa: E402
-from world.waiting import Waiter  # noqa: E402
+from world import World, check, check_equal, check_in, main, test
+from world.cli import PAWL, Cli
+from world.wait import DEADLINE_S
+from world.waiting import Waiter
 
 world = World()
 pawl = Cli(world)

@@ -6,15 +6,12 @@ import os
 import socket
 import statistics
 import subprocess
-import sys
 import time
 from email.utils import formatdate
 
-sys.dont_write_bytecode = True
-
-from world import BUILD, Daemon, Keys, World, check, check_equal, check_in, main, test  # noqa: E402
-from world.cli import PAWL, Cli, Server  # noqa: E402
-from world.ports import nobody  # noqa: E402
+from world import BUILD, Daemon, Keys, World, check, check_equal, check_in, main, test
+from world.cli import PAWL, Cli, Server
+from world.ports import nobody
 
 world = World()
 pawl = Cli(world)

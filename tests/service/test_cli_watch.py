@@ -8,17 +8,14 @@ import queue
 import select
 import signal
 import subprocess
-import sys
 import threading
 
-sys.dont_write_bytecode = True
-
-from world import World, check, check_equal, check_in, main, test, wait_until  # noqa: E402
-from world.cli import PAWL, Cli, Server, response  # noqa: E402
-from world.ports import nobody  # noqa: E402
-from world.process import die_with_parent  # noqa: E402
-from world.running import Network  # noqa: E402
-from world.wait import DEADLINE_S  # noqa: E402
+from world import World, check, check_equal, check_in, main, test, wait_until
+from world.cli import PAWL, Cli, Server, response
+from world.ports import nobody
+from world.process import die_with_parent
+from world.running import Network
+from world.wait import DEADLINE_S
 
 world = World()
 pawl = Cli(world)

@@ -7,14 +7,11 @@ import re
 import select
 import shutil
 import subprocess
-import sys
 import time
 
-sys.dont_write_bytecode = True
-
-from world import World, check, check_equal, check_in, main, skip, test  # noqa: E402
-from world.cli import PAWL, Cli  # noqa: E402
-from world.wait import DEADLINE_S  # noqa: E402
+from world import World, check, check_equal, check_in, main, skip, test
+from world.cli import PAWL, Cli
+from world.wait import DEADLINE_S
 
 world = World()
 pawl = Cli(world)

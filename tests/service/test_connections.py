@@ -168,11 +168,9 @@ def what_is_no_network_is_refused_at_the_start():
         check_equal(done.returncode, 78 if value != "1.2.3.4," else 0, value)
 
 
-@test
-def everything_ends_well():
+def end():
     for world in (MANY, RESERVE, PROXIED):
         world.close()
 
 
-if __name__ == "__main__":
-    main()
+main(end)

@@ -4,15 +4,12 @@
 import re
 import select
 import socket
-import sys
 
-sys.dont_write_bytecode = True
-
-from world import DEADLINE_S, check, check_equal, check_in, main, test, wait_until  # noqa: E402
-from world.asking import Later, path  # noqa: E402
-from world.redis import Connection  # noqa: E402
-from world.trio import Trio  # noqa: E402
-from world.waiting import Waiter  # noqa: E402
+from world import DEADLINE_S, check, check_equal, check_in, main, test, wait_until
+from world.asking import Later, path
+from world.redis import Connection
+from world.trio import Trio
+from world.waiting import Waiter
 
 SILENT_S = 0.5  # what waits for nobody comes sooner
 FLOOD = "for n = 1, 4500 do redis.call('PUBLISH', 'pawl:e:flood', '00 1.' .. n .. '.1\trefused\t1\t\t5\t' .. string.rep('x', 1000)) end"

@@ -11,18 +11,15 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 import urllib.request
 
-sys.dont_write_bytecode = True
-
-from world import (BUILD, ROOT, check, check_equal, check_in, main, test, wait_until)  # noqa: E402
-from world.process import die_with_parent  # noqa: E402
-from world.running import children, lives, name_of  # noqa: E402
-from world.wait import DEADLINE_S  # noqa: E402
+from world import (BUILD, ROOT, check, check_equal, check_in, main, test, wait_until)
+from world.process import die_with_parent
+from world.running import children, lives, name_of
+from world.wait import DEADLINE_S
 
 PAWL = str(BUILD / "pawl")
 FREE_PORTS = ["--listen-lease", "127.0.0.1:0", "--listen-gateway", "127.0.0.1:0"]

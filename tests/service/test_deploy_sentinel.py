@@ -11,9 +11,7 @@ import tempfile
 
 import yaml
 
-sys.dont_write_bytecode = True
-
-from world import BUILD, ROOT, Client, Contract, Keys, check, check_equal, check_in, die_with_parent, main, test, wait_until  # noqa: E402
+from world import BUILD, ROOT, Client, Contract, Keys, check, check_equal, check_in, die_with_parent, main, test, wait_until
 
 DEPLOY, APART, PATIENCE_S, AGAIN_MS = ROOT / "deploy", "PAWL_TEST_APART", 40, 100
 IN_IT = "ip link set lo up && mount --bind \"$0\" /etc/hosts && exec \"$@\""

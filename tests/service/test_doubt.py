@@ -438,5 +438,4 @@ def each_lease_service_that_was_there_knows_by_itself_who_is_in_doubt():
     stage.close()
 
 
-if __name__ == "__main__":
-    main(parts=3)
+main(parts=3)

@@ -2,14 +2,11 @@
 """The lease on an epoch (docs/decisions/0050): nothing is answered of a primary that may have been deposed."""
 
 import socket
-import sys
 import time
 
-sys.dont_write_bytecode = True
-
-from world import DEADLINE_S, check, check_equal, check_in, main, test, wait_until  # noqa: E402
-from world.asking import Later  # noqa: E402
-from world.sentinel import FAILOVER_S, Sentinel, Watched  # noqa: E402
+from world import DEADLINE_S, check, check_equal, check_in, main, test, wait_until
+from world.asking import Later
+from world.sentinel import FAILOVER_S, Sentinel, Watched
 
 
 @test

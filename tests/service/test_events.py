@@ -682,5 +682,4 @@ def a_service_that_ends_ends_its_streams():
     stream.close()
 
 
-if __name__ == "__main__":
-    main(WORLD.close, parts=4)
+main(WORLD.close, parts=4)

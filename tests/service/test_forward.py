@@ -1033,10 +1033,4 @@ def the_upstream_was_never_sent_anything_malformed():
     check_equal((UPSTREAM.wrong, SOCKET_UPSTREAM.wrong), ([], []))
 
 
-@test
-def every_daemon_ended_cleanly():
-    WORLD.close()
-
-
-if __name__ == "__main__":
-    main()
+main(WORLD.close)

@@ -1,18 +1,15 @@
 #!/usr/bin/python3
 """Forwarded writes and a store that fails over: a primary, its replica, a sentinel, an upstream whose answers wait."""
 
-import sys
 import tempfile
 
-sys.dont_write_bytecode = True
-
-from world import check_equal, check_in, main, test, wait_until  # noqa: E402
-from world.asking import Later, refused  # noqa: E402
-from world.cli import Cli  # noqa: E402
-from world.record import stripe_key  # noqa: E402
-from world.sentinel import FAILOVER_S, Watched, fresh  # noqa: E402
-from world.staged import Hanging  # noqa: E402
-from world.upstream import route, routes_file  # noqa: E402
+from world import check_equal, check_in, main, test, wait_until
+from world.asking import Later, refused
+from world.cli import Cli
+from world.record import stripe_key
+from world.sentinel import FAILOVER_S, Watched, fresh
+from world.staged import Hanging
+from world.upstream import route, routes_file
 
 NAME, PATH = "job:one", "/w/one"
 SILENT_S = 0.5  # what waits for nobody arrives sooner

@@ -1,12 +1,8 @@
 #!/usr/bin/python3
 """test_insync.py - who must have a copy of what is answered: three real Redises."""
 
-import sys
-
-sys.dont_write_bytecode = True
-
-from world import check, check_equal, check_in, main, test, wait_until  # noqa: E402
-from world.trio import Load, Trio  # noqa: E402
+from world import check, check_equal, check_in, main, test, wait_until
+from world.trio import Load, Trio
 
 
 @test

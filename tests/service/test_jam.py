@@ -123,5 +123,4 @@ def a_thousand_subscribers_do_not_hold_up_who_acquires():
     check(len(among_fast) < 60 or fast_cost < cost * 0.6, "what comes quickly is told together")
 
 
-if __name__ == "__main__":
-    main()
+main()

@@ -227,10 +227,4 @@ def a_jwt_is_never_in_the_log():
     check_equal((hashlib.sha256(b"").hexdigest() in text, heads), (False, []))
 
 
-@test
-def everything_ends_well():
-    WORLD.close()
-
-
-if __name__ == "__main__":
-    main()
+main(WORLD.close)

@@ -448,10 +448,4 @@ def what_one_gateway_stored_counts_at_the_other_within_3_s():
     wait_until(lambda: put(WORLD.gateway, "c", 500).status == 201, "there too", 3)
 
 
-@test
-def everything_ends_well():
-    WORLD.close()
-
-
-if __name__ == "__main__":
-    main()
+main(WORLD.close)

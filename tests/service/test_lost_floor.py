@@ -49,5 +49,4 @@ def close():
     shutil.rmtree(FOLDER, ignore_errors=True)
 
 
-if __name__ == "__main__":
-    main(close=close)
+main(close=close)

@@ -5,13 +5,10 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 
-sys.dont_write_bytecode = True
-
-from world import BUILD, ROOT, check, check_equal, check_in, main, skip, test  # noqa: E402
-from world.wait import DEADLINE_S  # noqa: E402
+from world import BUILD, ROOT, check, check_equal, check_in, main, skip, test
+from world.wait import DEADLINE_S
 
 SOURCES = ROOT / "docs/man"
 PAGES = sorted(path.name[:-len(".md")] for path in SOURCES.glob("*.md"))

@@ -349,5 +349,4 @@ def under_locked_tables_the_fence_is_not_passed_over():
     check_equal((order.mark(), order.state()), ((1, 34), "34"))
 
 
-if __name__ == "__main__":
-    main(SHOP_DB.close)
+main(SHOP_DB.close)

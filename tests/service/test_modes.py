@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 """Every kind of lock but waiting: shared, permits, re-entry and its Idempotency-Keys, lock delay, force-release, states."""
 
-
 from world import World, check, check_equal, main, read_token, test, wait_until
 from world.asking import fresh_id, path, refused
 from world.record import stripe_key

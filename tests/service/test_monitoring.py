@@ -131,5 +131,4 @@ def prometheus_knows_what_the_dashboard_asks_for():
     prometheus.close()
 
 
-if __name__ == "__main__":
-    main(WORLD.close)
+main(WORLD.close)

@@ -409,5 +409,4 @@ def a_dump_takes_the_marks_along():
     one("COMMIT")
 
 
-if __name__ == "__main__":
-    main(SHOP_DB.close)
+main(SHOP_DB.close)

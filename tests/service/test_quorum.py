@@ -4,15 +4,12 @@
 import hashlib
 import json
 import pathlib
-import sys
 import tempfile
 
-sys.dont_write_bytecode = True
-
-from world import Client, Daemon, World, check, check_equal, check_in, main, read_token, run_daemon, test, wait_until  # noqa: E402
-from world.cli import Cli  # noqa: E402
-from world.quorum import IN_MEMORY, MAX_TTL_MS, Quorum  # noqa: E402
-from world.upstream import Upstream, route, routes_file  # noqa: E402
+from world import Client, Daemon, World, check, check_equal, check_in, main, read_token, run_daemon, test, wait_until
+from world.cli import Cli
+from world.quorum import IN_MEMORY, MAX_TTL_MS, Quorum
+from world.upstream import Upstream, route, routes_file
 
 @test
 def what_redis_is_given_must_be_three_five_or_seven_that_differ_and_of_a_lease_service():
@@ -241,5 +238,4 @@ def a_gateway_with_a_store_of_its_own_refuses_who_is_older_than_what_has_passed(
     upstream.close()
 
 
-if __name__ == "__main__":
-    main()
+main()

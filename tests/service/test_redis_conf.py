@@ -28,5 +28,4 @@ def it_has_what_the_operators_table_wants():
     check_equal(len(wanted), 7)
 
 
-if __name__ == "__main__":
-    main(WORLD.close)
+main(WORLD.close)

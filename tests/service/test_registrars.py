@@ -4,13 +4,10 @@
 import json
 import signal
 import subprocess
-import sys
 
-sys.dont_write_bytecode = True
-
-from world import BUILD, World, check, check_equal, check_in, main, run_daemon, test, wait_until  # noqa: E402
-from world.process import die_with_parent  # noqa: E402
-from world.wait import DEADLINE_S  # noqa: E402
+from world import BUILD, World, check, check_equal, check_in, main, run_daemon, test, wait_until
+from world.process import die_with_parent
+from world.wait import DEADLINE_S
 
 
 class Board(World):

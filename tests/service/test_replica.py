@@ -289,5 +289,4 @@ def what_can_be_no_store_is_named_at_once_by_all_who_are_given_its_address():
     process.wait()
 
 
-if __name__ == "__main__":
-    main(parts=2)
+main(parts=2)

@@ -5,20 +5,17 @@ requests that they send."""
 import json
 import os
 import re
-import sys
 import tempfile
 import threading
 import zlib
 
-sys.dont_write_bytecode = True
-
-from world import (TO_REDIS, Daemon, Relay, World, check, check_equal, check_in, function_of, main, test,  # noqa: E402
+from world import (TO_REDIS, Daemon, Relay, World, check, check_equal, check_in, function_of, main, test,
                        wait_until)
-from world.asking import Later, refused  # noqa: E402
-from world.cli import Cli, Server, response, typed  # noqa: E402
-from world.ports import nobody  # noqa: E402
-from world.upstream import Upstream  # noqa: E402
-from world.wait import DEADLINE_S  # noqa: E402
+from world.asking import Later, refused
+from world.cli import Cli, Server, response, typed
+from world.ports import nobody
+from world.upstream import Upstream
+from world.wait import DEADLINE_S
 
 GHOST, ONE, OTHER = "GhostGatewayIdXX", "Incarnation-of-1", "Incarnation_of_2"
 HASH = re.compile(r"[A-Za-z0-9_-]{43}")

@@ -350,10 +350,4 @@ def a_credential_that_stays_goes_on_also_when_its_time_is_over():
         one.goes_on(401 if caller in old else 201)  # what is not whole has not begun
 
 
-@test
-def everything_ends_well():
-    WORLD.close()
-
-
-if __name__ == "__main__":
-    main()
+main(WORLD.close)

@@ -15,13 +15,11 @@ import sys
 import tempfile
 import time
 
-sys.dont_write_bytecode = True
-
-from world import World, check, check_equal, check_in, main, skip, test, wait_until  # noqa: E402
-from world.cli import PAWL, Cli  # noqa: E402
-from world.process import die_with_parent  # noqa: E402
-from world.running import Network, Run, children, group_lives, lives, state_of  # noqa: E402
-from world.wait import DEADLINE_S  # noqa: E402
+from world import World, check, check_equal, check_in, main, skip, test, wait_until
+from world.cli import PAWL, Cli
+from world.process import die_with_parent
+from world.running import Network, Run, children, group_lives, lives, state_of
+from world.wait import DEADLINE_S
 
 world = World()
 pawl = Cli(world)

@@ -6,16 +6,13 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import threading
 import time
 
-sys.dont_write_bytecode = True
-
-from world import World, check, check_equal, check_in, main, skip, test, wait_until  # noqa: E402
-from world.cli import Cli  # noqa: E402
-from world.ports import nobody  # noqa: E402
-from world.running import Network, Run, children, group_lives, lives, state_of  # noqa: E402
+from world import World, check, check_equal, check_in, main, skip, test, wait_until
+from world.cli import Cli
+from world.ports import nobody
+from world.running import Network, Run, children, group_lives, lives, state_of
 
 world = World()
 pawl = Cli(world)

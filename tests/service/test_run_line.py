@@ -8,14 +8,11 @@ import json
 import os
 import random
 import signal
-import sys
 import threading
 
-sys.dont_write_bytecode = True
-
-from world import Client, World, check, check_equal, check_in, main, test, wait_until  # noqa: E402
-from world.cli import Cli  # noqa: E402
-from world.running import Network, Run  # noqa: E402
+from world import Client, World, check, check_equal, check_in, main, test, wait_until
+from world.cli import Cli
+from world.running import Network, Run
 
 COUNT, SEED = 6, random.randrange(1000)
 world = World()

@@ -5,16 +5,13 @@ nodes and the sentinels are real."""
 import json
 import os
 import subprocess
-import sys
 
-sys.dont_write_bytecode = True
-
-from world import BUILD, DURABLE, World, check, check_equal, check_in, main, test, wait_until  # noqa: E402
-from world.certificate import certificate  # noqa: E402
-from world.ports import own_port  # noqa: E402
-from world.process import die_with_parent  # noqa: E402
-from world.sentinel import FAILOVER_S, Sentinel, Watched, settings  # noqa: E402
-from world.trio import Load  # noqa: E402
+from world import BUILD, DURABLE, World, check, check_equal, check_in, main, test, wait_until
+from world.certificate import certificate
+from world.ports import own_port
+from world.process import die_with_parent
+from world.sentinel import FAILOVER_S, Sentinel, Watched, settings
+from world.trio import Load
 
 
 class One(World):

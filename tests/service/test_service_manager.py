@@ -396,5 +396,4 @@ def the_settings_that_are_installed_are_good():
         check_equal((done.returncode, done.stderr), (0, ""))
 
 
-if __name__ == "__main__":
-    main(WORLD.close, parts=3)
+main(WORLD.close, parts=3)

@@ -6,17 +6,14 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 
-sys.dont_write_bytecode = True
-
-from world import (BUILD, PrivateRedis, World, check, check_equal, check_in, main, test, wait_until)  # noqa: E402
-from world.cli import typed  # noqa: E402
-from world.process import die_with_parent  # noqa: E402
-from world.record import record_packed  # noqa: E402
-from world.wait import DEADLINE_S  # noqa: E402
-from world.world import Daemon  # noqa: E402
+from world import (BUILD, PrivateRedis, World, check, check_equal, check_in, main, test, wait_until)
+from world.cli import typed
+from world.process import die_with_parent
+from world.record import record_packed
+from world.wait import DEADLINE_S
+from world.world import Daemon
 
 PAWL = str(BUILD / "pawl")
 ID = "AAAAAAAAAAAAAAAAAAAAAAAA"
@@ -406,5 +403,4 @@ def close():
     shutil.rmtree(folder, ignore_errors=True)
 
 
-if __name__ == "__main__":
-    main(close)
+main(close)

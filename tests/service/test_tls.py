@@ -507,5 +507,4 @@ def who_shows_a_good_certificate_is_who_the_access_file_says():
     world.close()
 
 
-if __name__ == "__main__":
-    main()
+main()

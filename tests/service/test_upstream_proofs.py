@@ -201,10 +201,4 @@ def nothing_that_is_secret_is_in_the_log():
     check_equal((OLD.wrong, NEW.wrong), ([], []))
 
 
-@test
-def every_daemon_ended_cleanly():
-    WORLD.close()
-
-
-if __name__ == "__main__":
-    main()
+main(WORLD.close)

@@ -6,16 +6,13 @@ $PAWL_ROUNDS: how many wipes and restarts, of three nodes and of five, as many a
 import collections
 import os
 import random
-import sys
 import threading
 import time
 
 import pycurl
 
-sys.dont_write_bytecode = True
-
-from world import check, check_equal, main, test, wait_until  # noqa: E402
-from world.quorum import IN_MEMORY, MAX_TTL_MS, Quorum  # noqa: E402
+from world import check, check_equal, main, test, wait_until
+from world.quorum import IN_MEMORY, MAX_TTL_MS, Quorum
 
 CLIENTS, HOUR_S = 8, 3600
 DRIFT = 0.004  # one clock goes by so much too fast, the next one too slow: under 1 % together
