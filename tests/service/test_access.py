@@ -18,7 +18,7 @@ import tempfile
 import threading
 import time
 
-from world import BUILD, World, check, check_equal, check_in, main, test, wait_until
+from world import BUILD, World, check, check_equal, check_in, main, test, test_in, wait_until
 from world.asking import Later
 from world.client import Client
 from world.ports import own_port
@@ -860,9 +860,8 @@ def a_service_does_not_start_with_a_file_that_is_wrong_or_with_everybody_allowed
     check_equal(run_daemon("pawl-lease", *flags, "--access", str(wrong)).returncode, 78)
 
 
-@test
-def a_service_without_access_does_not_serve_a_store_that_one_with_it_has_used():
-    world = World()
+@test_in(World)
+def a_service_without_access_does_not_serve_a_store_that_one_with_it_has_used(world):
     flags = world.flags
     for name_ in ("pawl-lease", "pawl-gateway"):
         check_equal(run_daemon_until_ready(name_, *flags), 0)  # nobody with --access has used it
@@ -887,7 +886,6 @@ def a_service_without_access_does_not_serve_a_store_that_one_with_it_has_used():
     done = run_daemon("pawl-lease", *flags, environment={"STATE_DIRECTORY": state})
     check_equal(done.returncode, 78, done.stderr)
     check_in("--access", done.stderr)
-    world.close()
 
 
 main(WORLD.close)

@@ -4,7 +4,7 @@
 import random
 import threading
 
-from world import World, check, check_equal, main, read_token, test, wait_until
+from world import World, check, check_equal, main, read_token, test, test_in, wait_until
 from world.asking import refused
 from world.record import stripe_key
 from world.waiting import Waiter, lease_id_of
@@ -217,9 +217,8 @@ def a_hundred_long_names_are_waited_for_and_granted():
 
 # -- what breaks
 
-@test
-def a_counter_that_somebody_has_set_back_hands_out_no_number_again():
-    world = World()
+@test_in(World)
+def a_counter_that_somebody_has_set_back_hands_out_no_number_again(world):
     wanted, most = ["pay:1", "pay:2"], {}
     for turn in range(10):
         for grant in granted(wanted, client=world.lease, lease_id=lease_id_of(f"t{turn}")):
@@ -236,7 +235,6 @@ def a_counter_that_somebody_has_set_back_hands_out_no_number_again():
     wait_until(again, "they are granted again")
     for grant in answers[-1].json["grants"]:
         check(grant["token"] > most[grant["lease"]], f"{grant} after {most}")
-    world.close()
 
 
 @test

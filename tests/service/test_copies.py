@@ -5,7 +5,7 @@ import re
 import select
 import socket
 
-from world import DEADLINE_S, check, check_equal, check_in, main, test, wait_until
+from world import DEADLINE_S, check, check_equal, check_in, main, test_in, wait_until
 from world.asking import Later, path
 from world.redis import Connection
 from world.trio import Trio
@@ -50,16 +50,8 @@ class Ear:
             pass
 
 
-def trio(**more):
-    """No node of it is taken out."""
-    world = Trio(copies=3, **more)
-    world.wait_kept(0, 1, 2)
-    return world
-
-
-@test
-def an_event_and_one_of_before_are_told_when_every_node_of_the_set_has_what_they_tell_of():
-    world = trio()
+@test_in(lambda: Trio(copies=3))
+def an_event_and_one_of_before_are_told_when_every_node_of_the_set_has_what_they_tell_of(world):
     stream, ear = Stream(world), Ear(world, "pawl:e:*")
     stream.hears(b"\n\n")
     world.acquire("x")
@@ -74,12 +66,10 @@ def an_event_and_one_of_before_are_told_when_every_node_of_the_set_has_what_they
     stream.hears(b'"early"')
     check_equal(granted.get().status, 201)
     check_in(b" 200 ", replayed.hears(b"\n\n"))
-    world.close()
 
 
-@test
-def a_stream_ends_without_the_event_that_has_no_copies_in_time():
-    world = trio()
+@test_in(lambda: Trio(copies=3))
+def a_stream_ends_without_the_event_that_has_no_copies_in_time(world):
     stream, ear = Stream(world), Ear(world, "pawl:e:*")
     stream.hears(b"\n\n")
     world.nodes[2].stop()
@@ -93,12 +83,10 @@ def a_stream_ends_without_the_event_that_has_no_copies_in_time():
     stream.hears(b"\n\n")
     world.acquire("x")
     stream.hears(b'"x"')
-    world.close()
 
 
-@test
-def a_stream_ends_when_more_than_its_bound_waits_for_copies():
-    world = trio(store_timeout="60s")
+@test_in(lambda: Trio(copies=3, store_timeout="60s"))
+def a_stream_ends_when_more_than_its_bound_waits_for_copies(world):
     stream = Stream(world)
     stream.hears(b"\n\n")
     world.nodes[2].stop()
@@ -106,12 +94,10 @@ def a_stream_ends_when_more_than_its_bound_waits_for_copies():
     told = stream.ended()
     check(b"flood" not in told and b"alive" not in told, f"it was told, or waited for its deadline: {told}")
     world.nodes[2].go_on()
-    world.close()
 
 
-@test
-def a_waiter_that_is_superseded_hears_so_when_every_node_of_the_set_has_that():
-    world = trio()
+@test_in(lambda: Trio(copies=3))
+def a_waiter_that_is_superseded_hears_so_when_every_node_of_the_set_has_that(world):
     world.acquire("job", ttl_ms=600000)
     first, ear = Waiter(world, world.lease, "job", "ada"), Ear(world, "pawl:{*")
     world.nodes[2].stop()
@@ -122,7 +108,6 @@ def a_waiter_that_is_superseded_hears_so_when_every_node_of_the_set_has_that():
     world.nodes[2].go_on()
     first.told(409, "superseded")
     check(second.answer is None, repr(second.answer))
-    world.close()
 
 
 main()

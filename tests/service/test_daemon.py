@@ -10,7 +10,7 @@ import tempfile
 import time
 
 from world import ROOT, Client, Daemon, Keys, PrivateRedis, World, check, check_equal, check_in, main, read_token, \
-    run_daemon, test, wait_until
+    run_daemon, test, test_in, wait_until
 from world.client import Closed
 from world.record import record_of
 
@@ -236,9 +236,8 @@ def rotated(keys, path, daemons):
         daemon.line(lambda line: "keys-reloaded" in line, "that the keys were read again", at)
 
 
-@test
-def keys_are_rotated_without_a_pause():
-    world = World()
+@test_in(World)
+def keys_are_rotated_without_a_pause(world):
     daemons = (world.lease_daemon, world.gateway_daemon)
     old_name, new_name = "old", "new"
     old = world.acquire(old_name)
@@ -263,7 +262,6 @@ def keys_are_rotated_without_a_pause():
         return world.gateway("PUT", f"/v1/resources/{old_name}", {"Fencing-Token": grant["fencing_token"]}, b"y")
     wait_until(lambda: put(old).code == "bad-signature", "the removed key is refused")
     check_equal(put(renewed).status, 204)
-    world.close()
 
 
 @test

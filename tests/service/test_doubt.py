@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import time
 
-from world import check, check_equal, check_in, main, staged, test, wait_until
+from world import check, check_equal, check_in, main, staged, test, test_in, wait_until
 from world.record import stripe_key
 from world.relay import FROM_REDIS
 from world.upstream import route
@@ -106,9 +106,8 @@ def lost_before_the_takeover(stage):
     wait_until(lambda: own not in stage.own_doubts(), "this one has said what it has open")
 
 
-@test
-def former_incarnations_are_in_doubt_when_the_store_is_lost_before_they_were_seen_to():
-    stage = Stage(former=(ELSEWHERE, FORMER))
+@test_in(lambda: Stage(former=(ELSEWHERE, FORMER)))
+def former_incarnations_are_in_doubt_when_the_store_is_lost_before_they_were_seen_to(stage):
     lost_before_the_takeover(stage)
     gateway, _ = stage.lives()
     wait_until(lambda: stage.doubts().keys() == {f"{gateway} {who}" for who in stage.own_doubts()},
@@ -123,12 +122,10 @@ def former_incarnations_are_in_doubt_when_the_store_is_lost_before_they_were_see
         stage.pawl("resolve", "--gateway", gateway, "--incarnation", who, "--dead", "--settled", "--yes")
     wait_until(lambda: stage.doubts() == {}, "nobody is in doubt")
     stage.ended(stage.later("/w/one", grant, b"new"), 200)
-    stage.close()
 
 
-@test
-def a_restart_that_lost_nothing_before_they_were_seen_to_puts_nobody_in_doubt():
-    stage = Stage(former=(ELSEWHERE, FORMER), starts=False)
+@test_in(lambda: Stage(former=(ELSEWHERE, FORMER), starts=False))
+def a_restart_that_lost_nothing_before_they_were_seen_to_puts_nobody_in_doubt(stage):
     held = stage.relay.hold(FROM_REDIS, b"$5\r\ntaken")
     stage.start()
     held.wait_met()
@@ -145,18 +142,15 @@ def a_restart_that_lost_nothing_before_they_were_seen_to_puts_nobody_in_doubt():
     check_equal(stage.redis("HGET", "pawl:{store}", "how"), b"complete")
     grant = stage.world.acquire("job:kept", ttl_ms=600_000)
     stage.ended(stage.later("/w/kept", grant, b"new"), 200)
-    stage.close()
 
 
-@test
-def who_stood_in_a_damaged_file_is_in_doubt_whichever_it_was():
-    stage = Stage(damaged=True)
+@test_in(lambda: Stage(damaged=True))
+def who_stood_in_a_damaged_file_is_in_doubt_whichever_it_was(stage):
     lost_before_the_takeover(stage)
     check_equal(stage.own_doubts().get(LOST), "open")
     check("-" not in stage.own_doubts(), "there are no others")
     lines = (stage.state_dir / "incarnations").read_text(encoding="ascii").splitlines()
     check_equal([one.split(" ")[0] for one in lines[:-1]], [LOST], "the next one knows of it, too")
-    stage.close()
 
 
 @test
@@ -182,9 +176,8 @@ def who_ended_in_order_with_nothing_open_is_not_in_doubt_and_all_others_are():
         stage.close()
 
 
-@test
-def former_incarnations_that_were_seen_to_do_not_come_into_doubt():
-    stage = Stage(former=(ELSEWHERE, FORMER), starts=False)
+@test_in(lambda: Stage(former=(ELSEWHERE, FORMER), starts=False))
+def former_incarnations_that_were_seen_to_do_not_come_into_doubt(stage):
     left = stage.relay.hold(FROM_REDIS, b"$4\r\nleft")
     stage.start()
     left.wait_met()
@@ -192,12 +185,10 @@ def former_incarnations_that_were_seen_to_do_not_come_into_doubt():
     stage.ready()
     stage.set_back(stage.keep())
     wait_until(lambda: stage.doubts() == {}, "all have said what they have open")
-    stage.close()
 
 
-@test
-def a_text_that_a_hand_made_too_long_stops_nobody_and_is_in_doubt_after_a_loss():
-    stage = Stage()
+@test_in(Stage)
+def a_text_that_a_hand_made_too_long_stops_nobody_and_is_in_doubt_after_a_loss(stage):
     stage.ready()
     gateway, life = stage.lives()
     key = stripe_key("job:one") + ":i"
@@ -210,7 +201,6 @@ def a_text_that_a_hand_made_too_long_stops_nobody_and_is_in_doubt_after_a_loss()
     stage.set_back(stage.keep())
     wait_until(lambda: stage.own_doubts() == {life: "dead"}, "of one of them nobody could record it again")
     check_equal(stage.daemon.log().count("intent-damaged"), 1)
-    stage.close()
 
 
 @test
@@ -298,9 +288,8 @@ def an_admission_whose_reply_is_under_way_is_not_closed():
     check(any(a_look_overtakes_an_admission() for _ in range(5)), "it took more than 1.5 s five times")
 
 
-@test
-def who_is_in_doubt_is_told_by_readyz_the_metrics_the_log_the_answers_and_pawl_store_status():
-    stage = Stage()
+@test_in(Stage)
+def who_is_in_doubt_is_told_by_readyz_the_metrics_the_log_the_answers_and_pawl_store_status(stage):
     stage.ready()
     check_equal(stage.near("GET", "/readyz", held=False).json["checks"], {"store": "ok"})
     check_equal(stage.metric("pawl_gateway_in_doubt"), 0)
@@ -336,7 +325,6 @@ def who_is_in_doubt_is_told_by_readyz_the_metrics_the_log_the_answers_and_pawl_s
     log = stage.daemon.log()
     check_equal([log.count(f'"event":"{event}"') for event in ("in-doubt", "in-doubt-no-more")], [1, 1], log)
     stage.ended(stage.later("/w/told", grant, b"new"), 200)
-    stage.close()
 
 
 # -- a store that has lost something, and then once more
@@ -396,9 +384,8 @@ class Loss(Stage):
         check_equal([body for _, body in self.upstream.applied], [b"hang:old", b"new"])
 
 
-@test
-def who_was_in_doubt_when_the_store_was_lost_is_so_when_it_is_lost_again_and_again():
-    stage = Loss()
+@test_in(Loss)
+def who_was_in_doubt_when_the_store_was_lost_is_so_when_it_is_lost_again_and_again(stage):
     for is_lost in (stage.is_flushed, stage.is_flushed, stage.is_put_back, stage.is_put_back):
         is_lost()
         stage.stays_in_doubt(stage.gone)
@@ -406,23 +393,19 @@ def who_was_in_doubt_when_the_store_was_lost_is_so_when_it_is_lost_again_and_aga
     wait_until(lambda: stage.recorded("doubt") == set(), "the directory knows that it is settled")
     stage.is_flushed()
     wait_until(lambda: stage.doubts() == {}, "what was settled does not come back")
-    stage.close()
 
 
-@test
-def what_nobody_knows_whose_it_was_stays_in_doubt_when_the_store_is_lost_again():
-    stage = Loss()
+@test_in(Loss)
+def what_nobody_knows_whose_it_was_stays_in_doubt_when_the_store_is_lost_again(stage):
     stage.is_flushed("--floor", "50000000", "--yes")
     stage.stays_in_doubt(f"{LOST} {LOST}")
     stage.is_flushed()
     stage.stays_in_doubt(f"{LOST} {LOST}")
     stage.newer_comes_last()
-    stage.close()
 
 
-@test
-def each_lease_service_that_was_there_knows_by_itself_who_is_in_doubt():
-    stage = Loss()
+@test_in(Loss)
+def each_lease_service_that_was_there_knows_by_itself_who_is_in_doubt(stage):
     other = stage.world.daemon("pawl-lease")
     stage.world.lease, first = stage.world.client(other), stage.world.lease_daemon
     stage.ready()
@@ -435,7 +418,6 @@ def each_lease_service_that_was_there_knows_by_itself_who_is_in_doubt():
     stage.is_flushed()
     stage.stays_in_doubt(stage.gone)
     stage.newer_comes_last()
-    stage.close()
 
 
 main(parts=3)

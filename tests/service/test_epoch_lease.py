@@ -4,15 +4,13 @@
 import socket
 import time
 
-from world import DEADLINE_S, check, check_equal, check_in, main, test, wait_until
+from world import DEADLINE_S, check, check_equal, check_in, main, test_in, wait_until
 from world.asking import Later
 from world.sentinel import FAILOVER_S, Sentinel, Watched
 
 
-@test
-def a_gateway_that_is_left_at_a_former_primary_answers_nothing_of_it_after_3_s():
-    world = Watched()
-    world.follows(0)
+@test_in(Watched)
+def a_gateway_that_is_left_at_a_former_primary_answers_nothing_of_it_after_3_s(world):
     token = {"Fencing-Token": world.acquire("left", ttl_ms=600000)["fencing_token"]}
     check(write(world, token).status < 300, "it writes")
     world.sentinel.kill()
@@ -32,17 +30,14 @@ def a_gateway_that_is_left_at_a_former_primary_answers_nothing_of_it_after_3_s()
     check_equal((refused.status, refused.code, there.is_ready()), (503, "store-not-admitted", True))
     check(told_s < 3.1, f"it has answered for {told_s:.2f} s")
     check_equal([write(world, token).code for _ in range(20)], ["store-not-admitted"] * 20, "the other epoch has begun")
-    world.close()
 
 
 def write(world, token):
     return world.gateway("PUT", "/v1/resources/left", token, b"x")
 
 
-@test
-def a_call_that_was_under_way_when_the_lease_on_the_epoch_ended_is_not_answered():
-    world = Watched("--store-timeout", "20s")
-    world.follows(0)
+@test_in(lambda: Watched("--store-timeout", "20s"))
+def a_call_that_was_under_way_when_the_lease_on_the_epoch_ended_is_not_answered(world):
     token = {"Fencing-Token": world.acquire("left", ttl_ms=600000)["fencing_token"]}
     world.sentinel.kill()
     world.redis.stop()
@@ -53,12 +48,10 @@ def a_call_that_was_under_way_when_the_lease_on_the_epoch_ended_is_not_answered(
         check_in((answer.status, answer.code), ((504, "outcome-unknown"), (503, "store-unavailable")))
     wait_until(lambda: write(world, token).status < 300, "and goes on")
     check(acquires.answer.status == 504 or world.lease("GET", "/v1/leases/late").json["token"] == 0, "nothing was granted")
-    world.close()
 
 
-@test
-def an_event_that_comes_when_the_lease_on_the_epoch_is_over_ends_the_stream():
-    world = Watched()
+@test_in(Watched)
+def an_event_that_comes_when_the_lease_on_the_epoch_is_over_ends_the_stream(world):
     world.replica.kill()
     world.wait_kept(1)  # else the event waits for its copies
     with socket.create_connection((world.lease_daemon.host, world.lease_daemon.port), DEADLINE_S) as stream:
@@ -68,12 +61,10 @@ def an_event_that_comes_when_the_lease_on_the_epoch_is_over_ends_the_stream():
         is_over(world, world.lease)
         world.primary()("PUBLISH", "pawl:e:unheard", "00 1.1.1\trefused\t1\t\t\t5\t")
         check(b"unheard" not in b"".join(iter(lambda: stream.recv(65536), b"")), "the stream ends without what came too late")
-    world.close()
 
 
-@test
-def an_event_whose_copies_come_when_the_lease_on_the_epoch_is_over_ends_the_stream():
-    world = Watched("--store-timeout", "20s", copies=2)  # so that the replica is not taken out
+@test_in(lambda: Watched("--store-timeout", "20s", copies=2))  # so that the replica is not taken out
+def an_event_whose_copies_come_when_the_lease_on_the_epoch_is_over_ends_the_stream(world):
     with socket.create_connection((world.lease_daemon.host, world.lease_daemon.port), DEADLINE_S) as stream:
         stream.sendall(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
         check_in(b" 200 ", stream.recv(65536))
@@ -83,7 +74,6 @@ def an_event_whose_copies_come_when_the_lease_on_the_epoch_is_over_ends_the_stre
         is_over(world, world.lease)
         world.replica.go_on()
         check(b"unheard" not in b"".join(iter(lambda: stream.recv(65536), b"")), "the stream ends without it")
-    world.close()
 
 
 def is_over(world, *clients):

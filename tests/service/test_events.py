@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 
-from world import BUILD, Daemon, World, check, check_equal, check_in, main, test, wait_until
+from world import BUILD, Daemon, World, check, check_equal, check_in, main, test, test_in, wait_until
 from world.asking import path
 from world.client import Answer
 from world.wait import DEADLINE_S
@@ -636,9 +636,8 @@ def noted(mode, world):
     return done.stdout
 
 
-@test
-def an_operator_may_have_less_noted_or_nothing():
-    world = World()
+@test_in(World)
+def an_operator_may_have_less_noted_or_nothing(world):
     name, lease = "a", world.lease_daemon
     streams = [Stream(f"?lease={name}", lease), Stream(daemon=lease)]
     world.release(name, world.acquire(name))
@@ -661,7 +660,6 @@ def an_operator_may_have_less_noted_or_nothing():
     check_equal(kinds(history(name, world.lease)), ["released"])
     for stream in streams:
         stream.close()
-    world.close()
 
 
 @test

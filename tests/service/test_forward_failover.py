@@ -3,7 +3,7 @@
 
 import tempfile
 
-from world import check_equal, check_in, main, test, wait_until
+from world import check_equal, check_in, main, test_in, wait_until
 from world.asking import Later, refused
 from world.cli import Cli
 from world.record import stripe_key
@@ -51,9 +51,8 @@ class Scene(Watched):
         self.upstream.close()
 
 
-@test
-def an_ordered_write_leaves_for_its_upstream_when_the_replica_has_its_intent():
-    scene = Scene("--store-timeout", "20s", copies=2)
+@test_in(lambda: Scene("--store-timeout", "20s", copies=2))
+def an_ordered_write_leaves_for_its_upstream_when_the_replica_has_its_intent(scene):
     for count, body in enumerate((b"by its own", b"by one that stays open", b"by the same"), 1):
         scene.replica.stop()
         write = Later(scene.send, body)
@@ -66,12 +65,10 @@ def an_ordered_write_leaves_for_its_upstream_when_the_replica_has_its_intent():
         check_equal(answer.status, 200, repr(answer))
         check_in("guarantee=ordered", answer.header("Fencing-Status"))
     check_equal([body for _, body in scene.upstream.applied], [b"by its own", b"by one that stays open", b"by the same"])
-    scene.close()
 
 
-@test
-def a_write_under_way_is_under_way_after_a_failover_and_what_comes_later_waits_for_it():
-    scene = Scene()
+@test_in(Scene)
+def a_write_under_way_is_under_way_after_a_failover_and_what_comes_later_waits_for_it(scene):
     first = scene.hangs(b"hang")
     before = scene.recorded()
     scene.fail_over()
@@ -82,12 +79,10 @@ def a_write_under_way_is_under_way_after_a_failover_and_what_comes_later_waits_f
     scene.upstream.hanging[b"hang"].set()
     check_equal((first.get().status, later.get().status), (200, 200))
     check_equal([body for _, body in scene.upstream.applied], [b"hang", b"later"])
-    scene.close()
 
 
-@test
-def a_write_of_a_gateway_that_dies_with_the_primary_is_in_doubt_after_the_failover_until_it_is_resolved():
-    scene = Scene()
+@test_in(Scene)
+def a_write_of_a_gateway_that_dies_with_the_primary_is_in_doubt_after_the_failover_until_it_is_resolved(scene):
     scene.hangs(b"hang")
     scene.gateway_daemon.kill()
     scene.daemons.remove(scene.gateway_daemon)
@@ -102,7 +97,6 @@ def a_write_of_a_gateway_that_dies_with_the_primary_is_in_doubt_after_the_failov
     Cli(scene)("resolve", NAME, "--all", "--yes")
     check_equal(scene.send(b"newer").status, 200)
     scene.upstream.hanging[b"hang"].set()
-    scene.close()
 
 
 main()

@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 
-from world import World, check, check_equal, main, test, wait_until
+from world import World, check, check_equal, main, test_in, wait_until
 from world.client import Client
 from world.relay import FROM_REDIS, TO_REDIS, Relay
 from world.world import Daemon
@@ -229,9 +229,8 @@ class Stage:
         self.upstream.close()
 
 
-@test
-def a_gateway_killed_at_each_state_lets_nothing_stale_land_and_the_newer_get_on_after_the_grace():
-    stage = Stage()
+@test_in(Stage)
+def a_gateway_killed_at_each_state_lets_nothing_stale_land_and_the_newer_get_on_after_the_grace(stage):
     stage.bring_about()
     stage.first_daemon.process.kill()
     stage.first_daemon.process.wait()
@@ -246,12 +245,10 @@ def a_gateway_killed_at_each_state_lets_nothing_stale_land_and_the_newer_get_on_
     stage.everybody(threads, told, deadline)
     stage.judge()
     wait_until(lambda: all(stage.texts(state) == [] for state in STATES), "no intent is left")
-    stage.close()
 
 
-@test
-def a_gateway_stopped_for_longer_than_every_grace_and_heartbeat_sends_nothing_stale_when_it_goes_on():
-    stage = Stage()
+@test_in(Stage)
+def a_gateway_stopped_for_longer_than_every_grace_and_heartbeat_sends_nothing_stale_when_it_goes_on(stage):
     replies, requests = stage.bring_about()
     stage.first_daemon.send(signal.SIGSTOP)
     threads, told, deadline = stage.newer()
@@ -271,12 +268,10 @@ def a_gateway_stopped_for_longer_than_every_grace_and_heartbeat_sends_nothing_st
     stage.everybody(threads, told, deadline)
     stage.judge()
     wait_until(lambda: all(stage.texts(state) == [] for state in STATES), "no intent is left")
-    stage.close()
 
 
-@test
-def a_gateway_that_is_asked_to_end_answers_what_is_under_way_and_its_successor_knows_what_it_left():
-    stage = Stage()
+@test_in(Stage)
+def a_gateway_that_is_asked_to_end_answers_what_is_under_way_and_its_successor_knows_what_it_left(stage):
     grant = stage.grant("sent", 0)
     one = stage.write(stage.first, "sent", 0, grant, "hang")
     stage.book.has([one.body])
@@ -292,7 +287,6 @@ def a_gateway_that_is_asked_to_end_answers_what_is_under_way_and_its_successor_k
     wait_until(lambda: stage.write(stage.first, "sent", 0, newest, "new").end() == 200, "after the grace it goes on")
     stage.book.go_on([one.body], "dropped")
     stage.judge()
-    stage.close()
 
 
 main()

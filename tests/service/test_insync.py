@@ -1,25 +1,20 @@
 #!/usr/bin/python3
 """test_insync.py - who must have a copy of what is answered: three real Redises."""
 
-from world import check, check_equal, check_in, main, test, wait_until
+from world import check, check_equal, check_in, main, test_in, wait_until
 from world.trio import Load, Trio
 
 
-@test
-def the_set_is_of_all_who_are_in_step_and_the_service_says_so():
-    world = Trio()
-    world.wait_kept(0, 1, 2)
+@test_in(Trio)
+def the_set_is_of_all_who_are_in_step_and_the_service_says_so(world):
     world.acquire("job")
     wait_until(lambda: world.lease("GET", "/readyz").json.get("away") == [], "nobody is away")
     check(world.lease.metric("pawl_store_kept") == 3 and world.gateway.metric("pawl_store_kept") == 3, "of three")
     wait_until(lambda: world.lease.metric("pawl_store_keep_seconds_count") > 0, "an answer has waited for them")
-    world.close()
 
 
-@test
-def a_frozen_replica_is_taken_out_and_is_back_within_five_seconds_of_being_in_step():
-    world = Trio()
-    world.wait_kept(0, 1, 2)
+@test_in(Trio)
+def a_frozen_replica_is_taken_out_and_is_back_within_five_seconds_of_being_in_step(world):
     world.nodes[2].stop()
     load = Load(world)
     wait_until(lambda: len(load.written) > 50, "answers go on without it")
@@ -29,26 +24,20 @@ def a_frozen_replica_is_taken_out_and_is_back_within_five_seconds_of_being_in_st
     check_in(world.called(2)[0], str(world.lease("GET", "/readyz").json["away"]))
     world.nodes[2].go_on()
     world.wait_kept(0, 1, 2, deadline_s=5)
-    world.close()
 
 
-@test
-def a_node_that_stands_still_while_it_joins_is_not_in_the_set():
-    world = Trio(copies=1, replicas=1, settings=(("--replica-priority", "0"), ()))
-    world.wait_kept(0)
+@test_in(lambda: Trio(copies=1, replicas=1, settings=(("--replica-priority", "0"), ())))
+def a_node_that_stands_still_while_it_joins_is_not_in_the_set(world):
     world.nodes[1]("CONFIG", "SET", "replica-priority", 100)
     wait_until(lambda: world.record()[2], "it is waited for", again_ms=1)
     world.nodes[1].stop()
     wait_until(lambda: world.record()[2] == "", "it is given up, or in the set")
     check_equal([node.split("/")[0] for node in world.record()[0].split()[3:]], world.called(0))
     world.acquire("job")
-    world.close()
 
 
-@test
-def a_node_that_is_gone_is_forgotten_and_not_while_it_is_there_or_needed():
-    world = Trio()
-    world.wait_kept(0, 1, 2)
+@test_in(Trio)
+def a_node_that_is_gone_is_forgotten_and_not_while_it_is_there_or_needed(world):
     gone, other = world.called(2)[0], world.called(1)[0]
 
     def away():
@@ -73,13 +62,10 @@ def a_node_that_is_gone_is_forgotten_and_not_while_it_is_there_or_needed():
     world.nodes[1].kill()
     wait_until(lambda: world.lease("GET", "/readyz").code == "store-not-kept", "too few are left")
     forget(other, 1, "fewer nodes than --copies")
-    world.close()
 
 
-@test
-def with_too_few_copies_nothing_is_answered():
-    world = Trio()
-    world.wait_kept(0, 1, 2)
+@test_in(Trio)
+def with_too_few_copies_nothing_is_answered(world):
     token = {"Fencing-Token": world.acquire("stored", ttl_ms=600000)["fencing_token"]}
     for node in world.nodes[1:]:
         node.stop()
@@ -96,13 +82,10 @@ def with_too_few_copies_nothing_is_answered():
     world.granted("job")
     world.wait_kept(0, 1, 2)
     check_equal(world.gateway("GET", "/v1/resources/stored").body, b"x")
-    world.close()
 
 
-@test
-def two_replicas_that_were_started_again_at_once_are_back_under_their_new_run_ids():
-    world = Trio()
-    world.wait_kept(0, 1, 2)
+@test_in(Trio)
+def two_replicas_that_were_started_again_at_once_are_back_under_their_new_run_ids(world):
     held = world.acquire("job", ttl_ms=600000)
     for node in world.nodes[1:]:
         node.kill()
@@ -112,7 +95,6 @@ def two_replicas_that_were_started_again_at_once_are_back_under_their_new_run_id
         node.copy(line.port)
     world.wait_kept(0, 1, 2)
     check_equal(world.look("job")["holders"][0]["token"], held["token"])
-    world.close()
 
 
 main()

@@ -4,7 +4,7 @@
 import json
 import urllib.parse
 
-from world import World, check, check_equal, check_in, main, read_token, test, wait_until
+from world import World, check, check_equal, check_in, main, read_token, test, test_in, wait_until
 from world.asking import fresh_id, pages, path, refused
 from world.record import record_of, stripe_key, stripe_of
 
@@ -386,9 +386,8 @@ def in_stripe(number):
     return next(name for name in (f"gone:{i}" for i in range(10 ** 6)) if stripe_of(name) == number)
 
 
-@test
-def the_sweep_ends_what_expired_and_nothing_of_a_lease_stays_after_it_was_remembered():
-    world = World(lease_flags=["--remember", "1s"])
+@test_in(lambda: World(lease_flags=["--remember", "1s"]))
+def the_sweep_ends_what_expired_and_nothing_of_a_lease_stays_after_it_was_remembered(world):
     expiring, leaving = in_stripe(30), in_stripe(80)
     world.acquire(expiring, ttl_ms=100)
     grant = world.acquire(leaving)
@@ -399,7 +398,6 @@ def the_sweep_ends_what_expired_and_nothing_of_a_lease_stays_after_it_was_rememb
     check_equal(world.redis("ZSCORE", stripe_key(leaving) + ":due", leaving), None)
     check_equal(world.look(leaving)["token"], 0)
     check(world.acquire(leaving)["token"] > grant["token"], "a token came again")
-    world.close()
 
 
 main(WORLD.close)

@@ -9,7 +9,7 @@ import shutil
 import signal
 import tempfile
 
-from world import World, check, check_equal, check_in, main, read_token, signed_token, test, wait_until
+from world import World, check, check_equal, check_in, main, read_token, signed_token, test, test_in, wait_until
 from world.asking import refused
 from world.cli import Cli
 from world.upstream import Upstream, route, routes_file
@@ -78,9 +78,8 @@ def lose_content(world):
     store(world, "recover")
 
 
-@test
-def one_absurd_number_neither_passes_for_its_own_store_nor_exhausts_the_tokens():
-    world = begin()
+@test_in(begin)
+def one_absurd_number_neither_passes_for_its_own_store_nor_exhausts_the_tokens(world):
     grant = world.acquire("own:1")
     refused(send(world, "/own/1", signed_token(world.keys, "own:1", ABSURD, grant["epoch"])), 412, "unissued-token")
     refused(send(world, "/own/1", signed_token(world.keys, "own:1", 1, grant["epoch"] + 1)), 412, "unissued-token")
@@ -96,12 +95,10 @@ def one_absurd_number_neither_passes_for_its_own_store_nor_exhausts_the_tokens()
     world.lease = world.client(world.lease_daemon)
     after = granted(world, "own:2")
     check(after["epoch"] > grant["epoch"] and after["token"] < ABSURD / 2, repr(after))
-    world.close()
 
 
-@test
-def after_a_loss_no_token_of_before_passes_by_mark():
-    world = begin()
+@test_in(begin)
+def after_a_loss_no_token_of_before_passes_by_mark(world):
     old = world.acquire("own:1")
     world.release("own:1", old)
     new = world.acquire("own:1")
@@ -139,22 +136,18 @@ def after_a_loss_no_token_of_before_passes_by_mark():
     check_in("is this very store", store(world, "marks", "--of", read_token(old["fencing_token"])["store"], "--at", "1.1",
                                          status=1).stderr)
     store(world, "marks", "--of", OTHER, "--at", "100.40", "--force")
-    world.close()
 
 
-@test
-def what_is_mistyped_names_no_mark():
-    world = begin()
+@test_in(begin)
+def what_is_mistyped_names_no_mark(world):
     for words in (["--of", OTHER], ["--at", "1.1"], ["--of", "short", "--at", "1.1"],
                   *(["--of", OTHER, "--at", at] for at in ("1", "1.", ".1", "0.1", "1.0", "1.1.1", "x.1", "1.1000000000000000"))):
         store(world, "marks", *words, status=64)
     check_in("has lost no marks", store(world, "marks", "--of", OTHER, "--at", "1.1", status=1).stderr)
-    world.close()
 
 
-@test
-def a_token_of_another_store_or_of_none_is_taken_nowhere():
-    world = begin()
+@test_in(begin)
+def a_token_of_another_store_or_of_none_is_taken_nowhere(world):
     grant = world.acquire("live:1")
     own, target = grant["fencing_token"], "/v1/leases/live:1"
     foreign = signed_token(world.keys, "live:1", grant["token"], grant["epoch"], read_token(own)["hold"], store=OTHER)
@@ -172,19 +165,16 @@ def a_token_of_another_store_or_of_none_is_taken_nowhere():
     refused(send(world, "/other/1", signed_token(world.keys, "other:1", 1, 1)), 403, "wrong-store")  # of its own
     check_equal(world.lease("PUT", target, {"Lease-Id": grant["lease_id"], "Fencing-Token": own}).status, 200)
     check_in(f"store      {world.keys.store}\n", world.pawl("verify", own, "--keys", world.keys_file).stdout)
-    world.close()
 
 
-@test
-def a_gateway_that_does_not_know_its_store_calls_no_token_anothers():
-    world = begin(init_store=False)
+@test_in(lambda: begin(init_store=False))
+def a_gateway_that_does_not_know_its_store_calls_no_token_anothers(world):
     for method, path in (("PUT", "/v1/resources/live:1"), ("PUT", "/live/1"), ("PUT", "/own/1")):
         lease = path.removeprefix("/v1/resources/").removeprefix("/").replace("/", ":")
         answer = world.gateway(method, path, {"Fencing-Token": signed_token(world.keys, lease, 1, 1, store=OTHER)}, b"x", held=False)
         check_equal((answer.status, answer.code.split("-")[0]), (503, "store"), repr(answer))
     answer = world.lease("PUT", "/v1/leases/live:1", {"Lease-Id": "A" * 22, "Fencing-Token": signed_token(world.keys, "live:1", 1, 1)})
     check_equal((answer.status, answer.code), (503, "store-not-ours"), repr(answer))
-    world.close()
 
 
 @test

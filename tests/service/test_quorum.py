@@ -6,7 +6,7 @@ import json
 import pathlib
 import tempfile
 
-from world import Client, Daemon, World, check, check_equal, check_in, main, read_token, run_daemon, test, wait_until
+from world import Client, Daemon, World, check, check_equal, check_in, main, read_token, run_daemon, test, test_in, wait_until
 from world.cli import Cli
 from world.quorum import IN_MEMORY, MAX_TTL_MS, Quorum
 from world.upstream import Upstream, route, routes_file
@@ -27,9 +27,8 @@ def what_redis_is_given_must_be_three_five_or_seven_that_differ_and_of_a_lease_s
         check_equal(run_daemon("pawl-lease", *words).returncode, 78, str(words))
 
 
-@test
-def a_lease_is_granted_told_again_renewed_looked_at_and_released():
-    world = Quorum()
+@test_in(Quorum)
+def a_lease_is_granted_told_again_renewed_looked_at_and_released(world):
     name = world.name()
     check_equal(world.look(name)["state"], "free")
     grant = world.acquire(name, holder="me", meta={"a": 1})
@@ -53,12 +52,10 @@ def a_lease_is_granted_told_again_renewed_looked_at_and_released():
     lost = world.lease("PUT", f"/v1/leases/{name}", ids, body={})
     check_equal([lost.status, lost.json["code"], lost.json["ended"]], [410, "lease-lost", "unknown"])
     check_equal(world.acquire(name)["token"], 2)
-    world.close()
 
 
-@test
-def what_is_not_there_is_said_and_what_is_wrong_before_that():
-    world = Quorum()
+@test_in(Quorum)
+def what_is_not_there_is_said_and_what_is_wrong_before_that(world):
     headers = {"Lease-Id": "A" * 22}
     for method, path, extra, body, status, code in (
             ("POST", "/v1/leases/a%2Fb", {}, {"wait_ms": 5}, 400, "invalid-request"),
@@ -85,24 +82,20 @@ def what_is_not_there_is_said_and_what_is_wrong_before_that():
             ("GET", "/v1/overview", {}, None, 501, "not-in-quorum-mode"), ("GET", "/v1/nothing", {}, None, 404, "not-found")):
         answer = world.lease(method, path, extra, body=body) if body is not None else world.lease(method, path, extra)
         check_equal([answer.status, (answer.json or {}).get("code")], [status, code], f"{method} {path} {body}")
-    world.close()
 
 
-@test
-def a_store_is_made_of_empty_nodes_that_can_be_reached_and_once():
-    world = Quorum()
+@test_in(Quorum)
+def a_store_is_made_of_empty_nodes_that_can_be_reached_and_once(world):
     done = world.make()
     check_equal([done.returncode, "has a store already" in done.stderr], [78, True], str(done))
     world.nodes[0].kill()
     check_equal(world.make("--store-timeout", "300ms").returncode, 69)
     world.nodes[0].start(IN_MEMORY)
     world.wait_well()
-    world.close()
 
 
-@test
-def a_node_that_was_wiped_is_in_quarantine_for_the_longest_ttl_and_two_stop_everything():
-    world = Quorum()
+@test_in(Quorum)
+def a_node_that_was_wiped_is_in_quarantine_for_the_longest_ttl_and_two_stop_everything(world):
     world.nodes[1]("FLUSHALL")
     shown = wait_until(lambda: world.ready().get("quarantine"), "it is seen")
     check_equal(shown[0]["node"], 2)
@@ -122,12 +115,10 @@ def a_node_that_was_wiped_is_in_quarantine_for_the_longest_ttl_and_two_stop_ever
     world.wait_well()
     check_equal(world.acquire("x")["token"], 1001)
     check_equal(world.make("--floor", "2000").returncode, 1)
-    world.close()
 
 
-@test
-def pawl_store_status_says_what_each_node_is_and_recover_ends_the_quarantine_of_most():
-    world = Quorum()
+@test_in(Quorum)
+def pawl_store_status_says_what_each_node_is_and_recover_ends_the_quarantine_of_most(world):
     world.acquire("job")
     world.wait_well()
     report = world.seen()
@@ -159,19 +150,16 @@ def pawl_store_status_says_what_each_node_is_and_recover_ends_the_quarantine_of_
     check_equal([one["state"] for one in world.seen(69)["nodes"]], ["gone", "new", "gone"])
     world.nodes[0].start(IN_MEMORY), world.nodes[2].start(IN_MEMORY)
     check_in("pawl store init", world.seen(78)["findings"][-1]["todo"])
-    world.close()
 
 
-@test
-def pawl_run_asks_again_until_it_is_granted_or_its_time_is_up():
-    world = Quorum()
+@test_in(Quorum)
+def pawl_run_asks_again_until_it_is_granted_or_its_time_is_up(world):
     pawl = Cli(world)
     grant = world.acquire("job")
     check_in("job is held by anonymous", pawl("run", "--wait", "100ms", "job", "--", "true", status=75).stderr)
     check_equal(pawl("run", "--wait", "10s", "job", "--", "echo", "held").stdout, "held\n")
     check(world.look("job")["token"] > grant["token"])
     check_in("not-in-quorum-mode", pawl("acquire", "--wait", "1s", "job", status=1).stderr)
-    world.close()
 
 
 @test

@@ -5,7 +5,7 @@ import json
 import signal
 import subprocess
 
-from world import BUILD, World, check, check_equal, check_in, main, run_daemon, test, wait_until
+from world import BUILD, World, check, check_equal, check_in, main, run_daemon, test, test_in, wait_until
 from world.process import die_with_parent
 from world.wait import DEADLINE_S
 
@@ -60,9 +60,8 @@ def how_many_there_are_to_be_is_said_when_the_store_is_made():
         check_in("--registrars", done.stderr)
 
 
-@test
-def a_lease_service_may_be_dead_when_redis_restarts_and_two_may_not():
-    world = Board()
+@test_in(Board)
+def a_lease_service_may_be_dead_when_redis_restarts_and_two_may_not(world):
     wait_until(lambda: world.lease("GET", "/readyz").json.get("registrars") == {"heard": 3, "of": 3}, "three are heard")
     check_equal([world.lease.metric(f'pawl_store_registrars{{what="{what}"}}') for what in ("heard", "of")], [3, 3])
     check("registrars" not in world.gateway("GET", "/readyz").json, "a gateway has none")
@@ -81,7 +80,6 @@ def a_lease_service_may_be_dead_when_redis_restarts_and_two_may_not():
     again = world.lease("POST", "/v1/leases/job", body={})
     check_equal(again.status, 201)
     check(again.json["token"] > first["token"], (again.json, first))
-    world.close()
 
 
 @test

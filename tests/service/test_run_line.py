@@ -10,7 +10,7 @@ import random
 import signal
 import threading
 
-from world import Client, World, check, check_equal, check_in, main, test, wait_until
+from world import Client, World, check, check_equal, check_in, main, test, test_in, wait_until
 from world.cli import Cli
 from world.running import Network, Run
 
@@ -77,9 +77,8 @@ def the_order_in_line_holds_though_connections_are_cut_at_random():
     check_equal(order(world, name), ["first", *(f"w{number}" for number in range(COUNT))], f"seed {SEED}")
 
 
-@test
-def the_order_in_line_holds_over_restarts_of_the_service_and_of_redis_and_who_comes_meanwhile_is_served():
-    own = World()
+@test_in(World)
+def the_order_in_line_holds_over_restarts_of_the_service_and_of_redis_and_who_comes_meanwhile_is_served(own):
     name = own.name()
     grant = own.acquire(name, holder="first", ttl_ms=60000)
     networks, ends = line_of(own, name, 3)
@@ -94,7 +93,6 @@ def the_order_in_line_holds_over_restarts_of_the_service_and_of_redis_and_who_co
     for end in ends:
         end()
     check_equal(order(own, name)[-3:], ["w0", "w1", "w2"])
-    own.close()
 
 
 @test

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 
-from world import BUILD, DURABLE, World, check, check_equal, check_in, main, test, wait_until
+from world import BUILD, DURABLE, World, check, check_equal, check_in, main, test, test_in, wait_until
 from world.certificate import certificate
 from world.ports import own_port
 from world.process import die_with_parent
@@ -24,10 +24,8 @@ def pawl_status(url, *flags):
                           capture_output=True, text=True, timeout=60, check=False, preexec_fn=die_with_parent)
 
 
-@test
-def the_services_follow_the_primary_there_and_back():
-    world = Watched("--threads", "2")
-    world.follows(0)
+@test_in(lambda: Watched("--threads", "2"))
+def the_services_follow_the_primary_there_and_back(world):
     check_equal(world.lease("GET", "/readyz").json["sentinels"], {"heard": 1, "of": 1})
     world.redis.kill()
     world.electing()
@@ -43,25 +41,20 @@ def the_services_follow_the_primary_there_and_back():
     stopped.go_on()
     world.is_replica(stopped)
     world.follows(2)
-    world.close()
 
 
-@test
-def a_primary_that_breaks_its_connections_is_found_again_and_no_failover_is_counted():
-    world = Watched()
-    world.follows(0)
+@test_in(Watched)
+def a_primary_that_breaks_its_connections_is_found_again_and_no_failover_is_counted(world):
     world.redis("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
     for client in (world.lease, world.gateway):
         wait_until(lambda client=client: client.metric("pawl_store_reconnects_total") >= 1, "it has connected anew")
     world.follows(0)
-    world.close()
 
 
 @test
 def a_primary_that_goes_on_answering_is_left_when_more_sentinels_name_another():
     later = own_port()
     world = Watched(more_sentinels=f",127.0.0.1:{later}", copies=2)  # with 1 the set would shrink to the former one
-    world.follows(0)
     epoch = world.replica("HGET", "pawl:{store}", "epoch")
     world.replica("REPLICAOF", "NO", "ONE")
     world.sentinel.kill()
@@ -74,10 +67,8 @@ def a_primary_that_goes_on_answering_is_left_when_more_sentinels_name_another():
     world.close()
 
 
-@test
-def a_former_primary_that_is_back_is_not_taken_again_by_a_sentinel_that_goes_on_naming_it():
-    world = Watched()
-    world.follows(0)
+@test_in(Watched)
+def a_former_primary_that_is_back_is_not_taken_again_by_a_sentinel_that_goes_on_naming_it(world):
     world.sentinel.kill()
     world.sentinel = Sentinel(world.folder, world.port, world.known, port=world.sentinel.port, quorum=2)  # it promotes nobody
     world.hears(1)
@@ -92,13 +83,10 @@ def a_former_primary_that_is_back_is_not_taken_again_by_a_sentinel_that_goes_on_
     for _ in range(2):
         world.follows(1)
     check_equal([world.seen(one) for one in (world.lease_daemon, world.gateway_daemon)], [[world.replica_port]] * 2)
-    world.close()
 
 
-@test
-def nothing_is_refused_while_the_sentinels_are_gone_and_the_primary_answers():
-    world = Watched()
-    world.follows(0)
+@test_in(Watched)
+def nothing_is_refused_while_the_sentinels_are_gone_and_the_primary_answers(world):
     world.sentinel.kill()
     world.hears(0)
     world.follows(0)
@@ -108,12 +96,10 @@ def nothing_is_refused_while_the_sentinels_are_gone_and_the_primary_answers():
     check_in("No primary of main is known: 0 of 1 sentinels are heard", client("GET", "/readyz").json["detail"])
     world.sentinel.start()
     wait_until(client.is_ready, "it has found it", FAILOVER_S)
-    world.close()
 
 
-@test
-def store_status_says_what_each_node_is_and_which_of_them_may_take_over():
-    world = Watched()
+@test_in(Watched)
+def store_status_says_what_each_node_is_and_which_of_them_may_take_over(world):
     primary, replica = (f"127.0.0.1:{port}" for port in (world.port, world.replica_port))
 
     def seen(status=0):
@@ -148,13 +134,10 @@ def store_status_says_what_each_node_is_and_which_of_them_may_take_over():
     fails("unreachable")
     world.redis("HSET", "pawl:{store}", "copies", 2)
     check_in("must have 2 copies, and there are nodes for 1: nothing is answered (store-not-kept)", fails("unreachable", 1)["findings"][0]["what"])
-    world.close()
 
 
-@test
-def doctor_says_what_of_nodes_and_sentinels_would_stop_a_failover():
-    world = Watched(copies=2)
-
+@test_in(lambda: Watched(copies=2))
+def doctor_says_what_of_nodes_and_sentinels_would_stop_a_failover(world):
     def problems():
         done = subprocess.run([str(BUILD / "pawl"), "doctor", "-o", "json", "--redis", world.url, "--lease-url", world.lease.url, "--gateway-url",
                                world.gateway.url], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
@@ -173,12 +156,10 @@ def doctor_says_what_of_nodes_and_sentinels_would_stop_a_failover():
     other.kill()
     world.replica("CONFIG", "SET", "appendfsync", "everysec")
     check_in("appendfsync is everysec", problems())
-    world.close()
 
 
-@test
-def a_sentinel_that_names_a_replica_or_knows_no_such_name_leads_nowhere():
-    world = Watched()
+@test_in(Watched)
+def a_sentinel_that_names_a_replica_or_knows_no_such_name_leads_nowhere(world):
     misled = Sentinel(world.folder, world.replica_port)
     at_misled, at_good = f"127.0.0.1:{misled.port}", f"127.0.0.1:{world.sentinel.port}"
     for places, status, says in ((f"{at_good}/main", 0, ""), (f"{at_good}/other", 69, "does not know other"),
@@ -191,13 +172,10 @@ def a_sentinel_that_names_a_replica_or_knows_no_such_name_leads_nowhere():
     world.flags[1] = f"sentinel://{at_misled}/main"
     check_equal(world.check_of(world.client(world.daemon("pawl-lease"))), "store-electing")
     misled.kill()
-    world.close()
 
 
-@test
-def another_store_is_not_ours_whoever_names_it():
-    world = Watched()
-    world.follows(0)
+@test_in(Watched)
+def another_store_is_not_ours_whoever_names_it(world):
     other = World()  # of another identity
     port = own_port()
     other.redis("CONFIG", "SET", "port", port)
@@ -211,12 +189,10 @@ def another_store_is_not_ours_whoever_names_it():
     client = world.client(world.daemon("pawl-lease"))
     wait_until(lambda: world.check_of(client) == "store-not-ours", "it is another store", FAILOVER_S)
     other.close()
-    world.close()
 
 
-@test
-def sentinels_and_nodes_have_passwords_of_their_own_and_speak_tls():
-    world = One()
+@test_in(One)
+def sentinels_and_nodes_have_passwords_of_their_own_and_speak_tls(world):
     pem, key = certificate(world.folder, "node", "DNS:localhost,IP:127.0.0.1")
     tls = ["tls-cert-file", pem, "tls-key-file", key, "tls-ca-cert-file", pem, "tls-auth-clients", "no", "tls-replication", "yes"]
     port, files = own_port(), {}
@@ -245,7 +221,6 @@ def sentinels_and_nodes_have_passwords_of_their_own_and_speak_tls():
     daemon = world.daemon("pawl-lease", "--redis-password-file", files["nodes"], "--sentinel-password-file", files["sentinels"], "--redis-ca", pem)
     wait_until(world.client(daemon).is_ready, "it has found it", FAILOVER_S)
     sentinel.kill()
-    world.close()
 
 
 def failover(world, *flags, url=None):
@@ -254,10 +229,8 @@ def failover(world, *flags, url=None):
     return done.returncode, done.stdout + done.stderr
 
 
-@test
-def an_operator_makes_the_other_node_the_primary_and_nobody_is_left_in_doubt():
-    world = Watched()
-    world.follows(0)
+@test_in(Watched)
+def an_operator_makes_the_other_node_the_primary_and_nobody_is_left_in_doubt(world):
     held = world.acquire("job", ttl_ms=600000)
     there = f"127.0.0.1:{world.replica_port}"
     for flags, url, status, says in ((("--to", f"127.0.0.1:{world.port}"), None, 1, "no node of the in-sync set"),
@@ -275,13 +248,10 @@ def an_operator_makes_the_other_node_the_primary_and_nobody_is_left_in_doubt():
     check_equal(set(load.others) - {503}, set(), "all else was certainly not done")
     check_equal([one["token"] for one in world.look("job")["holders"]], [held["token"]])
     check_equal(world.seen(world.lease_daemon), [world.replica_port])
-    world.close()
 
 
-@test
-def when_no_sentinel_begins_a_failover_all_goes_on_at_the_former_primary():
-    world = Watched()
-    world.follows(0)
+@test_in(Watched)
+def when_no_sentinel_begins_a_failover_all_goes_on_at_the_former_primary(world):
     epoch = int(world.redis("HGET", "pawl:{store}", "epoch"))
     world.sentinel.kill()
     world.sentinel = Sentinel(world.folder, world.port, world.known, "user default on nopass ~* &* +@all -sentinel|failover",
@@ -291,7 +261,6 @@ def when_no_sentinel_begins_a_failover_all_goes_on_at_the_former_primary():
     check_equal((code, "no sentinel begins a failover" in said), (1, True), said)
     world.follows(0)
     check(int(world.redis("HGET", "pawl:{store}", "epoch")) > epoch, "the gate was shut, and is open again")
-    world.close()
 
 
 @test

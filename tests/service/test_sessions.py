@@ -4,7 +4,7 @@
 import signal
 import time
 
-from world import World, check, check_equal, check_in, main, test, wait_until
+from world import World, check, check_equal, check_in, main, test, test_in, wait_until
 from world.asking import path, refused
 from world.record import stripe_key
 from world.waiting import Waiter
@@ -296,9 +296,8 @@ def what_an_instance_killed_in_mid_end_has_left_another_one_hands_on():
 
 # -- restarts of the store
 
-@test
-def a_session_ends_with_a_restart_that_lost_something():
-    world = World()
+@test_in(World)
+def a_session_ends_with_a_restart_that_lost_something(world):
     session = Session(world=world, ttl_ms=60000)
     grant = session.acquire("job")
     saved = world.redis.keep()
@@ -312,7 +311,6 @@ def a_session_ends_with_a_restart_that_lost_something():
     refused(session.ask("job"), 410, "session-lost")
     lost = world.lease("PUT", path("job"), {"Lease-Id": grant["lease_id"]})
     refused(lost, 410, "lease-lost", ended="store-restarted")
-    world.close()
 
 
 main(WORLD.close)

@@ -8,7 +8,7 @@ import tempfile
 import time
 
 from world import Client, Daemon, Keys, PrivateRedis, World, check, check_equal, check_in, keeps_within, main, \
-    run_daemon, test, wait_until
+    run_daemon, test, test_in, wait_until
 from world.asking import path
 
 TIMEOUT_MS = 300
@@ -160,9 +160,8 @@ def after_a_504_the_same_acquire_renew_and_write_are_safe():
 
 # -- not ours
 
-@test
-def on_an_empty_store_nothing_is_done_and_readyz_says_so():
-    world = World(init_store=False)
+@test_in(lambda: World(init_store=False))
+def on_an_empty_store_nothing_is_done_and_readyz_says_so(world):
     for client in (world.lease, world.gateway):
         answer = wait_until(lambda client=client: readyz(client), "readyz")
         check_equal((answer.status, answer.code, answer.json["check"]), (503, "store-not-ours", "store-not-ours"))
@@ -184,7 +183,6 @@ def on_an_empty_store_nothing_is_done_and_readyz_says_so():
     check_equal((answer.status, answer.code), (503, "store-not-ours"))
     check_equal(answer.header("Fencing-Status"), f"pawl; verdict=refused; reason=store-not-ours; token={grant['token']}")
     check_equal(world.redis("DBSIZE"), 0)
-    world.close()
 
 
 @test

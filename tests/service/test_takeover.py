@@ -4,14 +4,12 @@
 import re
 import time
 
-from world import check, check_equal, check_in, main, test, wait_until
+from world import check, check_equal, check_in, main, test_in, wait_until
 from world.trio import Load, Trio, is_behind
 
 
-@test
-def nothing_that_was_acknowledged_is_lost_with_the_primary():
-    world = Trio(keep_wait="2s")  # else one that stands still is taken out before the primary is killed
-    world.wait_kept(0, 1, 2)
+@test_in(lambda: Trio(keep_wait="2s"))  # else one that stands still is taken out before the primary is killed
+def nothing_that_was_acknowledged_is_lost_with_the_primary(world):
     load = Load(world)
     wait_until(lambda: len(load.written) > 100, "there is a load")
     world.kill_primary_ahead()
@@ -23,13 +21,10 @@ def nothing_that_was_acknowledged_is_lost_with_the_primary():
     check_equal(set(load.others) - {503, 504}, set())
     world.wait_kept(1, 2)
     check_in('"proof":"complete"', world.lease_daemon.log())
-    world.close()
 
 
-@test
-def a_node_that_was_promoted_stays_in_the_set_while_the_primary_of_before_goes_on():
-    world = Trio()
-    world.wait_kept(0, 1, 2)
+@test_in(Trio)
+def a_node_that_was_promoted_stays_in_the_set_while_the_primary_of_before_goes_on(world):
     held = world.acquire("job", ttl_ms=600000)
     world.nodes[1]("REPLICAOF", "NO", "ONE")
     began = time.monotonic()
@@ -39,13 +34,10 @@ def a_node_that_was_promoted_stays_in_the_set_while_the_primary_of_before_goes_o
     world.granted("other")
     check_equal(world.look("job")["holders"][0]["token"], held["token"])
     world.wait_kept(1, 2)
-    world.close()
 
 
-@test
-def a_primary_that_is_started_again_in_its_place_goes_on_while_all_remember_and_else_is_behind():
-    world = Trio()
-    world.wait_kept(0, 1, 2)
+@test_in(Trio)
+def a_primary_that_is_started_again_in_its_place_goes_on_while_all_remember_and_else_is_behind(world):
     held = world.acquire("job", ttl_ms=600000)
     world.nodes[0].kill()
     world.nodes[0].start()
@@ -62,7 +54,6 @@ def a_primary_that_is_started_again_in_its_place_goes_on_while_all_remember_and_
     check_equal(done.returncode, 0, done.stdout + done.stderr)
     check(world.granted("job")["token"] > 900000000, "by an operator's word")
     world.wait_kept(0, 1)
-    world.close()
 
 
 def start_anew(world):
@@ -74,10 +65,8 @@ def start_anew(world):
     world.lease, world.gateway = world.client(world.lease_daemon), world.client(world.gateway_daemon)
 
 
-@test
-def all_nodes_were_off_and_holds_survive_when_the_services_were_not_and_else_end():
-    world = Trio()
-    world.wait_kept(0, 1, 2)
+@test_in(Trio)
+def all_nodes_were_off_and_holds_survive_when_the_services_were_not_and_else_end(world):
     held = world.acquire("job", ttl_ms=600000)
     check_equal(world.gateway("PUT", "/v1/resources/job", {"Fencing-Token": held["fencing_token"]}, b"x").status, 201)
     for proof in ("complete", "incomplete"):
@@ -94,13 +83,10 @@ def all_nodes_were_off_and_holds_survive_when_the_services_were_not_and_else_end
         check_equal([one["token"] for one in world.look("job")["holders"]], [held["token"]] if proof == "complete" else [])
     check(world.granted("job")["token"] > held["token"], "its token rises")
     check_equal(world.gateway("GET", "/v1/resources/job").body, b"x")
-    world.close()
 
 
-@test
-def a_node_outside_of_the_set_is_the_store_by_an_operators_word_and_no_other_one_is_from_then_on():
-    world = Trio(settings=((), ("--replica-priority", "0")))
-    world.wait_kept(0, 1)
+@test_in(lambda: Trio(settings=((), ("--replica-priority", "0"))))
+def a_node_outside_of_the_set_is_the_store_by_an_operators_word_and_no_other_one_is_from_then_on(world):
     node, = world.called(0)
     stored = world.granted("job", ttl_ms=600000)
     check_equal(world.gateway("PUT", "/v1/resources/job", {"Fencing-Token": stored["fencing_token"]}, b"kept").status, 201)
@@ -133,7 +119,6 @@ def a_node_outside_of_the_set_is_the_store_by_an_operators_word_and_no_other_one
     world.nodes[0].start()
     world.promote(0)
     is_behind(world, 0)
-    world.close()
 
 
 main()

@@ -13,7 +13,7 @@ import subprocess
 import threading
 import time
 
-from world import BUILD, DURABLE, Daemon, World, check, check_equal, check_in, main, run_daemon, test, wait_until
+from world import BUILD, DURABLE, Daemon, World, check, check_equal, check_in, main, run_daemon, test, test_in, wait_until
 from world.asking import Later
 from world.certificate import Certificates
 from world.listening import Listening
@@ -305,9 +305,8 @@ def refused(daemon, ca="ca", **more):
         pass
 
 
-@test
-def a_handshake_that_fails_is_counted_by_reason_and_logged_ten_times_a_minute():
-    world = World()
+@test_in(World)
+def a_handshake_that_fails_is_counted_by_reason_and_logged_ten_times_a_minute(world):
     daemon = Daemon("pawl-lease", *world.flags, *PAIR, *ASKS, "--threads", "1", "--header-timeout", "1s")
     begun(daemon, b"").close()  # somebody looks whether the port is open
     late = [begun(daemon, b""), begun(daemon, hello()[:100])]
@@ -327,7 +326,6 @@ def a_handshake_that_fails_is_counted_by_reason_and_logged_ten_times_a_minute():
     check_equal([(one["peer"], one["reason"]) for one in failed[:1]] + [len(failed)], [("127.0.0.1", "protocol"), 10])
     check_equal([(one["caller"], one["more"]) for one in told if one["event"] == "denied-more"], [("handshake 127.0.0.1", 4)])
     check("secret" not in daemon.log(), "what came is in the log")
-    world.close()
 
 
 # p and q, by the exponents of Mersenne's primes, and e: what costs a thread more than it may before anybody has vouched for it
@@ -337,9 +335,8 @@ for heavy, (first, second, exponent) in {**HEAVY, "usual": (1279, 2203, 65537)}.
     certified(heavy, "ca", "subjectAltName=DNS:localhost,IP:127.0.0.1\n", makes=("-key",))
 
 
-@test
-def a_certificate_whose_key_takes_long_is_not_used():
-    world = World()
+@test_in(World)
+def a_certificate_whose_key_takes_long_is_not_used(world):
     daemon = Daemon("pawl-lease", *world.flags, *PAIR, *ASKS)
     for name in (*HEAVY, "usual"):
         for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
@@ -352,7 +349,6 @@ def a_certificate_whose_key_takes_long_is_not_used():
                 told = None
             check_equal(told, None if name in HEAVY else 200, f"{name} {version}")
             check_equal(int(failures(daemon)["certificate"]) - before, 1 if name in HEAVY else 0, f"{name} {version}")
-    world.close()
 
 
 # -- the store over TLS

@@ -70,6 +70,7 @@ class Watched(World):
         self.init_flags = ("--copies", str(copies))
         super().__init__(*flags, redis_settings=settings(self.port), **more)
         self.wait_kept(2)
+        self.follows(0)
 
     def wait_kept(self, count):
         """So many may take over, and both services know it."""

@@ -33,6 +33,18 @@ def test(function):
     return function
 
 
+def test_in(begin):
+    """A test with a world of its own, or a stage: what begin() gives, which is closed behind it."""
+    def decorate(function):
+        def run():
+            world = begin()
+            function(world)
+            world.close()
+        run.__name__ = function.__name__
+        return test(run)
+    return decorate
+
+
 def check(held, message="does not hold"):
     if not held:
         raise Failed(message)
