@@ -15,7 +15,6 @@ import struct
 import shutil
 import subprocess
 import termios
-import time
 
 from world import BUILD, World, check, check_equal, check_in, main, test
 from world.cli import PAWL, Cli, Server, response
@@ -624,15 +623,6 @@ def what_a_service_says_of_a_69_is_told_the_same_way():
         check_equal((told["code"], told["why"]), (code, "D"))
 
 
-@test
-def an_outcome_unknown_is_asked_once_more_for_an_acquire():
-    problem = json.dumps({"type": "/problems/outcome-unknown", "title": "T", "status": 504, "detail": "D",
-                          "code": "outcome-unknown", "retryable": True, "instance": "1"}).encode()
-    server = Server(lambda request: response(504, problem, "Content-Type: application/problem+json"))
-    check_in("outcome-unknown", pawl("acquire", "a", status=69, PAWL_LEASE_URL=server.url).stderr)
-    check_equal([request.split()[0] for request in server.requests], [b"POST", b"POST", b"DELETE"])
-
-
 def problem_of(status, code, **members):
     told = {"type": f"/problems/{code}", "title": "T", "status": status, "detail": "D", "code": code}
     told.update(members)
@@ -671,13 +661,6 @@ def a_refusal_is_told_as_an_object_too_and_in_the_words_of_the_command_line():
 
 
 @test
-def a_loss_is_certain_also_after_an_attempt_without_an_answer():
-    left = [None, problem_of(410, "lease-lost")]
-    server = Server(lambda request: left.pop(0))
-    pawl("renew", "a", status=76, PAWL_LEASE_URL=server.url, PAWL_LEASE_ID="A" * 22)
-
-
-@test
 def a_lost_acquire_that_nobody_can_release_is_given_back():
     name, daemon = world.name(), world.lease_daemon
 
@@ -690,13 +673,6 @@ def a_lost_acquire_that_nobody_can_release_is_given_back():
     check_equal(world.look(name)["state"], "free")
     server = Server(lambda request: None)
     check_in("may be held until its ttl", pawl("acquire", name, status=69, PAWL_LEASE_URL=server.url).stderr)
-
-
-@test
-def half_an_answer_is_no_answer():
-    server = Server(lambda request: b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"lease\":")
-    check_in("no whole answer", pawl("get", "a", status=69, PAWL_LEASE_URL=server.url).stderr)
-    check_69(["put", "a"], UNKNOWN, server.url)
 
 
 @test
@@ -978,17 +954,6 @@ def ls_follows_the_cursor_to_the_end_and_stops_at_the_limit():
     check_equal(names("--limit", "3"), ["n0", "n1", "n2"])
     pages = pawl("ls", "-o", "json", PAWL_LEASE_URL=server.url).stdout.splitlines()
     check_equal([one["lease"] for line in pages for one in json.loads(line)["items"]], names())
-
-
-@test
-def ls_lists_each_held_lease_once():
-    stem = world.name("many")
-    for number in range(30):
-        world.acquire(f"{stem}:{number}")
-    listed = [line.split("\t")[0] for line in pawl("ls", "--prefix", f"{stem}:").stdout.splitlines()]
-    check_equal(sorted(listed), sorted(f"{stem}:{number}" for number in range(30)))
-    check_equal(len(pawl("ls", "--prefix", f"{stem}:", "--limit", "7").stdout.splitlines()), 7)
-    check_equal(pawl("ls", "--prefix", f"{stem}:", "--state", "waiting").stdout, "")
 
 
 @test
