@@ -3,11 +3,8 @@
 
 import contextlib
 import json
-import os
 import pathlib
 import re
-import shutil
-import tempfile
 import time
 
 from world import check, check_equal, check_in, main, staged, test, test_in, wait_until
@@ -53,19 +50,13 @@ class Stage(staged.Stage):
 
     def keep(self):
         """What Redis' file has now."""
-        kept = os.path.join(tempfile.mkdtemp(prefix="pawl-before-"), "appendonlydir")
-        self.redis.kill()
-        shutil.copytree(os.path.join(self.redis.folder, "appendonlydir"), kept)
-        self.redis.start()
+        kept = self.redis.keep()
         self.relay.cut()
         self.ready()
         return kept
 
     def set_back(self, kept):
-        self.redis.kill()
-        shutil.rmtree(os.path.join(self.redis.folder, "appendonlydir"))
-        shutil.copytree(kept, os.path.join(self.redis.folder, "appendonlydir"))
-        self.redis.start()
+        self.redis.set_back(kept)
         self.relay.cut()
         self.ready()
         check_equal(self.redis("HGET", "pawl:{store}", "how"), b"incomplete")
@@ -85,10 +76,6 @@ class Stage(staged.Stage):
         """Of this gateway's incarnations: which, and how."""
         gateway, _ = self.lives()
         return {who.split(" ")[1]: state for who, state in self.doubts().items() if who.startswith(gateway + " ")}
-
-    def metric(self, name):
-        text = self.near("GET", "/metrics", held=False).body.decode()
-        return int(re.search(rf"^{name} (\d+)$", text, re.M).group(1))
 
 
 def lost_before_the_takeover(stage):
@@ -292,7 +279,7 @@ def an_admission_whose_reply_is_under_way_is_not_closed():
 def who_is_in_doubt_is_told_by_readyz_the_metrics_the_log_the_answers_and_pawl_store_status(stage):
     stage.ready()
     check_equal(stage.near("GET", "/readyz", held=False).json["checks"], {"store": "ok"})
-    check_equal(stage.metric("pawl_gateway_in_doubt"), 0)
+    check_equal(stage.near.metric("pawl_gateway_in_doubt"), 0)
     stage.redis("HSET", DOUBT, "gateway-has-died incarnation-two-", "open 1", "gateway-has-died incarnation-one-", "dead 1 0 1")
     stage.daemon.kill()
     stage.start()
@@ -303,7 +290,7 @@ def who_is_in_doubt_is_told_by_readyz_the_metrics_the_log_the_answers_and_pawl_s
     command = "pawl resolve --gateway gateway-has-died --incarnation incarnation-"
     for part in (command, "2: pawl store status", "--settled"):
         check_in(part, told().json["detail"])
-    wait_until(lambda: stage.metric("pawl_gateway_in_doubt") == 2, "the metrics say it")
+    wait_until(lambda: stage.near.metric("pawl_gateway_in_doubt") == 2, "the metrics say it")
     stage.daemon.line(lambda line: "in-doubt" in line and "gateway-has-died incarnation-one- dead" in line
                       and "gateway-has-died incarnation-two- open" in line, "who is in doubt")
     grant = stage.world.acquire("job:told", ttl_ms=600_000)
@@ -321,7 +308,7 @@ def who_is_in_doubt_is_told_by_readyz_the_metrics_the_log_the_answers_and_pawl_s
     check_equal([(one["gateway"], one["incarnation"], one["state"], one["dead_ms"] is None) for one in rows],
                 [("gateway-has-died", "incarnation-one-", "dead", False), ("gateway-has-died", "incarnation-two-", "open", True)])
     stage.redis("DEL", DOUBT)
-    wait_until(lambda: told().json["checks"] == {"store": "ok"} and stage.metric("pawl_gateway_in_doubt") == 0, "it is over")
+    wait_until(lambda: told().json["checks"] == {"store": "ok"} and stage.near.metric("pawl_gateway_in_doubt") == 0, "it is over")
     log = stage.daemon.log()
     check_equal([log.count(f'"event":"{event}"') for event in ("in-doubt", "in-doubt-no-more")], [1, 1], log)
     stage.ended(stage.later("/w/told", grant, b"new"), 200)

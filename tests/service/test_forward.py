@@ -32,7 +32,6 @@ ROUTES = [
     route(UPSTREAM, "/long/{id}/**", "long:{id}", body="stream", incomplete="in-doubt"),
     route(UPSTREAM, "/versions/{id}", "versions:{id}", guarantee="committed", if_match=True, body="stream", incomplete="in-doubt"),
     route(UPSTREAM, "/plain/{id}", "plain:{id}", guarantee="admitted", timeout_ms=1000),
-    route(UPSTREAM, "/marked/{id}", "marked:{id}", check="mark", timeout_ms=2000),
     route(UPSTREAM, "/final/{id}", "final:{id}", unsure_statuses=[], timeout_ms=2000),
     route(UPSTREAM, "/small/{id}", "small:{id}", max_body=1000, timeout_ms=2000),
     route(SOCKET_UPSTREAM, "/sock/{id}", "sock:{id}", timeout_ms=2000),
@@ -107,11 +106,6 @@ def another_gateway(redis):
     check_equal(daemon.end(), 0)
 
 
-def metric(name, client=None):
-    text = (client or WORLD.gateway)("GET", "/metrics", held=False).body.decode()
-    return sum(float(value) for value in re.findall(rf"^{re.escape(name)} (\S+)$", text, re.M))
-
-
 def no_intents(name):
     wait_until(lambda: intents(name) == [], f"no intent of {name} is open")
 
@@ -181,14 +175,6 @@ def what_no_route_matches_is_not_found_and_what_is_ambiguous_is_refused():
         check_in(answer.status, (400, 404), f"{path}: {answer}")
     check_equal(send("TRACE", f"/orders/{key}/x", one).status, 400)
     check_equal(send("GET", f"/orders/{key}/x", None, None, [("Upgrade", "websocket"), ("Connection", "Upgrade")]).status, 400)
-
-
-@test
-def the_canonical_path_is_what_is_forwarded():
-    one, _ = holder("order")
-    key = one.name.split(":", 1)[1]
-    check_equal(send("PUT", f"/%6frders/{key}/%41%7e%c3%a9", one, b"x").status, 200)
-    check_equal(last().target, f"/orders/{key}/A~%C3%A9")
 
 
 @test
@@ -539,14 +525,14 @@ def a_probe_closes_only_what_it_shows_to_be_applied():
         two = one.successor()
         refused(send("PUT", path, two, b"new", client=gateway), 503, "in-doubt")
         wait_until(lambda: len(intents(one.name)) == 1, "only the one of unknown end is left")  # a closer gathers
-        wait_until(lambda: metric("pawl_gateway_intents", gateway) == 1, "it is in the list")
+        wait_until(lambda: gateway.metric("pawl_gateway_intents") == 1, "it is in the list")
         seen = gateway("GET", f"/v1/intents/{one.name}").json["items"][0]
         check_equal((seen["probe"]["said"], abs(seen["probe"]["at_ms"] - seen["at_ms"]) < 5000), ("404, without Pawl-Applied of this write", True))
         check_equal(WORLD.gateway("GET", f"/v1/intents/{one.name}").json["items"][0]["probe"], None, "another process's")
         applied[lost[0]] = True
         check_equal(send("PUT", path, two, b"new", client=gateway).status, 200)
         no_intents(one.name)
-        wait_until(lambda: metric("pawl_gateway_intents", gateway) == 0, "what a probe has shown is not remembered")
+        wait_until(lambda: gateway.metric("pawl_gateway_intents") == 0, "what a probe has shown is not remembered")
 
 
 @test
@@ -587,10 +573,10 @@ def what_a_probe_has_shown_of_a_write_under_way_is_not_remembered_when_its_end_s
         two = one.successor()
         wait_until(lambda: send("PUT", path, two, b"new", client=gateway).status == 200, "the old one is shown to be applied")
         no_intents(one.name)
-        wait_until(lambda: metric("pawl_gateway_intents", gateway) == 1, "it is still under way")
+        wait_until(lambda: gateway.metric("pawl_gateway_intents") == 1, "it is still under way")
         go.set()
         refused(old.get(), 504, "outcome-unknown")
-        wait_until(lambda: metric("pawl_gateway_intents", gateway) == 0, "what a probe has shown is not remembered")
+        wait_until(lambda: gateway.metric("pawl_gateway_intents") == 0, "what a probe has shown is not remembered")
 
 
 @test
@@ -676,18 +662,6 @@ def a_conditional_write_that_stalls_does_not_land_after_a_newer_one():
 
 
 # -- plain fencing, and no more than a check
-
-@test
-def by_mark_an_older_token_passes_until_a_newer_one_was_used():
-    one, key = holder("marked")
-    path = f"/marked/{key}"
-    two = one.successor()
-    check_equal(send("PUT", path, one, b"still").status, 200)  # nobody newer has been here
-    check_equal(send("PUT", path, two, b"new").status, 200)
-    refused(send("PUT", path, one, b"late"), 412, "stale-token")
-    check_equal([token for token, _ in UPSTREAM.applied[-2:]], [one.token, two.token])
-    check_equal(WORLD.gateway("GET", f"/v1/marks/{one.name}").json["mark"], two.token)
-
 
 @test
 def a_long_conditional_write_is_tried_again_unless_a_part_of_it_has_gone_by():
@@ -853,14 +827,6 @@ def a_write_with_a_good_token_is_told_to_go_on_and_a_stale_one_is_refused_behind
     raw.send(b"hello")
     check_in(" 412 ", raw.head()[0])
     check_equal(len(UPSTREAM.requests), count + 1)
-
-
-@test
-def a_fenced_read_without_a_token_is_told_what_a_read_can_do():
-    answer = send("GET", "/fenced/7/x")
-    refused(answer, 428, "token-required")
-    check("write" not in answer.json["detail"], answer.json["detail"])
-    check_in("Fencing-Token", answer.json["detail"])
 
 
 @test

@@ -101,8 +101,7 @@ def nothing_is_left(one, count):
 
 
 def under_way(count, client=None):
-    text = (client or WORLD.gateway)("GET", "/metrics", held=False).body.decode()
-    return f"pawl_gateway_forwarding {count}\n" in text
+    return (client or WORLD.gateway).metric("pawl_gateway_forwarding") == count
 
 
 def chunk(data):

@@ -2,7 +2,6 @@
 """pawl-gateway in front of an HTTP upstream with many writes at once."""
 
 import concurrent.futures
-import re
 import tempfile
 import threading
 
@@ -14,11 +13,6 @@ OF_A_CALL = 32  # CLOSE_MAX in gateway/intent/intent.h
 UPSTREAM = Upstream()
 TABLE = routes_file(tempfile.mkdtemp(prefix="pawl-routes-"), [route(UPSTREAM, "/orders/{id}", "order:{id}", timeout_ms=10000)])
 WORLD = World("--store-timeout", "10s", gateway_flags=["--routes", TABLE])
-
-
-def metric(name):
-    text = WORLD.gateway("GET", "/metrics").body.decode()
-    return sum(float(value) for value in re.findall(rf"^{re.escape(name)} (\S+)$", text, re.M))
 
 
 @test
@@ -35,16 +29,16 @@ def what_has_ended_is_closed_in_as_many_calls_at_once_as_it_takes():
         answers = [threads.submit(WORLD.gateway, "PUT", f"/orders/many{i}", [("Fencing-Token", grant["fencing_token"])],
                                   b"x", held=False) for i, grant in enumerate(grants)]
         UPSTREAM.got(MANY)
-        wait_until(lambda: metric("pawl_store_calls_in_flight") <= 2, "all are admitted")
+        wait_until(lambda: WORLD.gateway.metric("pawl_store_calls_in_flight") <= 2, "all are admitted")
         WORLD.redis.stop()
         try:
             go_on.set()
             check_equal({answer.result(20).status for answer in answers}, {200}, "nobody waits for the closing")
-            wait_until(lambda: metric("pawl_store_calls_in_flight") >= MANY / OF_A_CALL,
+            wait_until(lambda: WORLD.gateway.metric("pawl_store_calls_in_flight") >= MANY / OF_A_CALL,
                        "one call waits for no other: else what is open grows for as long as there are many writes")
         finally:
             WORLD.redis.go_on()
-    wait_until(lambda: metric("pawl_gateway_intents") == 0, "all are closed")
+    wait_until(lambda: WORLD.gateway.metric("pawl_gateway_intents") == 0, "all are closed")
     check_equal(len(UPSTREAM.applied), MANY)
     check(not UPSTREAM.wrong, UPSTREAM.wrong)
 
