@@ -17,6 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 from world import BUILD, World, wait_until  # noqa: F401
 from world.listening import Listening
 from world.process import die_with_parent
+from world.relay import shut
 
 DEADLINE_S = 30
 _folder = tempfile.mkdtemp(prefix="pawl-client-")
@@ -106,8 +107,7 @@ class Line(Listening):
         except OSError:
             pass
         finally:
-            with contextlib.suppress(OSError):  # it may be read from: closing alone would not end that
-                near.shutdown(socket.SHUT_RDWR)
+            shut(near)  # it may be read from: closing alone would not end that
             near.close()
 
     def _carry(self, near, plan):
@@ -140,8 +140,7 @@ class Line(Listening):
         except OSError as error:
             leaves = isinstance(error, ConnectionResetError)  # and not that it was closed here
         if leaves:
-            with contextlib.suppress(OSError):
-                far.shutdown(socket.SHUT_RDWR)
+            shut(far)
 
     @staticmethod
     def _whole(near, plan):

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from client_world import Line, Plan, Program, World, done, problem, program, until_ms, now_ms, wait_until
-from world import BUILD, check, check_equal, check_in, main, test
+from world import BUILD, check, check_equal, check_in, main, run_daemon, test
 
 WORLD = World()
 LEASE, GATEWAY = Line(WORLD.lease_daemon.port), Line(WORLD.gateway_daemon.port)
@@ -32,9 +32,7 @@ def authorizations(*lines):
 
 def pawl(*words, status=0, **more):
     """Of which nobody hears the access token."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("PAWL_")}
-    env = {**clean, "PAWL_LEASE_URL": LEASE.url, "PAWL_GATEWAY_URL": GATEWAY.url, **more}
-    told = subprocess.run([str(BUILD / "pawl"), *words], env=env, capture_output=True, text=True, timeout=60, check=False)
+    told = run_daemon("pawl", *words, environment={"PAWL_LEASE_URL": LEASE.url, "PAWL_GATEWAY_URL": GATEWAY.url, **more}, deadline_s=60)
     check_equal(told.returncode, status, told.stderr)
     check(ACCESS not in told.stdout + told.stderr, told.stderr)
     return told

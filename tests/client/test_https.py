@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from client_world import World, done, program
-from world import BUILD, check, check_equal, check_in, main, test
+from world import check, check_equal, check_in, main, run_daemon, test
 from world.certificate import certificate
 from world.listening import Listening
 
@@ -90,11 +90,8 @@ class Terminator(Listening):
 
 
 def pawl(*words, url, trusted="ours", **more):
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("PAWL_", "SSL_"))}
-    clean.update({"PAWL_LEASE_URL": url, "PAWL_GATEWAY_URL": url, **more})
-    if trusted is not None:
-        clean["SSL_CERT_FILE"] = str(FOLDER / f"{trusted}.pem")
-    return subprocess.run([str(BUILD / "pawl"), *words], env=clean, capture_output=True, text=True, timeout=30, check=False)
+    trusts = {} if trusted is None else {"SSL_CERT_FILE": str(FOLDER / f"{trusted}.pem")}
+    return run_daemon("pawl", *words, environment={"PAWL_LEASE_URL": url, "PAWL_GATEWAY_URL": url, **trusts, **more}, deadline_s=30)
 
 
 def state(name):

@@ -21,6 +21,7 @@ from world.ports import nobody  # noqa: F401
 from world.certificate import certificate  # noqa: F401
 from world.listening import Listening
 from world.process import die_with_parent
+from world.relay import shut
 
 METHODS = (b"GET ", b"PUT ", b"POST ", b"DELETE ")
 DEADLINE_S = 15
@@ -199,10 +200,7 @@ def reset(sock):
 
 
 def close(sock):
-    try:
-        sock.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        pass
+    shut(sock)
     sock.close()
 
 

@@ -308,7 +308,7 @@ def pawl_access_whoami_asks_both_services():
     urls = ["--lease-url", WORLD.lease.url, "--gateway-url", WORLD.gateway.url]
 
     def whoami(*arguments):
-        return subprocess.run([str(BUILD / "pawl"), "access", "whoami", *urls, *arguments], capture_output=True, text=True, timeout=20, check=False)
+        return run_daemon("pawl", "access", "whoami", *urls, *arguments)
     done = whoami("--access-token-file", str(token), "app:1")
     line = "{}: app, by access-token; may acquire look read write-own session\n"
     check_equal((done.returncode, done.stdout), (0, line.format("lease service") + line.format("gateway")), done.stderr)

@@ -13,8 +13,8 @@ import subprocess
 import tempfile
 import threading
 
-from world import BUILD, ROOT, Client, Contract, Daemon, Keys, PrivateRedis, RedisError, check, check_equal, check_in, \
-    main, run_daemon, test, wait_until
+from world import ROOT, Client, Contract, Daemon, Keys, PrivateRedis, RedisError, check, check_equal, check_in, main, \
+    run_daemon, test, wait_until
 from world.ports import own_port
 from world.record import record_of
 from world.redis import DURABLE, Connection
@@ -110,9 +110,7 @@ STATE = {"STATE_DIRECTORY": os.path.join(FOLDER, "state")}
 
 def pawl_store(*words, user="pawl-operator"):
     """pawl store, by the operator."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("PAWL_")}
-    return subprocess.run([str(BUILD / "pawl"), "store", *words, *place(user)], env={**clean, **STATE},
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    return run_daemon("pawl", "store", *words, *place(user), environment=STATE)
 
 
 WRONG = run_daemon("pawl-lease", *place("pawl-operator"), "--init-store", environment=STATE)

@@ -4,11 +4,10 @@
 import json
 import re
 import socket
-import subprocess
 import threading
 import time
 
-from world import BUILD, Daemon, World, check, check_equal, check_in, main, test, test_in, wait_until
+from world import Daemon, World, check, check_equal, check_in, main, run_daemon, test, test_in, wait_until
 from world.asking import path
 from world.client import Answer
 from world.wait import DEADLINE_S
@@ -161,8 +160,7 @@ def listeners(name):
 
 def listening():
     """How many streams the service has, as it says itself."""
-    metrics = WORLD.lease("GET", "/metrics", held=False).body.decode()
-    return int(re.search(r"^pawl_lease_listening (\d+)$", metrics, re.MULTILINE)[1])
+    return WORLD.lease.metric("pawl_lease_listening")
 
 
 def wait_alone():
@@ -631,9 +629,7 @@ def what_the_store_did_not_publish_ends_the_streams():
 
 def noted(mode, world):
     """What pawl store history says."""
-    done = subprocess.run([str(BUILD / "pawl"), "store", "history", *mode, "--redis", world.redis.url], capture_output=True,
-                          text=True, timeout=DEADLINE_S, check=True)
-    return done.stdout
+    return run_daemon("pawl", "store", "history", *mode, "--redis", world.redis.url).stdout
 
 
 @test_in(World)

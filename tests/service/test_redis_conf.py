@@ -1,11 +1,9 @@
 #!/usr/bin/python3
 """deploy/redis/pawl.conf, included by one line, is all that a Redis needs."""
 
-import os
 import re
-import subprocess
 
-from world import BUILD, ROOT, World, check_equal, main, test
+from world import ROOT, World, check_equal, main, run_daemon, test
 
 CONF = ROOT / "deploy" / "redis" / "pawl.conf"
 WORLD = World(redis_settings=["--include", str(CONF)])
@@ -13,9 +11,7 @@ WORLD = World(redis_settings=["--include", str(CONF)])
 
 @test
 def the_services_start_on_it_and_the_doctor_has_nothing_against_it():
-    environment = {**os.environ, "PAWL_LEASE_URL": WORLD.lease.url, "PAWL_GATEWAY_URL": WORLD.gateway.url}
-    done = subprocess.run([f"{BUILD}/pawl", "doctor", "--redis", WORLD.redis.url, "--keys", WORLD.keys_file], env=environment,
-                          capture_output=True, text=True, check=False)
+    done = run_daemon("pawl", "doctor", *WORLD.flags[:4], "--lease-url", WORLD.lease.url, "--gateway-url", WORLD.gateway.url)
     check_equal((done.returncode, done.stderr), (0, ""), done.stdout)
 
 

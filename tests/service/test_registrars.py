@@ -3,27 +3,20 @@
 
 import json
 import signal
-import subprocess
 
-from world import BUILD, World, check, check_equal, check_in, main, run_daemon, test, test_in, wait_until
-from world.process import die_with_parent
-from world.wait import DEADLINE_S
+from world import World, check, check_equal, check_in, main, run_daemon, test, test_in, wait_until
 
 
 class Board(World):
+    init_flags = ("--registrars", "3")
+
     def __init__(self):
         super().__init__()
         self.others = [self.daemon("pawl-lease") for _ in range(2)]
         wait_until(lambda: self.status()["majority"] == 2, "a majority counts")
 
-    def init_store(self):
-        done = run_daemon("pawl-lease", "--redis", self.redis.url, "--init-store", "--registrars", "3", "--allow-unsafe-redis")
-        check_equal(done.returncode, 0, done)
-        self.keys.store = self.redis("HGET", "pawl:{store}", "id").decode().split(":", 1)[1]
-
     def pawl(self, *words):
-        return subprocess.run([str(BUILD / "pawl"), "store", *words, "--redis", self.redis.url], stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, timeout=DEADLINE_S, check=False, preexec_fn=die_with_parent)
+        return run_daemon("pawl", "store", *words, "--redis", self.redis.url)
 
     def status(self, output="json"):
         done = self.pawl("status", "-o", output)

@@ -4,12 +4,10 @@ nodes and the sentinels are real."""
 
 import json
 import os
-import subprocess
 
-from world import BUILD, DURABLE, World, check, check_equal, check_in, main, test, test_in, wait_until
+from world import DURABLE, World, check, check_equal, check_in, main, run_daemon, test, test_in, wait_until
 from world.certificate import certificate
 from world.ports import own_port
-from world.process import die_with_parent
 from world.sentinel import FAILOVER_S, Sentinel, Watched, settings
 from world.trio import Load
 
@@ -20,8 +18,7 @@ class One(World):
 
 
 def pawl_status(url, *flags):
-    return subprocess.run([str(BUILD / "pawl"), "store", "status", "--redis", url, "--store-timeout", "1s", *flags], stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, timeout=60, check=False, preexec_fn=die_with_parent)
+    return run_daemon("pawl", "store", "status", "--redis", url, "--store-timeout", "1s", *flags, deadline_s=60)
 
 
 @test_in(lambda: Watched("--threads", "2"))
@@ -139,9 +136,8 @@ def store_status_says_what_each_node_is_and_which_of_them_may_take_over(world):
 @test_in(lambda: Watched(copies=2))
 def doctor_says_what_of_nodes_and_sentinels_would_stop_a_failover(world):
     def problems():
-        done = subprocess.run([str(BUILD / "pawl"), "doctor", "-o", "json", "--redis", world.url, "--lease-url", world.lease.url, "--gateway-url",
-                               world.gateway.url], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
-                              preexec_fn=die_with_parent)
+        done = run_daemon("pawl", "doctor", "-o", "json", "--redis", world.url, "--lease-url", world.lease.url, "--gateway-url", world.gateway.url,
+                          deadline_s=60)
         return " | ".join(one["what"] for one in json.loads(done.stdout)["findings"] if one["status"] == "problem")
 
     said = problems()
@@ -224,8 +220,7 @@ def sentinels_and_nodes_have_passwords_of_their_own_and_speak_tls(world):
 
 
 def failover(world, *flags, url=None):
-    done = subprocess.run([str(BUILD / "pawl"), "store", "failover", "--redis", url or world.url, "--wait", f"{FAILOVER_S}s", *flags],
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=90, check=False, preexec_fn=die_with_parent)
+    done = run_daemon("pawl", "store", "failover", "--redis", url or world.url, "--wait", f"{FAILOVER_S}s", *flags, deadline_s=90)
     return done.returncode, done.stdout + done.stderr
 
 

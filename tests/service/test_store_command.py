@@ -5,17 +5,13 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import tempfile
 
-from world import (BUILD, PrivateRedis, World, check, check_equal, check_in, main, test, wait_until)
+from world import PrivateRedis, World, check, check_equal, check_in, main, run_daemon, test, wait_until
 from world.cli import typed
-from world.process import die_with_parent
 from world.record import record_packed
-from world.wait import DEADLINE_S
 from world.world import Daemon
 
-PAWL = str(BUILD / "pawl")
 ID = "AAAAAAAAAAAAAAAAAAAAAAAA"
 HEADER = ('{};lease="orders:42";store="AAAAAAAAAAAAAAAAAAAAAAAA";mode=exclusive;epoch={};hold="Zk3v9a1BQ2x8";kid="k1";'
           'sig=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:')
@@ -23,19 +19,15 @@ HEADER = ('{};lease="orders:42";store="AAAAAAAAAAAAAAAAAAAAAAAA";mode=exclusive;
 folder = tempfile.mkdtemp(prefix="pawl-store-")
 os.mkdir(os.path.join(folder, "redis"))
 alone = PrivateRedis(os.path.join(folder, "redis"))
-nowhere = os.path.join(folder, "no-state-directory")
+# Of who has no state directory of a lease service.
+BESIDE = {"STATE_DIRECTORY": os.path.join(folder, "no-state-directory")}
+CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("PAWL_")} | BESIDE
 worlds = []
-
-
-def environment(**more):
-    return {**{name: value for name, value in os.environ.items() if not name.startswith("PAWL_")},
-            "STATE_DIRECTORY": nowhere, **more}
 
 
 def pawl(*words, status=0, **variables):
     """pawl store; its exit status must be this one."""
-    done = subprocess.run([PAWL, "store", *words], env=environment(**variables), stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, timeout=DEADLINE_S, check=False, preexec_fn=die_with_parent)
+    done = run_daemon("pawl", "store", *words, environment=BESIDE | variables)
     check_equal(done.returncode, status, f"exit status of {words}: {done.stdout}{done.stderr}")
     return done
 
@@ -54,7 +46,7 @@ def told(report):
 
 def keys_file():
     file = os.path.join(folder, "keys")
-    subprocess.run([PAWL, "keygen", "--out", file], check=True, env=environment())
+    run_daemon("pawl", "keygen", "--out", file)
     return file
 
 
@@ -81,9 +73,7 @@ class Services(World):
 
     def wait_status(self, status, what):
         def fits():
-            done = subprocess.run([PAWL, "store", "status", "-o", "json", "--redis", self.redis.url], env=environment(),
-                                  stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE_S, check=False,
-                                  preexec_fn=die_with_parent)
+            done = run_daemon("pawl", *at(self.redis, "store", "status", "-o", "json"), environment=BESIDE)
             return done.returncode == status and json.loads(done.stdout)
 
         return wait_until(fits, what)
@@ -236,10 +226,10 @@ def a_skeleton_needs_an_id_and_says_who_is_missing():
 def recovery_asks_before_it_ends_every_hold():
     words = at(empty(), "recover", "--floor", "7000")
     check_in("say --yes", pawl(*words, status=64).stderr)
-    status, said = typed(["store", *words], b"no\n", environment())
+    status, said = typed(["store", *words], b"no\n", CLEAN)
     check_equal((status, alone("DBSIZE")), (1, 0), said)
     check_in('Type "yes"', said)
-    status, said = typed(["store", *words], b"yes\n", environment())
+    status, said = typed(["store", *words], b"yes\n", CLEAN)
     check_equal(status, 0, said)
     check_in("tokens go on above 7000", said)
     check_equal(alone("HGET", "pawl:{3f}", "counter"), b"7000")

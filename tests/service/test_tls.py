@@ -13,7 +13,7 @@ import subprocess
 import threading
 import time
 
-from world import BUILD, DURABLE, Daemon, World, check, check_equal, check_in, main, run_daemon, test, test_in, wait_until
+from world import DURABLE, Daemon, World, check, check_equal, check_in, main, run_daemon, test, test_in, wait_until
 from world.asking import Later
 from world.certificate import Certificates
 from world.listening import Listening
@@ -397,8 +397,7 @@ def both_services_reach_a_redis_over_tls_that_asks_for_a_certificate():
 def a_redis_that_cannot_show_who_it_is_is_told_nothing():
     password("first")
     for flags, why in ((("--redis-ca", path("other.pem"), *SHOWS[2:]), "no authority that is trusted"), (SHOWS[:2], "")):
-        done = subprocess.run([str(BUILD / "pawl"), "store", "status", "--redis", URL, *flags, "--redis-password-file", path("password"),
-                               "--store-timeout", "500ms"], capture_output=True, text=True, timeout=30, check=False)
+        done = run_daemon("pawl", "store", "status", "--redis", URL, *flags, "--redis-password-file", path("password"), "--store-timeout", "500ms")
         check_equal(done.returncode, 69, done.stderr)
         check_in(why, done.stderr)
     check_equal([line for line in SAFE.redis("ACL", "LOG") if b"pawl" in line], [])
@@ -424,8 +423,7 @@ class Shows(Listening):
 def a_server_whose_key_takes_long_is_not_asked():
     for name in (*HEAVY, "usual"):
         server = Shows(name)
-        done = subprocess.run([str(BUILD / "pawl"), "store", "status", "--redis", f"rediss://localhost:{server.port}", *SHOWS[:2], "--store-timeout",
-                               "2s"], capture_output=True, text=True, timeout=30, check=False)
+        done = run_daemon("pawl", "store", "status", "--redis", f"rediss://localhost:{server.port}", *SHOWS[:2], "--store-timeout", "2s")
         server.close()
         check_equal("Error in the certificate" in done.stderr, name in HEAVY, f"{name}: {done.stderr}")
 
@@ -433,8 +431,7 @@ def a_server_whose_key_takes_long_is_not_asked():
 @test
 def operators_ask_over_tls_too_and_wrong_files_are_78():
     for words in (("store", "status"), ("doctor",)):
-        done = subprocess.run([str(BUILD / "pawl"), *words, "--redis", URL, *SHOWS, "--redis-password-file", path("password")],
-                              capture_output=True, text=True, timeout=60, check=False)
+        done = run_daemon("pawl", *words, "--redis", URL, *SHOWS, "--redis-password-file", path("password"), deadline_s=60)
         check("cannot be reached" not in done.stderr and done.returncode in (0, 1), f"{words}: {done.returncode} {done.stderr}")
     for flags, why in ((("--redis", URL, "--redis-cert", path("client.pem")), "go together"),
                        (("--redis", URL, "--redis-ca", "/nowhere"), "has no certificate"),

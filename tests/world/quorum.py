@@ -2,10 +2,8 @@
 
 import json
 import os
-import subprocess
 import tempfile
 
-from .process import die_with_parent
 from .redis import PrivateRedis
 from .relay import Relay
 from .shim import Shim
@@ -62,8 +60,7 @@ class Quorum(World):
         return self.lease("GET", "/readyz").json
 
     def pawl(self, *words, status=0, of=("store",)):
-        done = subprocess.run([str(BUILD / "pawl"), *of, *words, *self.flags[:2 * len(self.nodes)], "--store-timeout", "500ms"],
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False, preexec_fn=die_with_parent)
+        done = run_daemon("pawl", *of, *words, *self.flags[:2 * len(self.nodes)], "--store-timeout", "500ms", deadline_s=60)
         check_equal(done.returncode, status, str(done))
         return done
 

@@ -25,10 +25,15 @@ def pump(source, sink, meet=None, met=None):
                 met(piece)
     except OSError:
         pass
-    for one in (source, sink):
+    shut(source, sink)
+
+
+def shut(*sockets):
+    """Nothing passes them any more; whoever reads from one, or is its other side, learns that."""
+    for one in sockets:
         try:
             one.shutdown(socket.SHUT_RDWR)
-        except OSError:
+        except OSError:  # it is closed already
             pass
 
 
@@ -110,12 +115,7 @@ class Relay(Listening):
         with self.lock:
             pairs, self.pairs = self.pairs, []
             holds, self.holds = self.holds, []
-        for near, far in pairs:
-            for one in (near, far):
-                try:
-                    one.shutdown(socket.SHUT_RDWR)
-                except OSError:
-                    pass
+        shut(*sum(pairs, ()))
         for hold in holds:
             hold.go()
 

@@ -11,7 +11,7 @@ from .cli import PAWL
 from .listening import Listening
 from .ports import own_port
 from .process import die_with_parent
-from .relay import pump
+from .relay import pump, shut
 from .tap import check_equal
 from .wait import DEADLINE_S, wait_until
 
@@ -153,8 +153,4 @@ class Network(Listening):
     def fail(self, mode):
         self.mode = mode
         with self.lock:
-            for one in self.open:
-                try:
-                    one.shutdown(socket.SHUT_RDWR)
-                except OSError:
-                    pass
+            shut(*self.open)

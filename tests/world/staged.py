@@ -1,8 +1,6 @@
 """One store; a gateway that sees it through a relay, and another that sees it as it is; an upstream whose answers wait."""
 
-import os
 import pathlib
-import subprocess
 import tempfile
 import threading
 
@@ -12,7 +10,7 @@ from .relay import Relay
 from .tap import check, check_equal
 from .upstream import Upstream, routes_file
 from .wait import DEADLINE_S, wait_until
-from .world import BUILD, Daemon, World
+from .world import Daemon, World, run_daemon
 
 
 class Hanging(Upstream):
@@ -79,9 +77,7 @@ class Stage:
         check_equal(told.get(30).status, status, repr(told.answer))
 
     def pawl(self, *words):
-        environment = {**os.environ, "PAWL_GATEWAY_URL": self.far.url, "PAWL_REDIS": self.redis.url}
-        done = subprocess.run([str(BUILD / "pawl"), *words], env=environment, stdin=subprocess.DEVNULL, capture_output=True,
-                              text=True, timeout=30, check=False)
+        done = run_daemon("pawl", *words, environment={"PAWL_GATEWAY_URL": self.far.url, "PAWL_REDIS": self.redis.url}, deadline_s=30)
         check_equal(done.returncode, 0, f"{words}: {done.stdout}{done.stderr}")
         return done.stdout
 

@@ -3,17 +3,15 @@
 import concurrent.futures
 import os
 import socket
-import subprocess
 import threading
 
 from .listening import Listening
 from .ports import own_port
-from .process import die_with_parent
 from .redis import DURABLE, PrivateRedis
-from .relay import pump
+from .relay import pump, shut
 from .tap import check_equal, check_in
-from .wait import DEADLINE_S, wait_until
-from .world import BUILD, World, run_daemon
+from .wait import wait_until
+from .world import World, run_daemon
 
 CLIENTS = 8
 
@@ -45,12 +43,7 @@ class Line(Listening):
         self.to = port
         pairs, self.pairs = self.pairs, []
         self.flows.set()
-        for near, far in pairs:
-            for one in (near, far):
-                try:
-                    one.shutdown(socket.SHUT_RDWR)
-                except OSError:
-                    pass
+        shut(*sum(pairs, ()))
 
 
 class Node(PrivateRedis):
@@ -70,8 +63,7 @@ class Node(PrivateRedis):
 class Trio(World):
     """A primary, two replicas, a lease service, a gateway. It begins when all that may take over are in the set."""
 
-    def __init__(self, copies=2, replicas=2, settings=((), ()), keep_wait="500ms", registrars=(), store_timeout="4s", **more):
-        self.registrars = registrars
+    def __init__(self, copies=2, replicas=2, settings=((), ()), keep_wait="500ms", store_timeout="4s", **more):
         self.copies, self.replicas, self.own = copies, replicas, settings
         super().__init__("--store-timeout", store_timeout, "--keep-wait", keep_wait, redis_settings=[], **more)
         self.wait_kept(0, *(number for number in range(1, 1 + replicas) if "--replica-priority" not in settings[number - 1]))
@@ -86,10 +78,8 @@ class Trio(World):
         wait_until(lambda: self.redis("INFO", "replication").count(b"state=online") == self.replicas, "all are online")
         self.line = Line(self.redis.port)
         self.flags[1] = f"redis://127.0.0.1:{self.line.port}"
-        done = run_daemon("pawl-lease", "--redis", self.flags[1], "--init-store", "--copies", str(self.copies), "--allow-unsafe-redis", *self.registrars,
-                          "--state-dir", f"{self.folder}/pawl-lease-1")
-        check_equal(done.returncode, 0, done.stderr)
-        self.keys.store = self.redis("HGET", "pawl:{store}", "id").decode().split(":", 1)[1]
+        self.init_flags = ("--copies", str(self.copies), "--state-dir", f"{self.folder}/pawl-lease-1")
+        super().init_store()
 
     def daemon(self, name, *flags):
         number = 1 + sum(daemon.name == name for daemon in self.daemons)
@@ -98,7 +88,7 @@ class Trio(World):
     def called(self, *numbers):
         return [f"127.0.0.1:{self.nodes[number].port if number else self.line.port}" for number in numbers]
 
-    def wait_kept(self, *numbers, primary=None, deadline_s=15):
+    def wait_kept(self, *numbers, deadline_s=15):
         """Until these are the set, as both services and the record have it, and nothing is under way."""
         def is_kept():
             lease, gateway = (client("GET", "/readyz").json for client in (self.lease, self.gateway))
@@ -136,11 +126,7 @@ class Trio(World):
             node.close()
 
     def pawl(self, *words):
-        return subprocess.run([str(BUILD / "pawl"), *words, "--redis", self.flags[1]], stdin=subprocess.DEVNULL, text=True,
-                              capture_output=True, timeout=DEADLINE_S, check=False, preexec_fn=die_with_parent)
-
-    def lease_logs(self):
-        return "".join(daemon.log() for daemon in self.daemons if daemon.name == "pawl-lease")
+        return run_daemon("pawl", *words, *self.flags[:2])
 
     def granted(self, name, **ask):
         return wait_until(lambda: (answer := self.lease("POST", f"/v1/leases/{name}", body=ask)).status == 201 and answer.json, f"{name} is granted")

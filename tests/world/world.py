@@ -178,7 +178,7 @@ class World:
         self.gateway = Client("gateway", self.gateway_daemon.url, World.contract)
 
     def init_store(self):
-        done = run_daemon("pawl-lease", "--redis", self.redis.url, "--init-store", "--allow-unsafe-redis", *self.init_flags)
+        done = run_daemon("pawl-lease", *self.flags[:2], "--init-store", "--allow-unsafe-redis", *self.init_flags)
         if done.returncode != 0:
             raise AssertionError(f"--init-store: {done}")
         self.keys.store = self.redis("HGET", "pawl:{store}", "id").decode().split(":", 1)[1]
