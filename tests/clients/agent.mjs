@@ -42,7 +42,11 @@ async function acquire(pawl, verb, given) {
 }
 
 async function listen(pawl, given) {
-  for await (const item of pawl.events(given.name, { since: given.since })) say("!", { hold: given.hold, code: item.type });
+  try {
+    for await (const item of pawl.events(given.name, { since: given.since })) say("!", { hold: given.hold, code: item.type });
+  } catch (error) {
+    say("!", { hold: given.hold, code: failed(error).code });
+  }
 }
 
 async function inside(pawl, given) {

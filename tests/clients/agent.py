@@ -38,8 +38,11 @@ def acquire(services, verb, given):
 
 
 def listen(services, given):
-    for item in services.events(given["name"], given.get("since")):
-        say("!", {"hold": given["hold"], "code": item["type"]})
+    try:
+        for item in services.events(given["name"], given.get("since")):
+            say("!", {"hold": given["hold"], "code": item["type"]})
+    except pawl.PawlError as error:
+        say("!", {"hold": given["hold"], "code": error.code})
 
 
 def inside(services, given):

@@ -160,6 +160,7 @@ def fencing_token(request):
     return found and found[1]
 
 
+@with_renewal
 def a_release_of_what_is_lost_sends_the_fencing_token(world, agent, lease, _gateway):
     name = world.name()
     told = granted(agent, name, hold="over", ttl_ms=600)
@@ -397,6 +398,7 @@ def a_lease_id_of_the_callers_is_not_given_back(world, agent, lease, _gateway):
     outcome(agent.ask("acquire", hold="h", name=name, lease_id=mine), "lost", "hold-over")
 
 
+@with_renewal
 def a_grant_that_came_too_late_is_given_back_unless_the_lease_id_was_proposed(world, agent, lease, _gateway):
     for more, methods in (({}, ["POST", "DELETE"]), ({"lease_id": MINE}, ["POST"])):
         late = Pass(back=True)
@@ -407,7 +409,6 @@ def a_grant_that_came_too_late_is_given_back_unless_the_lease_id_was_proposed(wo
         late.go()
         outcome(agent.answer(), "lost", "deadline-passed")
         check_equal(lease.methods(), methods)
-        check(all(fencing_token(head) for head in lease.seen[1:]), "of that very hold")
 
 
 @scenario
@@ -1129,9 +1130,15 @@ def events_that_cannot_be_made_up_for_are_told_as_missed(world, agent, lease, _g
     check_equal([one["code"] for one in agent.lost("m", 3)], ["missed", "granted", "released"])
 
 
-def events_go_on_whatever_somebody_between_answers(world, _agent, _lease, _gateway):
-    name, lease = world.name(), HttpRelay(world.lease_daemon.port)  # others listen through the usual one
-    aside = CLIENT["make"](lease.url, lease.url)
+def apart(world):
+    """An agent of its own, that nobody has listened with, and its relay."""
+    relay = HttpRelay(world.lease_daemon.port)
+    return CLIENT["make"](relay.url, relay.url), relay
+
+
+@with_sessions
+def events_go_on_whatever_somebody_between_answers_and_end_with_a_refusal(world, _agent, _lease, _gateway):
+    name, (aside, lease) = world.name(), apart(world)
     outcome(aside.ask("events", hold="e", name=name), "ok")
     wait_until(lambda: lease.methods() == ["GET"] and lease.answered, "it listens")
     first = world.acquire(name)
@@ -1140,21 +1147,15 @@ def events_go_on_whatever_somebody_between_answers(world, _agent, _lease, _gatew
     lease.cut()
     wait_until(lambda: len(lease.seen) >= 4 and lease.answered, "it listens again")
     world.release(name, first)
-    check_equal([one["code"] for one in aside.lost("e", 2)], ["granted", "released"])
+    aside.lost("e", 2)
+    lease.begin(problem(403, "forbidden", False))
+    lease.cut()
+    check_equal([one["code"] for one in aside.lost("e", 3)], ["granted", "released", "forbidden"])
     aside.end()
     lease.close()
 
 
 # -- of those that run on threads
-
-
-def a_lost_hold_is_released_with_its_token(world, agent, lease, _gateway):
-    name = world.name()
-    told = granted(agent, name, hold="over", ttl_ms=60000)
-    force(world, name)
-    outcome(agent.ask("renew", hold="over", ttl_ms=60000), "lost")
-    outcome(agent.ask("release", hold="over"), "lost")
-    check_in(f"Fencing-Token: {told['fencing']}", lease.seen[-1])
 
 
 def several_are_given_back_within_the_time_of_one_attempt(world, agent, lease, _gateway):
@@ -1163,51 +1164,9 @@ def several_are_given_back_within_the_time_of_one_attempt(world, agent, lease, _
     check_equal(lease.methods(), every("POST") + ["DELETE"])
 
 
-def apart(world):
-    """An agent of its own, that nobody has listened with, and its relay."""
-    relay = HttpRelay(world.lease_daemon.port)
-    return CLIENT["make"](relay.url, relay.url), relay
-
-
-def events_go_on_after_an_answer_of_somebody_between_and_end_with_a_refusal(world, _agent, _lease, _gateway):
-    name, (agent, relay) = world.name(), apart(world)
-    outcome(agent.ask("events", hold="b", name=name), "ok")
-    wait_until(lambda: relay.answered, "it listens")
-    first = world.acquire(name)
-    agent.lost("b")
-    relay.begin(Say(502, b"<html>", "text/html"), problem(500, "internal", False))
-    relay.cut()
-    world.release(name, first)
-    agent.lost("b", 2)
-    relay.begin(problem(403, "forbidden", False))
-    relay.cut()
-    check_equal([one["code"] for one in agent.lost("b", 3)], ["granted", "released", "forbidden"])
-    agent.end()
-    relay.close()
-
-
-def a_restart_late_in_a_slice_is_sat_out_from_when_it_broke(world, _agent, _lease, _gateway):
-    name, relay = world.name(), HttpRelay(world.lease_daemon.port)
-    first, agent = world.acquire(name), Agent(CLIENT["short"](), relay.url, relay.url)
-    agent.send("acquire", hold="h", name=name, wait_ms=60000)
-    wait_until(lambda: world.look(name)["waiting"] == 1, "it waits")
-    wait_past(time.monotonic() + 2)
-    relay.to = int(nobody().rsplit(":", 1)[1])
-    relay.cut()
-    wait_past(time.monotonic() + 1.2)  # past the slice
-    count = relay.refused
-    wait_until(lambda: relay.refused > count, "it still asks")
-    relay.to = world.lease_daemon.port
-    world.release(name, first)
-    outcome(agent.answer(), "ok")
-    agent.end()
-    relay.close()
-
-
 def on_threads(short):
     """short: makes an agent whose slices have 3 s, and tells how it is run."""
-    CLIENT["short"] = short
-    for function in (a_lost_hold_is_released_with_its_token, several_are_given_back_within_the_time_of_one_attempt,
-                     events_go_on_after_an_answer_of_somebody_between_and_end_with_a_refusal,
-                     a_restart_late_in_a_slice_is_sat_out_from_when_it_broke):
-        scenario(function)
+    def a_break_late_in_a_slice(world, _agent, _lease, _gateway):
+        a_break_late_in_a_slice_is_sat_out_from_then_on(world, lambda *how: Agent(short(), *how))
+    scenario(several_are_given_back_within_the_time_of_one_attempt)
+    scenario(a_break_late_in_a_slice)

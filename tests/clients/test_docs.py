@@ -6,7 +6,6 @@ import pathlib
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 
 import clients_test
@@ -69,5 +68,4 @@ def the_example_in_shell_runs():
 
 
 if __name__ == "__main__":
-    sys.dont_write_bytecode = True
     main(WORLD.close)

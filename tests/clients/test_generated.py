@@ -10,7 +10,6 @@ import os
 import pathlib
 import shutil
 import subprocess
-import sys
 import tempfile
 
 import clients_test  # finds the service tests' own package
@@ -101,5 +100,4 @@ def typescript_imports_and_requires_the_small_client():
 
 
 if __name__ == "__main__":
-    sys.dont_write_bytecode = True
     main(None if MISSING else WORLD.close)

@@ -6,14 +6,12 @@ import os
 import pathlib
 import shutil
 import subprocess
-import sys
 import tempfile
-import time
 
 import clients_test  # finds the service tests' own package
 import scenarios
-from clients_test import MUTE, ROOT, HttpRelay, Pass, Say, check_equal, check_in, skip, test
-from scenarios import MINE, force, granted, outcome, scenario, wait_past
+from clients_test import MUTE, ROOT, HttpRelay, Say, check_equal, check_in, skip, test
+from scenarios import force, granted, outcome, scenario
 
 MISSING = None if shutil.which("go") else "there is no go"
 FOLDER = tempfile.mkdtemp(prefix="pawl-go-")
@@ -118,18 +116,6 @@ def who_is_told_that_nothing_is_left_finds_it_marked_as_lost(world, agent, lease
 
 
 @scenario
-def a_lease_id_of_the_callers_is_not_given_back_when_its_grant_came_too_late(world, agent, lease, _gateway):
-    late = Pass(back=True)
-    lease.begin(late)
-    agent.send("acquire", hold="h", name=world.name(), lease_id=MINE, ttl_ms=100)
-    late.met.wait(10)
-    wait_past(time.monotonic() + 0.15)
-    late.go()
-    outcome(agent.answer(), "lost", "deadline-passed")
-    check_equal(lease.methods(), ["POST"])
-
-
-@scenario
 def events_from_a_cursor_that_cannot_be_sent_are_a_mistake(_world, agent, _lease, _gateway):
     outcome(agent.ask("events", hold="since", since="1\0"), "ok")
     outcome(agent.lost("since")[0], "mistake")
@@ -139,5 +125,4 @@ scenarios.on_threads(short_sliced)
 
 
 if __name__ == "__main__":
-    sys.dont_write_bytecode = True
     clients_test.main(scenarios.end, parts=2)

@@ -5,7 +5,6 @@ import atexit
 import pathlib
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from xml.etree import ElementTree
@@ -122,5 +121,4 @@ scenarios.on_threads(short_sliced)
 
 
 if __name__ == "__main__":
-    sys.dont_write_bytecode = True
     clients_test.main(scenarios.end)

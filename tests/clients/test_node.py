@@ -3,7 +3,6 @@
 
 import shutil
 import subprocess
-import sys
 import tempfile
 
 import clients_test  # finds the service tests' own package
@@ -13,7 +12,6 @@ from scenarios import CLIENT, outcome, scenario
 
 NODE = shutil.which("node")
 scenarios.begin([NODE, str(clients_test.HERE / "agent.mjs")], None if NODE else "there is no node")
-
 
 
 @scenario
@@ -71,11 +69,5 @@ def events_leave_one_listener_on_the_signal_however_often_they_connect(world, _a
     relay.close()
 
 
-scenario(scenarios.a_release_of_what_is_lost_sends_the_fencing_token)
-scenario(scenarios.a_grant_that_came_too_late_is_given_back_unless_the_lease_id_was_proposed)
-scenario(scenarios.events_go_on_whatever_somebody_between_answers)
-
-
 if __name__ == "__main__":
-    sys.dont_write_bytecode = True
     clients_test.main(scenarios.end, parts=2)

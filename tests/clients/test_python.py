@@ -163,28 +163,6 @@ def a_break_late_in_a_slice_is_sat_out_from_then_on(world, _agent, _lease, _gate
 
 
 @scenario
-def events_end_with_a_refusal_of_the_services(world, _agent, _lease, gateway):
-    name, told, lease = world.name(), [], clients_test.HttpRelay(world.lease_daemon.port)
-
-    def listen():
-        try:
-            for item in services(lease, gateway).events(name):
-                told.append(item["type"])
-        except pawl.PawlNotDone as error:
-            told.append(error.code)
-    thread = threading.Thread(target=listen, daemon=True)
-    thread.start()
-    wait_until(lambda: lease.methods() == ["GET"] and lease.answered, "it listens")
-    world.acquire(name)
-    wait_until(lambda: told, "it was told")
-    lease.begin(scenarios.problem(403, "forbidden", False))
-    lease.cut()
-    thread.join(15)
-    lease.close()
-    check_equal(told, ["granted", "forbidden"])
-
-
-@scenario
 def many_are_given_back_in_the_time_of_one(world, _agent, lease, gateway):
     ours, names = pawl.Pawl(lease.url, gateway.url, timeout=0.5, attempts=1), [world.name() for _ in range(16)]
     lease.begin(AFTER, *[MUTE] * len(names))
@@ -285,11 +263,5 @@ def a_mistake_of_the_callers_is_one_before_anything_is_sent(world, _agent, lease
     check_equal(gateway.methods(), [])
 
 
-scenario(scenarios.a_release_of_what_is_lost_sends_the_fencing_token)
-scenario(scenarios.a_grant_that_came_too_late_is_given_back_unless_the_lease_id_was_proposed)
-scenario(scenarios.events_go_on_whatever_somebody_between_answers)
-
-
 if __name__ == "__main__":
-    sys.dont_write_bytecode = True
     clients_test.main(scenarios.end, parts=2)

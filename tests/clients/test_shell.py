@@ -9,7 +9,6 @@ import shlex
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -295,5 +294,4 @@ def what_an_answer_says_is_never_run(world, _agent, lease, gateway):
 
 
 if __name__ == "__main__":
-    sys.dont_write_bytecode = True
     clients_test.main(scenarios.end)
