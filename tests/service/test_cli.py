@@ -562,22 +562,6 @@ def shared_permits_and_lock_delay_are_asked_for():
 # -- answers that do not come
 
 
-@test
-def an_acquire_whose_answer_is_lost_is_sent_once_more_and_finds_its_grant():
-    name, daemon = world.name(), world.lease_daemon
-
-    def lose_the_first(request):
-        answer = forwarded(daemon, request)
-        return answer if len(server.requests) > 1 else None
-    server = Server(lose_the_first)
-    grant = acquired(name, PAWL_LEASE_URL=server.url)
-    check_equal(len(server.requests), 2)
-    first, second = (json.loads(request.partition(b"\r\n\r\n")[2]) for request in server.requests)
-    check_equal(first, second)
-    check_equal(grant["lease_id"], first["lease_id"])
-    check_equal(world.look(name)["token"], grant["token"])
-
-
 UNKNOWN, NOT_DONE = "pawl: may have been done: ", "pawl: certainly not done: "  # the first words of a 69
 
 

@@ -47,15 +47,6 @@ def passes(done):
 # -- what it is
 
 @test
-def help_begins_with_examples():
-    for name, own in zip(BOTH, ("--init-store", "--max-body")):
-        done = run_daemon(name, "--help")
-        check_equal((done.returncode, done.stderr), (0, ""))
-        check_in(name, done.stdout[:200])
-        check(done.stdout.index("curl") < done.stdout.index("--threads") and own in done.stdout, "no example before the flags")
-
-
-@test
 def version_is_told_by_the_flag_and_by_the_page():
     for name, client in zip(BOTH, (WORLD.lease, WORLD.gateway)):
         done = run_daemon(name, "--version")
@@ -73,15 +64,6 @@ def check_config_checks_and_exits():
 
 
 # -- where settings come from
-
-@test
-def an_unknown_flag_variable_or_member_is_an_error_that_names_it():
-    for name in BOTH:
-        fails(check_config(name, "--no-such"), CONFIG, "no-such")
-        fails(check_config(name, environment={"PAWL_NO_SUCH": "1"}), CONFIG, "PAWL_NO_SUCH")
-        fails(check_config(name, "--config", file_with('{"no-such":1}')), CONFIG, "no-such")
-    fails(check_config("pawl-lease", "--max-body", "5"), CONFIG, "max-body")
-
 
 @test
 def variables_of_the_other_programs_are_no_error():

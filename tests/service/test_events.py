@@ -4,7 +4,6 @@
 import json
 import re
 import socket
-import threading
 import time
 
 from world import Daemon, World, check, check_equal, check_in, main, run_daemon, test, test_in, wait_until
@@ -314,51 +313,6 @@ def an_id_from_before_a_refusal_that_was_dropped_is_too_old():
     stream = Stream(f"?lease={name}&since={before[:2]}.{epoch}.{seq + 1}.1")
     check_equal(stream.head.status, 200)
     stream.close()
-
-
-@test
-def a_stream_and_its_successors_miss_nothing_while_the_lease_is_busy():
-    name = WORLD.name()
-    in_and_out(name)
-    over, tokens, faults = threading.Event(), [], []
-    room = threading.Semaphore(8)  # rounds ahead of who reads: no more than is kept of a lease
-
-    def work():
-        client = WORLD.client(WORLD.lease_daemon)
-        try:
-            while not over.is_set():
-                if not room.acquire(timeout=0.1):
-                    continue
-                grant = WORLD.acquire(name, client=client)
-                tokens.append(grant["token"])
-                client("DELETE", path(name), {"Lease-Id": grant["lease_id"]})
-        except Exception as error:  # pylint: disable=broad-except # told by the main thread
-            faults.append(error)
-
-    stream = Stream(f"?lease={name}")
-    begin, seen, last = stream.last, [], stream.last
-    stream.close()
-    worker = threading.Thread(target=work)
-    worker.start()
-    try:
-        begun = time.monotonic()
-        while (took_s := time.monotonic() - begun) < 1 or (len(seen) <= 50 and took_s < DEADLINE_S):
-            stream = Stream(f"?lease={name}", Last_Event_ID=last)
-            check_equal(stream.head.status, 200, repr(stream.head))
-            items = stream.items(7)
-            seen += items
-            last = seen[-1]["id"]
-            stream.close()
-            room.release(max(1, kinds(items).count("granted")))
-    finally:
-        over.set()
-        worker.join()
-    check_equal(faults, [])
-    check(begin and len(seen) > 50, len(seen))
-    told = [item["token"] for item in seen if item["type"] == "granted"]
-    check_equal(told, tokens[:len(told)])
-    check_equal(kinds(seen), (["granted", "released"] * len(seen))[:len(seen)])
-    check_equal(len({item["id"] for item in seen}), len(seen))
 
 
 @test

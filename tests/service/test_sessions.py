@@ -194,16 +194,6 @@ def a_session_that_was_not_renewed_is_over_and_so_are_its_leases():
     check(WORLD.acquire(name)["token"] > grant["token"], "a token came again")
 
 
-@test
-def an_ended_session_stays_ended_for_whoever_ends_it_again():
-    session = Session()
-    for _ in range(3):
-        check_equal(session.end().status, 204)
-    refused(session.renew(), 410, "session-lost", ended="released")
-    refused(session.look(), 410, "session-lost", ended="released")
-    refused(WORLD.lease("DELETE", session.path, {"Session-Secret": NEVER}), 403, "not-yours")
-
-
 # -- its leases
 
 

@@ -291,19 +291,6 @@ def a_store_in_order_is_shown_with_its_members():
 
 
 @test
-def a_flushed_store_is_made_anew_and_admitted_by_those_who_know_the_floors():
-    world = Services()
-    before = world.acquire("job")
-    world.redis("FLUSHALL")
-    check_in("belongs to store", told(world.seen(status=78)))
-    done = world.pawl("recover")
-    check_in("is admitted: epoch", done.stdout)
-    grant = world.wait_grant("job")
-    check(grant["token"] > before["token"] and grant["epoch"] > before["epoch"], f"{before} {grant}")
-    check_equal(world.wait_status(0, "the store is in order")["last_admission"], "incomplete")
-
-
-@test
 def who_lived_when_a_store_was_recovered_and_does_not_know_of_it_yet_is_named():
     world = Services()
     other = world.daemon("pawl-lease")

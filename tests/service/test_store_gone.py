@@ -83,24 +83,6 @@ def after_a_restart_on_the_same_data_both_are_back_within_two_seconds():
     check_equal(WORLD.lease("POST", path(WORLD.name())).status, 201)
 
 
-@test
-def what_was_acknowledged_survives_a_kill():
-    name = WORLD.name()
-    grant = WORLD.acquire(name, ttl_ms=600000, holder="ada")
-    put = WORLD.gateway("PUT", resource(name), {"Fencing-Token": grant["fencing_token"]}, b"kept")
-    WORLD.redis.kill()
-    WORLD.redis.start()
-    WORLD.wait_ready()
-    looked = WORLD.look(name)
-    check_equal((looked["state"], looked["token"], looked["holders"][0]["holder"]), ("held", grant["token"], "ada"))
-    read = WORLD.gateway("GET", resource(name))
-    check_equal((read.body, read.header("ETag")), (b"kept", put.header("ETag")))
-    check_equal(WORLD.lease("PUT", path(name), {"Lease-Id": grant["lease_id"]}).status, 200)
-    check_equal(WORLD.gateway("PUT", resource(name), {"Fencing-Token": grant["fencing_token"]}, b"x").status, 204)
-    WORLD.release(name, grant)
-    check(WORLD.acquire(name)["token"] > grant["token"], "a token came again")
-
-
 # -- stopped
 
 @test

@@ -217,38 +217,6 @@ def a_service_that_is_stopped_sends_away_who_waits_and_the_next_is_served_at_onc
         "HVALS", key(name, "w"))], [])
 
 
-# -- many
-
-@test
-def some_hundreds_wait_and_each_is_served_in_its_turn():
-    name = WORLD.name()
-    grant = WORLD.acquire(name)
-    raws = []
-    for i in range(400):
-        raw = WORLD.raw((WORLD.lease_daemon, BESIDE)[i % 2])
-        body = json.dumps({"lease_id": lease_id_of(f"w{i:04}"), "wait_ms": 120000, "ttl_ms": 60000})
-        raw.send(f"POST {path(name)} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-                 f"Content-Length: {len(body)}\r\n\r\n{body}")
-        raws.append(raw)
-        wait_until(lambda i=i: WORLD.redis("ZCARD", key(name, "q")) == i + 1, "it is in line")
-    check_equal(waiting(name), 400)
-    gone = raws[150:250]
-    for raw in gone: # some in the middle lose patience
-        raw.vanish()
-    wait_until(lambda: WORLD.redis("ZCARD", key(name, "q")) == 300, "they are out of the line")
-    last = grant["token"]
-    for raw in raws[:150] + raws[250:]:
-        WORLD.release(name, grant)
-        answer = raw.answer("POST", path(name))
-        check_equal(answer.status, 201, repr(answer))
-        grant = answer.json
-        check(grant["token"] > last, "the token did not rise")
-        last = grant["token"]
-        raw.close()
-    WORLD.release(name, grant)
-    nothing_is_left_of_the_line(name)
-
-
 # -- a new life
 
 @test
