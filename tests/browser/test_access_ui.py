@@ -1,32 +1,24 @@
 #!/usr/bin/python3
 """The web pages of a service with --access: the field for an access token, what is shown to whom, and where the token is kept."""
 
-import hashlib
-import json
 import os
 import pathlib
-import secrets
 import signal
 import tempfile
 
 from browser_test import Browser
 from world import World, check, check_equal, main, test, wait_until
+from world.access import identities, new_token, write_private
 
 FOLDER = pathlib.Path(tempfile.mkdtemp(dir=os.environ["TMPDIR"]))
-
-
-def new_token():
-    text = "pawl_" + secrets.token_urlsafe(32)
-    return text + "_" + hashlib.sha256(text.encode()).hexdigest()[:6]
 
 
 TOKENS = {name: new_token() for name in ("ops", "reader", "nothing")}
 ACCESS = FOLDER / "access.json"
 RULES = {
-    "identities": {name: {"access_tokens": ["sha256:" + hashlib.sha256(token.encode()).hexdigest()]} for name, token in TOKENS.items()},
+    "identities": identities(TOKENS),
     "rules": [{"who": ["ops"], "may": ["acquire", "look", "force-release", "operate", "session", "resolve", "observe"], "on": ["*"]}, {"who": ["reader"], "may": ["look"], "on": ["orders:*"]}]}
-ACCESS.write_text(json.dumps(RULES))
-ACCESS.chmod(0o600)
+write_private(ACCESS, RULES)
 WORLD = World("--access", str(ACCESS))
 BROWSER = Browser()
 LEASE = WORLD.lease_daemon.url
@@ -100,7 +92,7 @@ def nothing_stays_of_what_an_access_token_saw_that_is_taken_out():
     everybody = RULES["identities"]
     WORLD.lease("POST", "/v1/leases/secret:2", OPS, body={"holder": "A", "ttl_ms": 600000})
     for page, sees in (("", "All is well"), ("lease?name=secret:2", "A holds it")):
-        ACCESS.write_text(json.dumps({**RULES, "identities": everybody}))
+        write_private(ACCESS, {**RULES, "identities": everybody})
         WORLD.lease_daemon.send(signal.SIGHUP)
         BROWSER.fresh()
         BROWSER("await page.goto(arg)", f"{LEASE}/ui/{page}")
@@ -108,7 +100,7 @@ def nothing_stays_of_what_an_access_token_saw_that_is_taken_out():
         enter(TOKENS["ops"])
         BROWSER.sees(sees)
         BROWSER("await page.locator('.live').filter({hasText: 'live'}).waitFor()")
-        ACCESS.write_text(json.dumps({"identities": {"reader": everybody["reader"]}, "rules": RULES["rules"][1:]}))
+        write_private(ACCESS, {"identities": {"reader": everybody["reader"]}, "rules": RULES["rules"][1:]})
         WORLD.lease_daemon.send(signal.SIGHUP)
         BROWSER.sees("The access token is not in the access file")
         BROWSER("await page.getByLabel(/Kept in this tab/).waitFor()")

@@ -19,6 +19,7 @@ import threading
 import time
 
 from world import BUILD, World, check, check_equal, check_in, main, test, test_in, wait_until
+from world.access import identities, new_token, reloaded, sha256, write_private
 from world.asking import Later
 from world.client import Client
 from world.ports import own_port
@@ -34,38 +35,21 @@ SANITIZED = "-fsanitize" in (BUILD / "flags.txt").read_text(encoding="ascii")  #
 VERBS = ["acquire", "look", "force-release", "read", "write-own", "write", "check", "resolve"]
 
 
-def new_token():
-    text = "pawl_" + base64.urlsafe_b64encode(secrets.token_bytes(32)).decode().rstrip("=")
-    return f"{text}_{hashlib.sha256(text.encode()).hexdigest()[:6]}"
-
-
-def sha256(token):
-    return "sha256:" + hashlib.sha256(token.encode()).hexdigest()
-
-
 TOKENS = {name: new_token() for name in ("all", "none", "right", "other", "ops", "app")}
 
 
 def rules(*extra):
-    names = {name: {"access_tokens": [sha256(token)]} for name, token in TOKENS.items()}
-    names["socket"] = {"uids": [os.getuid()]}
-    return {"identities": names, "rules": [
+    return {"identities": identities(TOKENS) | {"socket": {"uids": [os.getuid()]}}, "rules": [
         {"who": ["all"], "may": [*VERBS, "session", "observe", "operate"], "on": ["*"]},
         {"who": ["app"], "may": ["acquire", "look", "read", "write-own", "session"], "on": ["{me}:*"]},
         {"who": ["socket"], "may": ["acquire"], "on": ["sock:*"]}, *extra]}
-
-
-def write(document, path=FILE):
-    text = document if isinstance(document, str) else json.dumps(document)
-    path.write_text(text, encoding="utf-8")
-    path.chmod(0o600)
 
 
 def bearer(name, field="Authorization"):
     return {field: f"Bearer {TOKENS[name]}"}
 
 
-write(rules())
+write_private(FILE, rules())
 UPSTREAM = Upstream()
 TABLE = routes_file(FOLDER, [route(UPSTREAM, "/orders/{id}/**", "orders:{id}"),
                              route(UPSTREAM, "/theirs/{id}/**", "orders:{id}", credential="upstream"),
@@ -78,11 +62,9 @@ DAEMONS = (WORLD.lease_daemon, WORLD.gateway_daemon)
 
 
 def reload(document):
-    write(document)
+    write_private(FILE, document)
     for daemon in DAEMONS:
-        begin = len(daemon.lines)
-        daemon.send(signal.SIGHUP)
-        daemon.line(lambda line: "access-loaded" in line or "access-refused" in line, "that the file was read", begin)
+        reloaded(daemon)
     digest = hashlib.sha256(FILE.read_bytes()).hexdigest()
     for client in (WORLD.lease, WORLD.gateway):
         wait_until(lambda: client("GET", "/v1/access", bearer("all")).json["hash"] == digest, "it judges")  # pylint: disable=cell-var-from-loop
@@ -805,7 +787,7 @@ def denials_that_fill_the_disk_of_the_log_hold_nobody_up_and_are_summed_up_when_
 def a_file_that_is_wrong_is_refused_whole_and_the_one_of_before_stays():
     for wrong, place in (("{", "line 1"), (json.dumps({**rules(), "extra": 1}), "extra"),
                          (json.dumps(rules({"who": ["nobody"], "may": ["look"], "on": ["orders*"]})), "rules[3].on[0]")):
-        write(wrong)
+        write_private(FILE, wrong)
         for daemon in DAEMONS:
             begin = len(daemon.lines)
             daemon.send(signal.SIGHUP)
@@ -850,7 +832,7 @@ def the_details_of_readiness_are_for_who_may_observe():
 def a_service_does_not_start_with_a_file_that_is_wrong_or_with_everybody_allowed():
     flags = ["--redis", WORLD.redis.url, "--keys", WORLD.keys_file, "--listen", "127.0.0.1:0"]
     wrong = pathlib.Path(FOLDER, "wrong.json")
-    write({"identities": {}, "rules": [{"who": ["ghost"], "may": ["look"], "on": ["*"]}]}, wrong)
+    write_private(wrong, {"identities": {}, "rules": [{"who": ["ghost"], "may": ["look"], "on": ["*"]}]})
     done = run_daemon("pawl-lease", *flags, "--access", str(wrong))
     check_equal(done.returncode, 78)
     check_in("rules[0].who[0]", done.stderr)

@@ -6,12 +6,12 @@ import http.client
 import json
 import os
 import pathlib
-import signal
 import ssl
 import tempfile
 import time
 
 from world import BUILD, Daemon, World, check, check_equal, check_in, main, run_daemon, test, wait_until
+from world.access import reloaded, write_private
 from world.certificate import certificate
 from world.jwt import Key, b64, jwt, openssl
 from world.shim import Shim
@@ -27,11 +27,6 @@ KEYS["ES256"] = Key(FOLDER, "ES256", "ec2", "-algorithm", "EC", "-pkeyopt", "ec_
 WEAK = Key(FOLDER, "RS256", "weak", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:1024")
 
 
-def write(path, document):
-    path.write_text(json.dumps(document), encoding="utf-8")
-    path.chmod(0o600)
-
-
 def document(subjects=("system:worker",)):
     return {"issuers": {"k8s": {"iss": "https://k8s.example", "aud": "pawl", "jwks": str(FOLDER / "k8s.json"), "algs": ["RS256", "ES256", "EdDSA"]},
                         "one": {"iss": "https://one.example", "aud": "pawl", "jwks": str(FOLDER / "one.json"), "algs": ["ES256"]}},
@@ -39,9 +34,9 @@ def document(subjects=("system:worker",)):
             "rules": [{"who": ["known"], "may": ["acquire", "look", "observe"], "on": ["*"]}]}
 
 
-write(FOLDER / "k8s.json", {"keys": [*(key.jwk() for key in KEYS.values()), WEAK.jwk(), {"kty": "oct", "k": "AAAA"}, {"kty": "EC", "crv": "P-384"}], "x": 1})
-write(FOLDER / "one.json", {"keys": [OTHER.jwk()]})
-write(FILE, document())
+write_private(FOLDER / "k8s.json", {"keys": [*(key.jwk() for key in KEYS.values()), WEAK.jwk(), {"kty": "oct", "k": "AAAA"}, {"kty": "EC", "crv": "P-384"}], "x": 1})
+write_private(FOLDER / "one.json", {"keys": [OTHER.jwk()]})
+write_private(FILE, document())
 WORLD = World("--access", str(FILE), "--trusted-proxy", "127.0.0.1")
 WORLD.lease, WORLD.gateway = WORLD.lease.roaming(), WORLD.gateway.roaming()
 
@@ -56,9 +51,7 @@ def refused(token, why, **how):
 
 
 def reload(digest=None):
-    begin = len(WORLD.lease_daemon.lines)
-    WORLD.lease_daemon.send(signal.SIGHUP)
-    line = WORLD.lease_daemon.line(lambda line: "access-loaded" in line or "access-refused" in line, "that it has read it", begin)
+    line = reloaded(WORLD.lease_daemon)
     check_in("access-refused" if digest else "access-loaded", line)
     return line
 
@@ -115,11 +108,11 @@ def expiry_ends_beginnings_and_revocation_everything():
     refused(token, "expired", method="POST", path=f"/v1/leases/{WORLD.name()}")
     check_equal(ask(token, method="PUT", path=f"/v1/leases/{name}", headers=mine).status, 200)
     refused(jwt(KEYS["ES256"], iat=now - 601, exp=now - 61), "expired", method="PUT", path=f"/v1/leases/{name}", headers=mine)
-    write(FILE, document(["system:new"]))
+    write_private(FILE, document(["system:new"]))
     reload()
     wait_until(lambda: ask(token, method="PUT", path=f"/v1/leases/{name}", headers=mine).status == 401, "it is revoked")
     refused(token, "unknown", method="PUT", path=f"/v1/leases/{name}", headers=mine)
-    write(FILE, document())
+    write_private(FILE, document())
     reload()
     wait_until(lambda: ask(token, method="PUT", path=f"/v1/leases/{name}", headers=mine).status == 200, "it is back")
     check_equal(ask(token, method="DELETE", path=f"/v1/leases/{name}", headers=mine).status, 204)
@@ -168,7 +161,7 @@ def a_clock_that_jumps_an_hour_ends_beginnings_and_no_hold():
     rules = document()
     rules["identities"]["shown"] = {"certs": ["dns:shown.example"], "subjects": {"k8s": ["shown"]}}
     rules["rules"][0]["may"].append("session")
-    write(FOLDER / "clock.json", rules)
+    write_private(FOLDER / "clock.json", rules)
     bound = {"sub": "shown", "cnf": {"x5t#S256": b64(hashlib.sha256(openssl("x509", "-in", shown[0], "-outform", "DER")).digest())}}
     for jump_s, now_s in ((3600, 2 * 86400 - 1800), (-3600, 1800)):
         shim = Shim(BUILD / "torture" / "shim.so", str(FOLDER / "shim"))
@@ -202,13 +195,13 @@ def a_clock_that_jumps_an_hour_ends_beginnings_and_no_hold():
 def the_keys_are_read_again_with_the_file():
     old = jwt(KEYS["EdDSA"])
     check_equal(ask(old).status, 200)
-    write(FOLDER / "k8s.json", {"keys": [KEYS["RS256"].jwk()]})
+    write_private(FOLDER / "k8s.json", {"keys": [KEYS["RS256"].jwk()]})
     reload()
     wait_until(lambda: ask(old).status == 401, "the key is gone")
     refused(old, "malformed")
     check_equal(ask(jwt(KEYS["RS256"])).status, 200)
     for wrong, place in (({"keys": []}, "has no key"), ([], "has no key"), ({"keys": [WEAK.jwk()]}, "has no key")):
-        write(FOLDER / "k8s.json", wrong)
+        write_private(FOLDER / "k8s.json", wrong)
         check_in(place, reload("refused"))
         check_equal(ask(jwt(KEYS["RS256"])).status, 200, "the one of before stays")
     (FOLDER / "k8s.json").chmod(0o666)
@@ -216,7 +209,7 @@ def the_keys_are_read_again_with_the_file():
     done = run_daemon("pawl-lease", *WORLD.flags)
     check_equal(done.returncode, 78)
     check_in("issuers.k8s.jwks", done.stderr)
-    write(FOLDER / "k8s.json", {"keys": [key.jwk() for key in KEYS.values()]})
+    write_private(FOLDER / "k8s.json", {"keys": [key.jwk() for key in KEYS.values()]})
     reload()
 
 

@@ -1,11 +1,8 @@
 #!/usr/bin/python3
 """How much a caller may use, with --access: the limits of the access file, what is never held up, and the order of refusals."""
 
-import base64
 import concurrent.futures
-import hashlib
 import itertools
-import json
 import os
 import pathlib
 import secrets
@@ -14,55 +11,35 @@ import tempfile
 import time
 
 from world import World, check, check_equal, main, test, wait_until
+from world.access import identities, new_token, write_private
 from world.asking import Later
 from world.client import Client
+from world.jwt import Key, b64, jwt
 
-FOLDER = tempfile.mkdtemp(dir=os.environ["TMPDIR"])
-FILE, KEY, JWKS = (pathlib.Path(FOLDER, name) for name in ("access.json", "key.pem", "jwks.json"))
+FOLDER = pathlib.Path(tempfile.mkdtemp(dir=os.environ["TMPDIR"]))
+FILE, JWKS = FOLDER / "access.json", FOLDER / "jwks.json"
 NAMES, ADDRESSES = itertools.count(1), itertools.count(1)
 VERBS = ["acquire", "look", "force-release", "read", "write-own", "write", "check", "resolve", "session", "observe", "operate"]
 PROXY = "127.0.0.1"
-
-
-def base64url(data):
-    return base64.urlsafe_b64encode(data).decode().rstrip("=")
-
-
-def new_token():
-    text = "pawl_" + base64url(secrets.token_bytes(32))
-    return f"{text}_{hashlib.sha256(text.encode()).hexdigest()[:6]}"
-
-
-def openssl(*words, given=None):
-    return subprocess.run(["openssl", *words], input=given, capture_output=True, check=True).stdout
 
 
 LIMITS = {"slow": {"requests_per_s": 10}, "holder": {"held": 3}, "sharer": {"held": 3}, "several": {"held": 3}, "liner": {"held": 2},
           "waiter": {"waiting": 2}, "keeper": {"waiting": 1}, "opener": {"sessions": 2}, "streamer": {"streams": 2}, "writer": {"stored_bytes": 1000}, "storer": {"stored_bytes": 1000}}
 WHO = ["free", "other", *LIMITS]
 TOKENS = {name: new_token() for name in WHO}
-openssl("genpkey", "-algorithm", "ed25519", "-out", str(KEY))
-public = openssl("pkey", "-in", str(KEY), "-pubout", "-outform", "DER")[-32:]
-JWKS.write_text(json.dumps({"keys": [{"kty": "OKP", "crv": "Ed25519", "x": base64url(public), "kid": "1"}]}), encoding="utf-8")
-JWKS.chmod(0o600)
-FILE.write_text(json.dumps({
-    "identities": {**{name: {"access_tokens": ["sha256:" + hashlib.sha256(token.encode()).hexdigest()]} for name, token in TOKENS.items()},
-                   "pod": {"subjects": {"k8s": ["pod"]}}},
-    "issuers": {"k8s": {"iss": "https://k8s", "aud": "pawl", "jwks": str(JWKS), "algs": ["EdDSA"]}},
-    "rules": [{"who": ["known"], "may": VERBS, "on": ["*"]}], "limits": LIMITS}), encoding="utf-8")
-FILE.chmod(0o600)
-SOCKET = os.path.join(FOLDER, "lease.sock")
+KEY = Key(FOLDER, "EdDSA", "1", "-algorithm", "ed25519")
+write_private(JWKS, {"keys": [KEY.jwk()]})
+write_private(FILE, {
+    "identities": identities(TOKENS) | {"pod": {"subjects": {"k8s": ["pod"]}}},
+    "issuers": {"k8s": {"iss": "https://k8s.example", "aud": "pawl", "jwks": str(JWKS), "algs": ["EdDSA"]}},
+    "rules": [{"who": ["known"], "may": VERBS, "on": ["*"]}], "limits": LIMITS})
+SOCKET = str(FOLDER / "lease.sock")
 WORLD = World("--access", str(FILE), "--trusted-proxy", PROXY, "--threads", "2", lease_flags=["--listen-unix", SOCKET])
 FRESH = Client("lease", WORLD.lease_daemon.url, World.contract, fresh=True)
 
 
-def jwt(**more):
-    now = int(time.time())
-    parts = ({"alg": "EdDSA", "kid": "1"}, {"iss": "https://k8s", "aud": "pawl", "sub": "pod", "iat": now, "exp": now + 600, **more})
-    signed = ".".join(base64url(json.dumps(part).encode()) for part in parts)
-    file = pathlib.Path(FOLDER, "signed")
-    file.write_text(signed, encoding="ascii")
-    return f"{signed}.{base64url(openssl('pkeyutl', '-sign', '-inkey', str(KEY), '-rawin', '-in', str(file)))}"
+def of_pod(**more):
+    return jwt(KEY, **{"sub": "pod", **more})
 
 
 def bearer(token):
@@ -220,15 +197,15 @@ def a_jwt_that_was_not_seen_before_is_not_verified_then():
     def asked(token, address):
         return WORLD.lease("GET", lease_path("job:x"), {**bearer(token), **behind(address)})
 
-    known, fresh = jwt(), jwt(jti="fresh")
+    known, fresh = of_pod(), of_pod(jti="fresh")
     check_equal(asked(known, "192.0.2.3").status, 200)
-    for index, vain in enumerate((known[:-8] + "AAAAAAAA", jwt(aud="other"), jwt(sub="nobody"))):
+    for index, vain in enumerate((known[:-8] + "AAAAAAAA", of_pod(aud="other"), of_pod(sub="nobody"))):
         address = f"192.0.3.{index}"
         check_equal({answer.code for answer in failing_at(address, bearer(vain))[0]}, {"unauthenticated"})
         rate_limited(still_limited(lambda: asked(fresh, address), address, bearer(vain)), FAILURES)  # pylint: disable=cell-var-from-loop
         check_equal(still_limited(lambda: asked(known, address), address, bearer(vain)).status, 200)  # pylint: disable=cell-var-from-loop
     for index, cheap in enumerate(({}, None, bearer("x"), bearer("a.b.c"))):  # no signature was verified
-        answer = still_limited(lambda: asked(jwt(jti=f"{index}"), "192.0.2.5"), "192.0.2.5", cheap)  # pylint: disable=cell-var-from-loop
+        answer = still_limited(lambda: asked(of_pod(jti=f"{index}"), "192.0.2.5"), "192.0.2.5", cheap)  # pylint: disable=cell-var-from-loop
         check_equal(answer.status, 200, f"{cheap}")
     check_equal(WORLD.lease("GET", lease_path("job:x"), {**bearer(fresh), **behind("192.0.2.4")}).status, 200, "it was good all the time")
 
@@ -272,7 +249,7 @@ def until_full(who, limit, client=None, lease=None, **asked):
 
 
 def lease_id():
-    return base64url(secrets.token_bytes(18))
+    return b64(secrets.token_bytes(18))
 
 
 @test

@@ -3,7 +3,6 @@
 Traefik and Envoy, which Debian does not have, the requests that they send, replayed at the gateway."""
 
 import concurrent.futures
-import json
 import os
 import pathlib
 import re
@@ -14,6 +13,7 @@ import tempfile
 import yaml
 
 from world import Client, Keys, World, check, check_equal, check_in, main, read_token, signed_token, skip, test, wait_until
+from world.access import write_private
 from world.certificate import certificate
 from world.ports import own_port
 from world.proxies import DEPLOY, App, Line, Proxy, client_claims, fields
@@ -559,9 +559,8 @@ def a_check_over_tls_is_verified_and_too_many_of_them_are_429():
         shutil.copy(pem, os.path.join(folder, f"{name}.crt"))
         pathlib.Path(pem).write_text(pathlib.Path(pem).read_text() + pathlib.Path(key).read_text())
     file = pathlib.Path(folder, "access.json")
-    file.write_text(json.dumps({"identities": {"proxy": {"certs": ["dns:proxy.internal"]}}, "limits": {"proxy": {"requests_per_s": 10}},
-                                "rules": [{"who": ["proxy"], "may": ["check"], "on": ["orders:*"]}, {"who": ["nobody"], "may": ["acquire"], "on": ["*"]}]}))
-    file.chmod(0o600)
+    write_private(file, {"identities": {"proxy": {"certs": ["dns:proxy.internal"]}}, "limits": {"proxy": {"requests_per_s": 10}},
+                         "rules": [{"who": ["proxy"], "may": ["check"], "on": ["orders:*"]}, {"who": ["nobody"], "may": ["acquire"], "on": ["*"]}]})
     world = World("--access", str(file), gateway_flags=["--tls-cert", f"{folder}/ca.crt", "--tls-key", f"{folder}/ca.key", "--tls-client-ca", f"{folder}/proxy.crt"])
     world.wait_ready(world.lease)
     ada = Holder(world=world)

@@ -1,15 +1,16 @@
 #!/usr/bin/python3
 """test_quorum.py - two lease services on three Redis that know nothing of each other: the interface."""
 
-import hashlib
 import json
 import pathlib
 import tempfile
 
 from world import Client, Daemon, World, check, check_equal, check_in, main, read_token, run_daemon, test, test_in, wait_until
+from world.access import identities, new_token, write_private
 from world.cli import Cli
 from world.quorum import IN_MEMORY, MAX_TTL_MS, Quorum
 from world.upstream import Upstream, route, routes_file
+
 
 @test
 def what_redis_is_given_must_be_three_five_or_seven_that_differ_and_of_a_lease_service():
@@ -164,13 +165,10 @@ def pawl_run_asks_again_until_it_is_granted_or_its_time_is_up(world):
 
 @test
 def a_hold_is_for_the_identity_that_acquired_it():
-    secrets_of = {name: "pawl_" + name * 43 for name in ("a", "b")}
-    tokens = {name: f"{one}_{hashlib.sha256(one.encode()).hexdigest()[:6]}" for name, one in secrets_of.items()}
+    tokens = {name: new_token() for name in ("a", "b")}
     path = pathlib.Path(tempfile.mkdtemp(prefix="pawl-access-")) / "access.json"
-    path.write_text(json.dumps({
-        "identities": {name: {"access_tokens": ["sha256:" + hashlib.sha256(one.encode()).hexdigest()]} for name, one in tokens.items()},
-        "rules": [{"who": ["a", "b"], "may": ["acquire", "look", "observe"], "on": ["*"]}]}), encoding="utf-8")
-    path.chmod(0o600)
+    write_private(path, {"identities": identities(tokens),
+                         "rules": [{"who": ["a", "b"], "may": ["acquire", "look", "observe"], "on": ["*"]}]})
     world = Quorum("--access", str(path))
 
     def ask(who, method, body=None, **headers):

@@ -17,6 +17,7 @@ import time
 from functools import partial
 
 from world import World, check, check_equal, check_in, main, test, wait_until
+from world.access import new_token, sha256, write_private
 from world.certificate import Certificates
 from world.jwt import Key, b64, jwt
 from world.upstream import Upstream, route, routes_file
@@ -32,19 +33,10 @@ MADE.certified("job", "ca", "subjectAltName=DNS:job.example.org\nextendedKeyUsag
 KEY, NEW_KEY = (Key(folder, "ES256", "one", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256") for folder in (FOLDER, FOLDER / "new"))
 
 
-def new_token(stem):
-    text = "pawl_" + stem.ljust(43, "A")
-    return f"{text}_{hashlib.sha256(text.encode()).hexdigest()[:6]}"
-
-
 def bound_to(certificate):
     """A JWT that only who shows this certificate may show."""
     der = ssl.PEM_cert_to_DER_cert((FOLDER / f"{certificate}.pem").read_text("ascii"))
     return jwt(KEY, cnf={"x5t#S256": b64(hashlib.sha256(der).digest())})
-
-
-def sha256(token):
-    return "sha256:" + hashlib.sha256(token.encode()).hexdigest()
 
 
 class Caller:
@@ -97,8 +89,7 @@ DOCUMENT = {
 def write(changed, key=KEY, authority="ca", revoked=()):
     """All files anew."""
     for name, document in (("keys.json", {"keys": [key.jwk()]}), ("access.json", changed)):
-        (FOLDER / name).write_text(json.dumps(document), encoding="utf-8")
-        (FOLDER / name).chmod(0o600)
+        write_private(FOLDER / name, document)
     shutil.copy(MADE.path(f"{authority}.pem"), MADE.path("clients.pem"))
     MADE.revoke(authority, *revoked)
     shutil.copy(MADE.path(f"{authority}.crl"), MADE.path("clients.crl"))
