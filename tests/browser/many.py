@@ -76,9 +76,4 @@ def it_can_be_paged_through_and_filtered():
     wait_until(lambda: WORLD.lease("GET", "/v1/overview").json["counts"]["held"] == MANY, "the overview counts all")
 
 
-def close():
-    BROWSER.close()
-    WORLD.close()
-
-
-main(close)
+main(BROWSER.close, WORLD.close)

@@ -107,9 +107,4 @@ def nothing_stays_of_what_an_access_token_saw_that_is_taken_out():
         check(sees not in BROWSER.text(), "it is still seen")
 
 
-def close():
-    BROWSER.close()
-    WORLD.close()
-
-
-main(close)
+main(BROWSER.close, WORLD.close)

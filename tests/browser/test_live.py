@@ -261,9 +261,4 @@ def it_stays_smooth_with_10000_leases_and_200_events_a_second():
         check(any(is_smooth(page) for _ in range(TRIES)), f"{page} is not smooth, {TRIES} times")
 
 
-def close():
-    BROWSER.close()
-    WORLD.close()
-
-
-main(close)
+main(BROWSER.close, WORLD.close)

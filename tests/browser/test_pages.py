@@ -384,10 +384,4 @@ def a_link_to_a_window_is_paused_there():
 PAGES = pages()
 
 
-def close():
-    BROWSER.close()
-    WORLD.close()
-    UPSTREAM.close()
-
-
-main(close)
+main(BROWSER.close, WORLD.close, UPSTREAM.close)

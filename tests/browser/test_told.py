@@ -266,11 +266,6 @@ def three_windows_at_one_lease_all_move():
         WORLD.release(name, grant)
 
 
-def close():
-    BROWSER.close()
-    WORLD.close()
-
-
 @test
 def what_no_service_does_is_not_said_to_be_possible():
     for lease, gateway, says in ((1, 0, "no gateway is heard"), (0, 1, "nothing is granted"), (1, 1, "grants and writes are possible")):
@@ -280,4 +275,4 @@ def what_no_service_does_is_not_said_to_be_possible():
         BROWSER.sees(says)
 
 
-main(close)
+main(BROWSER.close, WORLD.close)

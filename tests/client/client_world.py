@@ -1,6 +1,7 @@
 """What the tests of libpawl are made of: a real lease service and gateway, a relay in front of each that holds or cuts a
 connection at a chosen byte, and a C program that uses the library as it is told."""
 
+import atexit
 import contextlib
 import os
 import pathlib
@@ -21,6 +22,7 @@ from world.relay import shut
 
 DEADLINE_S = 30
 _folder = tempfile.mkdtemp(prefix="pawl-client-")
+atexit.register(shutil.rmtree, _folder, ignore_errors=True)
 
 
 def now_ms():
@@ -45,10 +47,6 @@ def compile_c(source, *flags, compiler=None, library=("-lpawl",)):
     subprocess.run([compiler or own, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-g", *watched, *flags, "-I", str(ROOT),
                     "-o", program, str(source), f"-L{BUILD}", f"-Wl,-rpath,{BUILD}", *library, "-pthread"], check=True)
     return program
-
-
-def done():
-    shutil.rmtree(_folder, ignore_errors=True)
 
 
 # -- the network

@@ -3,12 +3,11 @@
 
 import os
 import re
-import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 
-from client_world import Line, Plan, Program, World, done, problem, program, until_ms, now_ms, wait_until
+from client_world import Line, Plan, Program, World, problem, program, until_ms, now_ms, wait_until
 from world import BUILD, check, check_equal, check_in, main, run_daemon, test
 
 WORLD = World()
@@ -197,12 +196,4 @@ def run_that_is_not_known_any_more_ends_its_command_by_the_deadline_and_is_76():
     plan()
 
 
-def end():
-    shutil.rmtree(FOLDER)
-    for line in (LEASE, GATEWAY):
-        line.close()
-    WORLD.close()
-    done()
-
-
-main(end)
+main(LEASE.close, GATEWAY.close, WORLD.close)

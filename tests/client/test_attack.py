@@ -5,12 +5,11 @@ stopped service does to a guard. attack_*.c are the programs."""
 import os
 import pathlib
 import re
-import shutil
 import signal
 import subprocess
 import tempfile
 
-from client_world import BUILD, ROOT, Line, Plan, World, compile_c, done, now_ms
+from client_world import BUILD, ROOT, Line, Plan, World, compile_c, now_ms
 from world import check, check_equal, main, skip, test
 from world.process import die_with_parent
 
@@ -133,11 +132,4 @@ def no_clock_but_that_of_the_boot_is_asked():
     check("clock_gettime(CLOCK_BOOTTIME" in sources, "it is asked")
 
 
-def close():
-    shutil.rmtree(FOLDER, ignore_errors=True)
-    WORLD.close()
-    done()
-
-
-if __name__ == "__main__":
-    main(close)
+main(WORLD.close)

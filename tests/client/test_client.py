@@ -7,7 +7,7 @@ import socket
 import threading
 
 from client_world import (CUT_AT_ONCE, CUT_BEFORE_ANSWER, CUT_IN_ANSWER, CUT_IN_REQUEST, Line, Plan, World, canned,
-                          done, now_ms, problem, program, until_ms, wait_until)
+                          now_ms, problem, program, until_ms, wait_until)
 from world import check, check_equal, check_in, main, test
 from world.ports import nobody as nobody_there
 
@@ -603,12 +603,4 @@ def who_waits_sits_out_thirty_seconds_in_which_nobody_is_reached_however_long_ea
         check(1500 <= now_ms() - began < 10000, now_ms() - began)
 
 
-def close():
-    LEASE.close()
-    GATEWAY.close()
-    WORLD.close()
-    done()
-
-
-if __name__ == "__main__":
-    main(close)
+main(LEASE.close, GATEWAY.close, WORLD.close)

@@ -4,7 +4,7 @@
 import os
 import signal
 
-from client_world import CUT_BEFORE_ANSWER, CUT_IN_REQUEST, Line, Plan, World, done, now_ms, problem, program, until_ms, wait_until
+from client_world import CUT_BEFORE_ANSWER, CUT_IN_REQUEST, Line, Plan, World, now_ms, problem, program, until_ms, wait_until
 from world import check, check_equal, check_in, main, test
 
 WORLD = World()
@@ -298,11 +298,4 @@ def a_release_that_does_not_get_through_is_told():
         check_equal(state_of(run)["lost"], 0)
 
 
-def close():
-    LEASE.close()
-    WORLD.close()
-    done()
-
-
-if __name__ == "__main__":
-    main(close, parts=2)
+main(LEASE.close, WORLD.close, parts=2)

@@ -3,7 +3,6 @@
 
 import json
 import os
-import shutil
 import socket
 import ssl
 import struct
@@ -11,7 +10,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from client_world import World, done, program
+from client_world import World, program
 from world import check, check_equal, check_in, main, run_daemon, test
 from world.certificate import certificate
 from world.listening import Listening
@@ -213,9 +212,4 @@ def an_answer_without_a_length_needs_the_word_of_tls_for_its_end():
         line.close()
 
 
-def end():
-    shutil.rmtree(FOLDER)
-    done()
-
-
-main(end)
+main(WORLD.close)

@@ -167,9 +167,4 @@ def uninstall_leaves_nothing_and_takes_nothing_else():
         check(not (place / folder).exists(), f"{folder} is still there")
 
 
-def close():
-    WORLD.close()
-    shutil.rmtree(FOLDER, ignore_errors=True)
-
-
-main(close)
+main(WORLD.close)

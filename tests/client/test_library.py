@@ -5,12 +5,11 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import tempfile
 
 from client_world import (BUILD, CUT_AT_ONCE, CUT_BEFORE_ANSWER, CUT_IN_ANSWER, CUT_IN_REQUEST, ROOT, Line, World, canned,
-                          compile_c, done, program, sanitizers, wait_until)
+                          compile_c, program, sanitizers, wait_until)
 from world import check, check_equal, check_in, main, test
 from world.process import die_with_parent
 
@@ -288,11 +287,4 @@ def nothing_leaks_and_no_descriptor_stays_open_under_valgrind():
     check("Open file descriptor" not in told and "Open AF_INET" not in told, told)
 
 
-def close():
-    shutil.rmtree(FOLDER, ignore_errors=True)
-    WORLD.close()
-    done()
-
-
-if __name__ == "__main__":
-    main(close)
+main(WORLD.close)

@@ -424,4 +424,4 @@ def every_daemon_ended_cleanly_under_it():
         check_equal(daemon.end(), 0, daemon.log()[-2000:])
 
 
-main(close=REDIS.close)
+main(REDIS.close)

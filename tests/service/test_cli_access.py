@@ -159,4 +159,4 @@ def the_page_names_every_verb():
     check_equal(re.findall(r"^\| `([\w-]+)`", table, re.M), verbs)
 
 
-main(close=FOLDER.cleanup)
+main(FOLDER.cleanup)

@@ -168,9 +168,4 @@ def what_is_no_network_is_refused_at_the_start():
         check_equal(done.returncode, 78 if value != "1.2.3.4," else 0, value)
 
 
-def end():
-    for world in (MANY, RESERVE, PROXIED):
-        world.close()
-
-
-main(end)
+main(MANY.close, RESERVE.close, PROXIED.close)

@@ -216,9 +216,4 @@ def a_request_that_is_told_to_have_timed_out_gets_408_with_what_to_do():
             pass
 
 
-def close():
-    WORLD.close()
-    QUICK.close()
-
-
-main(close)
+main(WORLD.close, QUICK.close)

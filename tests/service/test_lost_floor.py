@@ -44,9 +44,4 @@ def whoever_has_lost_its_floor_neither_grants_nor_hands_on():
     check_equal((answers[0].status, answers[0].json["holder"]), (201, "waiter"))
 
 
-def close():
-    WORLD.close()
-    shutil.rmtree(FOLDER, ignore_errors=True)
-
-
-main(close=close)
+main(WORLD.close)

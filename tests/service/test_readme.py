@@ -69,4 +69,4 @@ def the_route_is_one():
     os.remove(path)
 
 
-main(close=WORLD.close)
+main(WORLD.close)

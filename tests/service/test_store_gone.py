@@ -283,9 +283,4 @@ def a_store_that_is_gone_does_not_fill_the_log():
         check_in("store", daemon.log())
 
 
-def close():
-    WORLD.wait_ready()
-    WORLD.close()
-
-
-main(close)
+main(WORLD.wait_ready, WORLD.close)

@@ -238,4 +238,4 @@ def who_waits_when_a_new_life_begins_while_the_link_stands_is_told_soon_and_has_
     check_equal(WORLD.look(name)["holders"][0]["holder"], "again")
 
 
-main(close=WORLD.close, parts=2)
+main(WORLD.close, parts=2)

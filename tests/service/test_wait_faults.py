@@ -327,4 +327,4 @@ def instances_whose_clocks_are_an_hour_apart_serve_one_line():
         check(shim.counts()[1] > 0, "the clock was never asked for")
 
 
-main(close=WORLD.close, parts=2)
+main(WORLD.close, parts=2)

@@ -150,9 +150,12 @@ def _finish_part(process, number):
     return number, failed
 
 
-def main(close=None, parts=1):
-    """Runs all tests, or those whose names contain an argument of the command line. close() is the last test. parts: for tests
-    that mostly wait: so many processes at once run each its share of them, with a world of its own."""
+def main(*closers, parts=1):
+    """Runs all tests, or those whose names contain an argument of the command line. closers: called in turn, they are the last
+    test. parts: for tests that mostly wait: so many processes at once run each its share of them, with a world of its own."""
+    def close():
+        for closer in closers:
+            closer()
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
         if signal.getsignal(number) == signal.SIG_IGN:  # by nohup, or a shell's "&"; it would be handed down
             signal.signal(number, signal.SIG_DFL)
@@ -166,7 +169,7 @@ def main(close=None, parts=1):
         for number, function in enumerate(chosen, 1):
             failed += not _run(number, function, function.__name__.replace("_", " "))
     finally:
-        if close is not None:
+        if closers:
             number += 1
             failed += not _run(number, close, "every daemon ended cleanly")
     for other in others:
