@@ -17,7 +17,7 @@ import time
 from world import BUILD, World, check, check_equal, check_in, main, skip, test, wait_until
 from world.certificate import certificate
 from world.ports import own_port
-from world.proxies import App, Proxy, shipped
+from world.proxies import App, Proxy, behind_each, shipped
 from world.servers import program
 from world.upstream import Upstream, route, routes_file
 
@@ -113,13 +113,7 @@ class Front(Proxy):
             return answer.status, answer.headers, answer.read()
 
 
-def each(function):
-    for name in NAMES:
-        def one(name=name):
-            function(name)
-        one.__name__ = f"behind_{name}_{function.__name__}"
-        test(one)
-    return function
+each = behind_each(NAMES)
 
 
 @each

@@ -16,7 +16,7 @@ from world import Client, Keys, World, check, check_equal, check_in, main, read_
 from world.access import write_private
 from world.certificate import certificate
 from world.ports import own_port
-from world.proxies import DEPLOY, App, Line, Proxy, client_claims, fields
+from world.proxies import DEPLOY, App, Line, Proxy, behind_each, client_claims, fields
 from world.servers import program
 
 WORLD = World()
@@ -53,14 +53,7 @@ class Site:
         check_equal(self.app.wrong, [], "a request that is none")
 
 
-def each(function):
-    """One test for each proxy that can be run here; of one that is not there, "not run"."""
-    for name in NAMES:
-        def one(name=name):
-            function(name)
-        one.__name__ = f"behind_{name}_{function.__name__}"
-        test(one)
-    return function
+each = behind_each(NAMES)
 
 
 class Holder:

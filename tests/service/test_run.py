@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-from world import World, check, check_equal, check_in, main, skip, test, wait_until
+from world import World, check, check_equal, check_in, main, skip, test, test_in, wait_until
 from world.cli import PAWL, Cli
 from world.running import Run, children, group_lives, lives, state_of
 from world.wait import DEADLINE_S
@@ -389,15 +389,14 @@ class Shell:
         self.see("status=")
         check_equal(self.see(".\r\n"), f"{wanted}.\r\n", "its status")
 
-    def end(self):
+    def close(self):
         self.process.kill()
         self.process.wait()
         os.close(self.parent)
 
 
-@test
-def ctrl_c_reaches_the_command_once_and_once_again():
-    shell = Shell()
+@test_in(Shell)
+def ctrl_c_reaches_the_command_once_and_once_again(shell):
     # Not a shell: dash, hit between the echo and the fork, waits for its child first.
     shell.run(world.name(), "--", sys.executable + " -c 'import signal; signal.signal(2, signal.SIG_DFL); print(\"rea\" + \"dy\", flush=True); signal.pause()'")
     shell.see("ready")
@@ -409,24 +408,21 @@ def ctrl_c_reaches_the_command_once_and_once_again():
     shell.see("once")
     shell.type("\x03")
     shell.status(130)
-    shell.end()
 
 
-@test
-def the_command_reads_from_the_terminal_and_gets_its_end_of_input():
-    shell = Shell()
+@test_in(Shell)
+def the_command_reads_from_the_terminal_and_gets_its_end_of_input(shell):
     shell.run(world.name(), "--", "sh -c 'echo rea\"\"dy; read x; echo got=$x; cat; exit 6'")
     shell.see("ready")
     shell.type("word\n")
     shell.see("got=word")
     shell.type("\x04")
     shell.status(6)
-    shell.end()
 
 
-@test
-def ctrl_z_stops_the_job_and_fg_goes_on_with_it():
-    shell, name = Shell(), world.name()
+@test_in(Shell)
+def ctrl_z_stops_the_job_and_fg_goes_on_with_it(shell):
+    name = world.name()
     shell.run(name, "--", "sh -c 'echo rea\"\"dy=$$.; read x; echo got=$x'")
     pid = int(re.search(r"ready=(\d+)", shell.see(".\r\n")).group(1))
     for _ in range(2):
@@ -440,12 +436,11 @@ def ctrl_z_stops_the_job_and_fg_goes_on_with_it():
     shell.type("word\n")
     shell.see("got=word")
     shell.status(0)
-    shell.end()
 
 
-@test
-def a_job_that_is_stopped_for_longer_than_its_ttl_is_ended():
-    shell, name = Shell(), world.name()
+@test_in(Shell)
+def a_job_that_is_stopped_for_longer_than_its_ttl_is_ended(shell):
+    name = world.name()
     shell.run(name, "--ttl 1s --", "sh -c 'echo rea\"\"dy=$$.; read x; echo got=$x'")
     pid = int(re.search(r"ready=(\d+)", shell.see(".\r\n")).group(1))
     shell.type("\x1a")
@@ -454,12 +449,10 @@ def a_job_that_is_stopped_for_longer_than_its_ttl_is_ended():
     shell.type("fg\n")
     shell.see("lost")
     shell.status(76)
-    shell.end()
 
 
-@test
-def beside_others_in_a_pipe_it_leaves_them_the_terminal():
-    shell = Shell()
+@test_in(Shell)
+def beside_others_in_a_pipe_it_leaves_them_the_terminal(shell):
     shell.run(world.name(), "--", "sh -c 'echo out; exec sleep 60' | (read x; echo heard $x; read y < /dev/tty; echo typed $y; cat)")
     shell.see("heard out\r\n")
     shell.type("word\n")
@@ -471,35 +464,31 @@ def beside_others_in_a_pipe_it_leaves_them_the_terminal():
     shell.type("word\n")
     shell.see("got=word")
     shell.status(0)
-    shell.end()
 
 
-@test
-def in_the_background_it_runs_and_comes_to_the_front():
-    shell = Shell()
+@test_in(Shell)
+def in_the_background_it_runs_and_comes_to_the_front(shell):
     shell.run(world.name(), "--", "sh -c 'read x; echo got=$x' &")
     wait_until(lambda: (shell.type("jobs\n"), "Stopped" in shell.see("run job"))[1], "it stops to read")
     shell.type("fg\n")
     shell.see("fg\r\n")
     shell.type("word\n")
     shell.see("got=word")
-    shell.end()
 
 
-@test
-def the_terminal_of_a_command_that_is_killed_is_as_before():
-    shell = Shell()
+@test_in(Shell)
+def the_terminal_of_a_command_that_is_killed_is_as_before(shell):
     shell.run(world.name(), "--", "sh -c 'stty -icanon -echo; echo rea\"\"dy; kill -9 $$'")
     shell.see("ready")
     shell.type("stty -a; echo e\"\"nd\n")
     shown = shell.see("end\r\n")
     check(" icanon" in shown and " echo " in shown, shown)
-    shell.end()
 
 
 @test
 def while_it_waits_a_terminal_shows_who_holds_it_and_nobody_else_is_told():
-    shell, name = Shell(), world.name()
+    shell = Shell()
+    name = world.name()
     grant = world.acquire(name, holder="Ann Other")
     shell.run(name, "--", "echo r\"\"an")
     shell.see(f"{name}: held by Ann Other, ")
@@ -512,7 +501,7 @@ def while_it_waits_a_terminal_shows_who_holds_it_and_nobody_else_is_told():
     shell.see(" in line")
     shell.type("\x03")
     shell.status(130)
-    shell.end()
+    shell.close()
     check_equal(pawl("run", name, "-w", "1500ms", "--", "true", status=75).stderr.count("\x1b"), 0)
 
 

@@ -6,6 +6,7 @@ import re
 import socket
 
 from .servers import Server
+from .tap import test
 from .upstream import Upstream
 from .wait import DEADLINE_S
 
@@ -94,6 +95,18 @@ http {{
             "127.0.0.1:8701": gateway, "127.0.0.1:9000": app, "\n:8080 {": f"\n:{self.port} {{", **extra}))
         homes = {"HOME": self.folder, "XDG_DATA_HOME": self.folder, "XDG_CONFIG_HOME": self.folder}
         return ["run", "--config", path, "--adapter", "caddyfile"], homes
+
+
+def behind_each(names):
+    """Decorates what is a test for each of these; of one that is not there, "not run"."""
+    def each(function):
+        for name in names:
+            def one(name=name):
+                function(name)
+            one.__name__ = f"behind_{name}_{function.__name__}"
+            test(one)
+        return function
+    return each
 
 
 class Line:
