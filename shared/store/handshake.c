@@ -74,19 +74,6 @@ const char *store_misled(const struct store *store)
     return NULL;
 }
 
-static unsigned safety_command(unsigned i, struct bytes argv[3])
-{
-    if (i < SETTINGS) {
-        argv[0] = BYTES("CONFIG");
-        argv[1] = BYTES("GET");
-        argv[2] = bytes_of(settings[i].name);
-        return 3;
-    }
-    argv[0] = BYTES("INFO");
-    argv[1] = BYTES("persistence");
-    return 2;
-}
-
 static void safety_begin(struct store_safety *safety)
 {
     safety->found[0] = '\0';
@@ -125,16 +112,14 @@ static void found_value(struct store_safety *safety, const char *name, struct by
 
 static void found_unreadable(struct store_safety *safety, unsigned i, struct bytes why)
 {
-    struct bytes argv[3] = {0};
+    bool is_setting = i < SETTINGS;
     size_t room;
 
     if (strstr(safety->found, "cannot be read") != NULL)
         return; /* as a rule for one reason */
     char *text = found_next(safety, &room);
-    safety_command(i, argv);
-    snprintf(text, room, "%s %s%s%s cannot be read (%.*s), must be", argv[0].at, argv[1].at,
-             argv[2].len > 0 ? " " : "", argv[2].len > 0 ? argv[2].at : "",
-             (int)(why.len < 80 ? why.len : 80), why.at);
+    snprintf(text, room, "%s %s cannot be read (%.*s), must be", is_setting ? "CONFIG GET" : "INFO",
+             is_setting ? settings[i].name : "persistence", (int)(why.len < 80 ? why.len : 80), why.at);
 }
 
 static void take_info(struct store_safety *safety, unsigned look, struct bytes info, const struct rule *rules,
@@ -302,65 +287,45 @@ void handshake_forget(struct store *store)
     safety_forget(&store->safety);
 }
 
-static void put_select(struct store *store)
-{
-    char db[16];
-
-    snprintf(db, sizeof(db), "%u", store->dial.url.db);
-    wire_put_command(&store->dial.wire, (struct bytes[]){BYTES("SELECT"), bytes_of(db)}, 2);
-}
-
 void handshake_put(struct store *store, const struct handshake_call *handshake)
 {
-    struct bytes argv[5] = {0};
-    unsigned argc;
+    const struct store_library *library = store->library;
+    struct store_wire *wire = &store->dial.wire;
 
     switch (handshake->kind) {
     case HANDSHAKE_AUTH: dial_put_auth(&store->dial); return;
-    case HANDSHAKE_SELECT: put_select(store); return;
-    case HANDSHAKE_RUN_ID:
-    case HANDSHAKE_ROLE:
-        argv[0] = BYTES("INFO");
-        argv[1] = handshake->kind == HANDSHAKE_ROLE ? BYTES("replication") : BYTES("server");
-        wire_put_command(&store->dial.wire, argv, 2);
-        return;
+    case HANDSHAKE_SELECT: wire_put_words(wire, "SELECT %u", store->dial.url.db); return;
+    case HANDSHAKE_RUN_ID: wire_put_words(wire, "INFO server"); return;
+    case HANDSHAKE_ROLE: wire_put_words(wire, "INFO replication"); return;
     case HANDSHAKE_LIBRARY:
-        argv[0] = BYTES("FUNCTION");
-        argv[1] = BYTES("LIST");
-        argv[2] = BYTES("LIBRARYNAME");
-        argv[3] = bytes_of(store->library->name);
-        argv[4] = BYTES("WITHCODE");
-        wire_put_command(&store->dial.wire, argv, 5);
+        wire_put_words(wire, "FUNCTION LIST LIBRARYNAME %s WITHCODE", library->name);
         return;
-    case HANDSHAKE_LOAD:
-        argv[0] = BYTES("FUNCTION");
-        argv[1] = BYTES("LOAD");
-        argv[2] = BYTES(
-            "REPLACE"); /* what else has our name and another text is not ours, but in place of it */
-        argv[3] = (struct bytes){store->library->text, store->library->len};
-        wire_put_command(&store->dial.wire, argv, 4);
+    case HANDSHAKE_LOAD: /* what else has our name and another text is not ours, but in place of it */
+        wire_put_command(
+            wire,
+            (struct bytes[]){
+                BYTES("FUNCTION"), BYTES("LOAD"), BYTES("REPLACE"), {library->text, library->len}},
+            4);
         return;
     case HANDSHAKE_LOOK:
-        argc = safety_command(handshake->index, argv);
-        wire_put_command(&store->dial.wire, argv, argc);
+        if (handshake->index < SETTINGS)
+            wire_put_words(wire, "CONFIG GET %s", settings[handshake->index].name);
+        else
+            wire_put_words(wire, "INFO persistence");
         return;
     }
     abort();
 }
 
-static const char *handshake_what(const struct handshake_call *handshake)
-{
-    switch (handshake->kind) {
-    case HANDSHAKE_AUTH: return "AUTH";
-    case HANDSHAKE_SELECT: return "SELECT";
-    case HANDSHAKE_RUN_ID: return "INFO server, which tells its run_id";
-    case HANDSHAKE_ROLE: return "INFO replication, which tells its role";
-    case HANDSHAKE_LIBRARY: return "FUNCTION LIST";
-    case HANDSHAKE_LOAD: return "FUNCTION LOAD";
-    case HANDSHAKE_LOOK: return "the look at its settings";
-    }
-    abort();
-}
+static const char *const names[] = {
+    [HANDSHAKE_AUTH] = "AUTH",
+    [HANDSHAKE_SELECT] = "SELECT",
+    [HANDSHAKE_RUN_ID] = "INFO server, which tells its run_id",
+    [HANDSHAKE_ROLE] = "INFO replication, which tells its role",
+    [HANDSHAKE_LIBRARY] = "FUNCTION LIST",
+    [HANDSHAKE_LOAD] = "FUNCTION LOAD",
+    [HANDSHAKE_LOOK] = "the look at its settings",
+};
 
 static void handshake_refused(struct store *store, const struct handshake_call *handshake, struct bytes error)
 {
@@ -371,7 +336,7 @@ static void handshake_refused(struct store *store, const struct handshake_call *
 
     if (error.len > 0 && error.at[error.len - 1] == '.')
         error.len--; /* some of Redis' errors have a full stop, and link_drop() adds one */
-    link_drop(store, check, "Redis refuses %s: %.*s", handshake_what(handshake),
+    link_drop(store, check, "Redis refuses %s: %.*s", names[handshake->kind],
               (int)(error.len < 160 ? error.len : 160), error.at);
 }
 

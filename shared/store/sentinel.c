@@ -156,7 +156,7 @@ static unsigned peer_questions(const struct peer *peer)
 static void peer_put(struct peer *peer)
 {
     struct store_wire *wire = &peer->dial.wire;
-    struct bytes name = bytes_of(peer->finder->url.name);
+    const char *name = peer->finder->url.name;
 
     peer->left = peer_questions(peer);
     if (dial_names_itself(&peer->dial)) {
@@ -164,16 +164,14 @@ static void peer_put(struct peer *peer)
         dial_put_auth(&peer->dial);
     }
     if (!peer->is_sentinel) {
-        wire_put_command(wire, (struct bytes[]){BYTES("INFO"), BYTES("replication")}, 2);
-        return;
+        wire_put_words(wire, "INFO replication");
+    } else if (peer->promotes) {
+        wire_put_words(wire, "SENTINEL FAILOVER %s", name);
+    } else {
+        wire_put_words(wire, "SENTINEL GET-MASTER-ADDR-BY-NAME %s", name);
+        wire_put_words(wire, "SENTINEL REPLICAS %s", name);
+        wire_put_words(wire, "SENTINEL MASTER %s", name);
     }
-    if (peer->promotes) {
-        wire_put_command(wire, (struct bytes[]){BYTES("SENTINEL"), BYTES("FAILOVER"), name}, 3);
-        return;
-    }
-    wire_put_command(wire, (struct bytes[]){BYTES("SENTINEL"), BYTES("GET-MASTER-ADDR-BY-NAME"), name}, 3);
-    wire_put_command(wire, (struct bytes[]){BYTES("SENTINEL"), BYTES("REPLICAS"), name}, 3);
-    wire_put_command(wire, (struct bytes[]){BYTES("SENTINEL"), BYTES("MASTER"), name}, 3);
 }
 
 /* -- nodes, and who names them */

@@ -1,6 +1,7 @@
 /* wire.c - commands as RESP, gathered here until the kernel takes them. */
 #include <assert.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,9 @@
 enum {
     WIRE_SIZE_FIRST = 64 * 1024,
     WIRE_SIZE_KEPT = 1024 * 1024, /* a burst of large values must not keep its memory for ever */
-    BULK_HEAD_MAX = 32            /* "$", 20 digits, and three line ends */
+    BULK_HEAD_MAX = 32,           /* "$", 20 digits, and three line ends */
+    WORDS_SIZE = 256,
+    WORDS_MAX = 8
 };
 
 /* Makes room for so many bytes more behind what waits. */
@@ -94,6 +97,22 @@ void wire_put_command(struct store_wire *wire, const struct bytes *argv, unsigne
     for (unsigned i = 0; i < argc; i++)
         to = put_bulk(to, argv[i]);
     wire->to = (size_t)(to - wire->at);
+}
+
+void wire_put_words(struct store_wire *wire, const char *format, ...)
+{
+    char text[WORDS_SIZE];
+    struct bytes left = {text, 0}, words[WORDS_MAX];
+    unsigned count = 0;
+    va_list args;
+
+    va_start(args, format);
+    left.len = (size_t)vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    assert(left.len < sizeof(text));
+    while (left.at != NULL && count < WORDS_MAX)
+        words[count++] = bytes_cut(&left, ' ');
+    wire_put_command(wire, words, count);
 }
 
 /* -- a call that may be batched is one argument, also alone: name of the script, how many keys, keys,

@@ -30,6 +30,8 @@ enum wire_end { WIRE_EMPTY, WIRE_BLOCKED, WIRE_BROKEN };
 void wire_put_command(struct store_wire *wire, const struct bytes *argv, unsigned argc);
 void wire_put_fcall(struct store_wire *wire, const struct store_call *call);
 void wire_put_eval(struct store_wire *wire, const struct store_call *call);
+/* A command of words without spaces in them, with spaces between them; of the printf family, 255 bytes. */
+void wire_put_words(struct store_wire *wire, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* So many calls, linked by next, as one. */
 void wire_put_batch(struct store_wire *wire, const struct store_call *first, unsigned count);
 /* How many bytes a call takes in it. */
