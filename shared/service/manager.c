@@ -49,9 +49,8 @@ static int refuse(const struct service *service, unsigned i, const char *why)
     char name[NAME_MAX_SHOWN];
 
     given_name(i, name);
-    fprintf(stderr, "%s: the socket that was passed as descriptor %u (%s) cannot be used: %s\n",
-            service->plan->name, i + FIRST_FD, name[0] != '\0' ? name : "without a name", why);
-    return SERVICE_CONFIG;
+    return service_fail(service, "the socket that was passed as descriptor %u (%s) cannot be used: %s",
+                        i + FIRST_FD, name[0] != '\0' ? name : "without a name", why);
 }
 
 /* Checks them all before any is used: a listener that is reachable from elsewhere is refused like --listen.

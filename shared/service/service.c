@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,38 +15,33 @@
 #include "shared/tls/tls_server.h"
 
 static const struct service_flag common_flags[] = {
-    SERVICE_FLAG("listen", listen, OPTION_TEXT, "ADDR:PORT", "where to listen; port 0: the kernel picks one",
-                 0, 0),
-    SERVICE_FLAG("listen-unix", listen_unix, OPTION_TEXT, "PATH", "a unix socket beside that, mode 0660", 0,
-                 0),
+    SERVICE_FLAG("listen", listen, OPTION_TEXT, "ADDR:PORT", "where to listen; port 0: the kernel picks one"),
+    SERVICE_FLAG("listen-unix", listen_unix, OPTION_TEXT, "PATH", "a unix socket beside that, mode 0660"),
     SERVICE_FLAG(
         "redis", redis, OPTION_LIST, "URL",
         "redis[s]://[user@]host:port[/db], unix:///path or "
-        "sentinel[s]://[user@]host:port[,host:port...]/name; pawl-lease also 3, 5 or 7 Redis: a quorum",
-        0, 0),
+        "sentinel[s]://[user@]host:port[,host:port...]/name; pawl-lease also 3, 5 or 7 Redis: a quorum"),
     SERVICE_FLAG("redis-password-file", redis_password_file, OPTION_TEXT, "FILE",
-                 "the password of the store; read again for each connection", 0, 0),
+                 "the password of the store; read again for each connection"),
     SERVICE_FLAG("sentinel-password-file", sentinel_password_file, OPTION_TEXT, "FILE",
-                 "of sentinel://: the password of the sentinels", 0, 0),
+                 "of sentinel://: the password of the sentinels"),
     SERVICE_FLAG("redis-ca", redis_ca, OPTION_TEXT, "FILE",
-                 "of rediss://: whom its certificate must come from (PEM; default: whom the system trusts)",
-                 0, 0),
-    SERVICE_FLAG("redis-cert", redis_cert, OPTION_TEXT, "FILE", "of rediss://: a certificate to show (PEM)",
-                 0, 0),
-    SERVICE_FLAG("redis-key", redis_key, OPTION_TEXT, "FILE", "its key (PEM)", 0, 0),
+                 "of rediss://: whom its certificate must come from (PEM; default: whom the system trusts)"),
+    SERVICE_FLAG("redis-cert", redis_cert, OPTION_TEXT, "FILE", "of rediss://: a certificate to show (PEM)"),
+    SERVICE_FLAG("redis-key", redis_key, OPTION_TEXT, "FILE", "its key (PEM)"),
     SERVICE_FLAG(
         "tls-cert", tls_cert, OPTION_TEXT, "FILE",
-        "speak TLS: the service's certificate and its chain (PEM); on SIGHUP all four are read again", 0, 0),
-    SERVICE_FLAG("tls-key", tls_key, OPTION_TEXT, "FILE", "its key (PEM)", 0, 0),
+        "speak TLS: the service's certificate and its chain (PEM); on SIGHUP all four are read again"),
+    SERVICE_FLAG("tls-key", tls_key, OPTION_TEXT, "FILE", "its key (PEM)"),
     SERVICE_FLAG("tls-client-ca", tls_client_ca, OPTION_TEXT, "FILE",
-                 "ask clients for a certificate: those of these authorities are good", 0, 0),
-    SERVICE_FLAG("tls-crl", tls_crl, OPTION_TEXT, "FILE", "which of their certificates are revoked", 0, 0),
+                 "ask clients for a certificate: those of these authorities are good"),
+    SERVICE_FLAG("tls-crl", tls_crl, OPTION_TEXT, "FILE", "which of their certificates are revoked"),
     SERVICE_FLAG("keys", keys, OPTION_TEXT, "FILE",
-                 "keys that sign and verify tokens (pawl keygen); read again on SIGHUP", 0, 0),
+                 "keys that sign and verify tokens (pawl keygen); read again on SIGHUP"),
     SERVICE_FLAG("access", access, OPTION_TEXT, "FILE",
-                 "who may do what (docs/access.md); read again on SIGHUP", 0, 0),
+                 "who may do what (docs/access.md); read again on SIGHUP"),
     SERVICE_FLAG("state-dir", state_dir, OPTION_TEXT, "DIR",
-                 "what this process must not forget (default $STATE_DIRECTORY; docs/operations.md)", 0, 0),
+                 "what this process must not forget (default $STATE_DIRECTORY; docs/operations.md)"),
     SERVICE_FLAG("threads", threads, OPTION_UNSIGNED, "N", "threads that serve", 1, SERVICE_THREADS_MAX),
     SERVICE_FLAG("store-timeout", store_timeout_ms, OPTION_DURATION_MS, "DUR",
                  "how long a call to the store may take", 10, 60000),
@@ -65,7 +61,7 @@ static const struct service_flag common_flags[] = {
     SERVICE_FLAG("max-connections-per-address", connections_per_address, OPTION_UNSIGNED, "N",
                  "of one address, or IPv6 /64 (default: half of --max-connections)", 1, 1000000),
     SERVICE_FLAG("trusted-proxy", trusted_proxies, OPTION_LIST, "CIDR",
-                 "from there the last address of X-Forwarded-For is the client's; as often as needed", 0, 0),
+                 "from there the last address of X-Forwarded-For is the client's; as often as needed"),
     SERVICE_FLAG("max-body-memory", body_memory_max, OPTION_BYTES, "BYTES",
                  "all request bodies in memory at once", 65536, 1LL << 40),
     SERVICE_FLAG("header-max", head_max, OPTION_BYTES, "BYTES", "of a request's line and headers together",
@@ -74,36 +70,30 @@ static const struct service_flag common_flags[] = {
                  "for a request's header to be complete", 100, 600000),
     SERVICE_FLAG("body-timeout", body_timeout_ms, OPTION_DURATION_MS, "DUR",
                  "for a request's body to be complete", 100, 3600000),
-    SERVICE_FLAG("log-format", log_format, OPTION_CHOICE, "text|json", "text is the default on a terminal", 0,
-                 0),
-    SERVICE_FLAG("log-level", log_level, OPTION_CHOICE, "debug|info|warning|error", "what is worth a line", 0,
-                 0),
+    SERVICE_FLAG("log-format", log_format, OPTION_CHOICE, "text|json", "text is the default on a terminal"),
+    SERVICE_FLAG("log-level", log_level, OPTION_CHOICE, "debug|info|warning|error", "what is worth a line"),
     SERVICE_FLAG("allow-anonymous", allow_anonymous, OPTION_FLAG, NULL,
-                 "listen beyond loopback though everybody may do everything", 0, 0),
+                 "listen beyond loopback though everybody may do everything"),
     SERVICE_FLAG("allow-plaintext", allow_plaintext, OPTION_FLAG, NULL,
-                 "listen beyond loopback without TLS, with --access", 0, 0),
+                 "listen beyond loopback without TLS, with --access"),
     SERVICE_FLAG(
         "allow-host", allow_hosts, OPTION_LIST, "NAME",
-        "a Host that clients or a proxy send, beside loopback's (docs/proxies.md); as often as needed", 0, 0),
+        "a Host that clients or a proxy send, beside loopback's (docs/proxies.md); as often as needed"),
     SERVICE_FLAG("allow-origin", allow_origins, OPTION_LIST, "https://NAME",
-                 "whose web pages may change something, beside the Host's own; as often as needed", 0, 0),
-    SERVICE_FLAG("ui", ui, OPTION_FLAG, NULL, "serve the web pages (/ui/) also beyond loopback", 0, 0),
+                 "whose web pages may change something, beside the Host's own; as often as needed"),
+    SERVICE_FLAG("ui", ui, OPTION_FLAG, NULL, "serve the web pages (/ui/) also beyond loopback"),
     SERVICE_FLAG(
         "ui-listen", ui_listen, OPTION_TEXT, "ADDR:PORT",
-        "where the web pages are, and nothing is forwarded; a gateway with --routes has them there only", 0,
-        0),
+        "where the web pages are, and nothing is forwarded; a gateway with --routes has them there only"),
     SERVICE_FLAG("ui-peer", ui_peer, OPTION_TEXT, "URL",
-                 "where people find the web pages of the other daemon: shown as a link", 0, 0),
+                 "where people find the web pages of the other daemon: shown as a link"),
     SERVICE_FLAG("allow-unsafe-redis", allow_unsafe_redis, OPTION_FLAG, NULL,
-                 "accept a store that can lose locks", 0, 0),
+                 "accept a store that can lose locks"),
     SERVICE_FLAG("suspend-always", suspend_always, OPTION_FLAG, NULL,
-                 "never poll for short waits (slower; for comparison)", 0, 0),
-    SERVICE_FLAG("config", config, OPTION_TEXT, "FILE", "a JSON object of these settings", 0, 0),
-    {{.name = "check-config",
-      .kind = OPTION_FLAG,
-      .help = "check the settings and exit",
-      .command_line_only = true},
-     offsetof(struct service_settings, check_config)},
+                 "never poll for short waits (slower; for comparison)"),
+    SERVICE_FLAG("config", config, OPTION_TEXT, "FILE", "a JSON object of these settings"),
+    SERVICE_FLAG("check-config", check_config, OPTION_FLAG, NULL, "check the settings and exit",
+                 .command_line_only = true),
 };
 
 enum { UI_PEER_MAX = 512 };
@@ -154,10 +144,16 @@ static unsigned settings_rows(struct service *service, struct option rows[FLAGS_
     return count;
 }
 
-static int fail(const struct service *service, int status, const char *what)
+int service_fail(const struct service *service, const char *what, ...)
 {
-    fprintf(stderr, "%s: %s\n", service->plan->name, what);
-    return status;
+    char text[1024];
+    va_list args;
+
+    va_start(args, what);
+    vsnprintf(text, sizeof(text), what, args);
+    va_end(args);
+    fprintf(stderr, "%s: %s\n", service->plan->name, text);
+    return SERVICE_CONFIG;
 }
 
 static int settings_read_password(struct service *service)
@@ -170,7 +166,7 @@ static int settings_read_password(struct service *service)
     service->password = options_read_file(service->settings.redis_password_file, 4096, &len, why,
                                           sizeof(why));
     if (service->password == NULL)
-        return fail(service, SERVICE_CONFIG, why);
+        return service_fail(service, "%s", why);
     service->password[strcspn(service->password, "\r\n")] = '\0';
     if (service->password[0] == '\0') { /* an optional credential of a unit: a store without passwords */
         free(service->password);
@@ -183,13 +179,12 @@ static int settings_read_keys(struct service *service)
 {
     char why[256];
 
-    if (service->settings.keys == NULL) {
-        return fail(service, SERVICE_CONFIG,
-                    "--keys is missing: make a file with \"pawl keygen --out FILE\" and name it");
-    }
+    if (service->settings.keys == NULL)
+        return service_fail(service,
+                            "--keys is missing: make a file with \"pawl keygen --out FILE\" and name it");
     struct token_keys *keys = token_keys_load(service->settings.keys, why, sizeof(why));
     if (keys == NULL)
-        return fail(service, SERVICE_CONFIG, why);
+        return service_fail(service, "%s", why);
     atomic_store(&service->keys, keys);
     return -1;
 }
@@ -202,14 +197,11 @@ static int settings_read_access(struct service *service)
     if (service->settings.access == NULL)
         return -1;
     if (service->settings.allow_anonymous)
-        return fail(service, SERVICE_CONFIG,
-                    "--access says who may do what, --allow-anonymous that everybody may: "
-                    "leave one of them out");
+        return service_fail(service, "--access says who may do what, --allow-anonymous that everybody may: "
+                                     "leave one of them out");
     access = service_access_load(service, why);
-    if (access == NULL) {
-        fprintf(stderr, "%s: --access %s: %s\n", service->plan->name, service->settings.access, why);
-        return SERVICE_CONFIG;
-    }
+    if (access == NULL)
+        return service_fail(service, "--access %s: %s", service->settings.access, why);
     atomic_store(&service->access, access);
     service->limits = limits_new();
     return -1;
@@ -237,12 +229,10 @@ static const char *listen_wrong(const struct service_settings *s, const char *ad
         return NULL;
     if (s->access != NULL && s->tls_cert == NULL && !s->allow_plaintext)
         return "is not a loopback address, and access tokens would be sent in plain text: give --tls-cert "
-               "and "
-               "--tls-key, or say --allow-plaintext";
+               "and --tls-key, or say --allow-plaintext";
     if (s->access == NULL && !s->allow_anonymous)
         return "is not a loopback address, and everybody may do everything: say who may do what with "
-               "--access "
-               "FILE, listen on 127.0.0.1 or [::1], or say --allow-anonymous";
+               "--access FILE, listen on 127.0.0.1 or [::1], or say --allow-anonymous";
     return NULL;
 }
 
@@ -250,17 +240,7 @@ static int listen_check(const struct service *service, const char *flag, const c
 {
     const char *wrong = address != NULL ? listen_wrong(&service->settings, address) : NULL;
 
-    if (wrong == NULL)
-        return -1;
-    fprintf(stderr, "%s: %s %s\n", service->plan->name, flag, wrong);
-    return SERVICE_CONFIG;
-}
-
-enum { KEEP_WAIT_MS = 1000 };
-
-static bool is_by_sentinels(const char *url)
-{
-    return strncmp(url, "sentinel", 8) == 0;
+    return wrong == NULL ? -1 : service_fail(service, "%s %s", flag, wrong);
 }
 
 /* NULL, or what is wrong with the stores that --redis names. Several make it another plan. */
@@ -279,8 +259,7 @@ static const char *stores_wrong(struct service *service)
         return "--max-ttl goes with --init-store and the 3, 5 or 7 nodes of a quorum, which keep it";
     if (s->floor > 0 && (count == 1 || !s->init_store))
         return "--floor goes with --init-store and the 3, 5 or 7 nodes of a quorum; of one store it is that "
-               "of pawl store "
-               "recover";
+               "of pawl store recover";
     if (count > 1 && s->registrars > 0)
         return "--registrars is not for a quorum, whose nodes hear each other's numbers themselves";
     if (count > 1)
@@ -288,44 +267,49 @@ static const char *stores_wrong(struct service *service)
     return NULL;
 }
 
-static int settings_check(struct service *service)
+enum { KEEP_WAIT_MS = 1000 };
+
+/* NULL, or what is wrong with what goes together, or does not. */
+static const char *settings_wrong(const struct service *service)
 {
     const struct service_settings *s = &service->settings;
+    struct store_options options = service_store_options(service);
+    const char *bad;
+
+    if (s->ui && s->routes != NULL && s->ui_listen == NULL)
+        return "--ui with --routes: what is forwarded would share the origin of the web pages: say "
+               "--ui-listen ADDR:PORT instead";
+    if (s->registrars > 0 && (!s->init_store || s->registrars % 2 == 0))
+        return "--registrars takes 1, 3 or 5, and goes with --init-store";
+    if (s->keep_wait_ms > s->store_timeout_ms / 2)
+        return "--keep-wait is at most half of --store-timeout";
+    if (s->ui_peer != NULL && !is_web_address(s->ui_peer))
+        return "--ui-peer takes the address of a web page, like https://gateway.example/ui/";
+    bad = store_files_check(s->redis, &options.files);
+    return bad != NULL ? bad : http_browser_lists_check(s->allow_hosts, s->allow_origins);
+}
+
+static int settings_check(struct service *service)
+{
+    struct service_settings *s = &service->settings;
+    unsigned half = s->connections_max > 1 ? s->connections_max / 2 : 1;
     const char *bad = stores_wrong(service);
 
     if (bad != NULL)
-        return fail(service, SERVICE_CONFIG, bad);
-    if (s->init_store && s->copies == 0 && is_by_sentinels(s->redis))
-        service->settings.copies = 2;
+        return service_fail(service, "%s", bad);
     if (listen_check(service, "--listen", s->listen) >= 0 ||
         listen_check(service, "--ui-listen", s->ui_listen) >= 0)
         return SERVICE_CONFIG;
-    if (s->ui && s->routes != NULL && s->ui_listen == NULL)
-        return fail(service, SERVICE_CONFIG,
-                    "--ui with --routes: what is forwarded would share the origin of the web pages: say "
-                    "--ui-listen ADDR:PORT instead");
-    if (s->registrars > 0 && (!s->init_store || s->registrars % 2 == 0))
-        return fail(service, SERVICE_CONFIG, "--registrars takes 1, 3 or 5, and goes with --init-store");
-    if (s->keep_wait_ms > s->store_timeout_ms / 2)
-        return fail(service, SERVICE_CONFIG, "--keep-wait is at most half of --store-timeout");
+    bad = settings_wrong(service);
+    if (bad == NULL)
+        service->peers = http_peers_new(s->connections_per_address > 0 ? s->connections_per_address : half,
+                                        s->trusted_proxies, &bad);
+    if (bad != NULL)
+        return service_fail(service, "%s", bad);
+    if (s->init_store && s->copies == 0 && strncmp(s->redis, "sentinel", 8) == 0)
+        s->copies = 2;
     if (s->keep_wait_ms == 0)
-        service->settings.keep_wait_ms = s->store_timeout_ms / 2 < KEEP_WAIT_MS ? s->store_timeout_ms / 2
-                                                                                : KEEP_WAIT_MS;
-    if (s->ui_peer != NULL && !is_web_address(s->ui_peer))
-        return fail(service, SERVICE_CONFIG,
-                    "--ui-peer takes the address of a web page, like https://gateway.example/ui/");
-    struct store_options options = service_store_options(service);
-    bad = store_files_check(s->redis, &options.files);
-    if (bad != NULL)
-        return fail(service, SERVICE_CONFIG, bad);
-    bad = http_browser_lists_check(s->allow_hosts, s->allow_origins);
-    if (bad != NULL)
-        return fail(service, SERVICE_CONFIG, bad);
-    unsigned half = s->connections_max > 1 ? s->connections_max / 2 : 1;
-    service->peers = http_peers_new(s->connections_per_address > 0 ? s->connections_per_address : half,
-                                    s->trusted_proxies, &bad);
-    if (service->peers == NULL)
-        return fail(service, SERVICE_CONFIG, bad);
+        s->keep_wait_ms = s->store_timeout_ms / 2 < KEEP_WAIT_MS ? s->store_timeout_ms / 2 : KEEP_WAIT_MS;
     int status = s->init_store ? -1 : service_tls_open(service);
     if (status < 0)
         status = settings_read_password(service);
@@ -356,7 +340,7 @@ static int settings_read(struct service *service, int argc, char **argv)
     switch (options_read(&program, argc, argv, environ, why, sizeof(why))) {
     case OPTIONS_HELP: options_print_help(&program); return SERVICE_OK;
     case OPTIONS_VERSION: printf("%s %s\n", plan->name, PAWL_VERSION); return SERVICE_OK;
-    case OPTIONS_BAD: return fail(service, SERVICE_CONFIG, why);
+    case OPTIONS_BAD: return service_fail(service, "%s", why);
     case OPTIONS_OK: break;
     }
     return settings_check(service);
@@ -405,10 +389,8 @@ static int service_listen(struct service *service)
                      ? -1
                      : http_listen(address, &service->listen_port, &why);
 
-        if (fd < 0) {
-            fprintf(stderr, "%s: cannot listen on %s: %s\n", service->plan->name, address, why);
-            return SERVICE_CONFIG;
-        }
+        if (fd < 0)
+            return service_fail(service, "cannot listen on %s: %s", address, why);
         service->workers[i].listen_fd = fd;
         char *port = strrchr(address, ':'); /* port 0: the others get the one that the first was given */
         snprintf(port, (size_t)(address + sizeof(address) - port), ":%u", service->listen_port);
@@ -423,18 +405,14 @@ static int service_listen_beside(struct service *service)
     const char *path = settings->listen_unix, *at = settings->ui_listen, *why = NULL;
     int unix_fd = path != NULL ? http_listen_unix(path, &why) : 0, ui_fd = 0;
 
-    if (unix_fd < 0) {
-        fprintf(stderr, "%s: cannot listen on unix:%s: %s\n", service->plan->name, path, why);
-        return SERVICE_CONFIG;
-    }
+    if (unix_fd < 0)
+        return service_fail(service, "cannot listen on unix:%s: %s", path, why);
     if (at != NULL)
         ui_fd = http_address_is_free(at, &why) ? http_listen(at, &service->ui_port, &why) : -1;
     if (ui_fd > 0 && service->ui_port == service->listen_port)
         why = "its port is that of --listen";
-    if (why != NULL) {
-        fprintf(stderr, "%s: cannot listen on %s: %s\n", service->plan->name, at, why);
-        return SERVICE_CONFIG;
-    }
+    if (why != NULL)
+        return service_fail(service, "cannot listen on %s: %s", at, why);
     for (unsigned i = 0; i < settings->threads; i++) {
         service->workers[i].unix_fd = i == 0 || unix_fd == 0 ? unix_fd : fcntl(unix_fd, F_DUPFD_CLOEXEC, 0);
         service->workers[i].ui_fd = i == 0 || ui_fd == 0 ? ui_fd : fcntl(ui_fd, F_DUPFD_CLOEXEC, 0);
@@ -521,21 +499,15 @@ static int service_look_at_store(struct service *service)
     if (service->plan->quorum_of_stores)
         return -1;
     first = service->workers[0].store;
-    if (store_unsafe(first) != NULL) {
-        fprintf(stderr, "%s: this Redis can lose locks: %s (--allow-unsafe-redis accepts that)\n",
-                service->plan->name, store_unsafe(first));
-        return SERVICE_CONFIG;
-    }
+    if (store_unsafe(first) != NULL)
+        return service_fail(service, "this Redis can lose locks: %s (--allow-unsafe-redis accepts that)",
+                            store_unsafe(first));
     const char *check = store_not_ready(first, &detail);
 
-    if (store_misled(first) != NULL) {
-        fprintf(stderr, "%s: %s %s\n", service->plan->name, detail, store_misled(first));
-        return SERVICE_CONFIG;
-    }
-    if (service->plan->unfit != NULL && service->plan->unfit(service, own)) {
-        fprintf(stderr, "%s: %s\n", service->plan->name, own);
-        return SERVICE_CONFIG;
-    }
+    if (store_misled(first) != NULL)
+        return service_fail(service, "%s %s", detail, store_misled(first));
+    if (service->plan->unfit != NULL && service->plan->unfit(service, own))
+        return service_fail(service, "%s", own);
     if (check != NULL) {
         struct log_field fields[] = {LOG_T("detail", bytes_of(detail)), LOG_END};
         log_event(&service->log, LOG_WARNING, "store-not-ready", fields);

@@ -39,15 +39,10 @@ struct service_flag {
     size_t offset;
 };
 
-/* low, high: of numbers, else 0. */
-#define SERVICE_FLAG(flag, field, flag_kind, flag_value, flag_help, low, high)                               \
+/* The rest: its help, and of numbers the lowest and the highest. */
+#define SERVICE_FLAG(flag, field, flag_kind, flag_value, ...)                                                \
     {                                                                                                        \
-        {.name = (flag),                                                                                     \
-         .kind = (flag_kind),                                                                                \
-         .value = (flag_value),                                                                              \
-         .help = (flag_help),                                                                                \
-         .min = (low),                                                                                       \
-         .max = (high)},                                                                                     \
+        {.name = (flag), .kind = (flag_kind), .value = (flag_value), .help = __VA_ARGS__},                   \
             offsetof(struct service_settings, field)                                                         \
     }
 
@@ -271,6 +266,8 @@ void service_waiting_give(const struct worker *worker, const char *identity, str
 
 /* -- between the files of this module */
 enum { SERVICE_OK = 0, SERVICE_USAGE = 64, SERVICE_UNREACHABLE = 69, SERVICE_BUG = 70, SERVICE_CONFIG = 78 };
+/* Says on stderr what is wrong, at most 1,023 bytes of the printf family; SERVICE_CONFIG. */
+int service_fail(const struct service *service, const char *what, ...) __attribute__((format(printf, 2, 3)));
 
 /* worker.c */
 void worker_open(struct worker *worker, struct service *service, unsigned index);

@@ -1,5 +1,4 @@
 /* tls.c - the certificates of a daemon: read at the start and again on SIGHUP; when they end. */
-#include <stdio.h>
 #include <time.h>
 
 #include "shared/service/service.h"
@@ -29,9 +28,7 @@ int service_tls_open(struct service *service)
     if (bad == NULL && s->tls_cert != NULL &&
         (service->tls = tls_server_new(&files, why, sizeof(why))) == NULL)
         bad = why;
-    if (bad != NULL)
-        fprintf(stderr, "%s: %s\n", service->plan->name, bad);
-    return bad != NULL ? SERVICE_CONFIG : -1;
+    return bad != NULL ? service_fail(service, "%s", bad) : -1;
 }
 
 /* That of the setting with which the sentence begins. */

@@ -11,15 +11,6 @@
  * cleared behind each request. */
 enum { TICK_MS = 100, LOGGED_PER_SECOND_MAX = 10, FORWARDED_HEAD_MAX = 4096 };
 
-static void worker_tick(struct loop_timer *timer);
-static void worker_ended(const struct http_owner *owner, const struct http_request *req, unsigned status,
-                         uint64_t took_us);
-static void worker_closed(const struct http_owner *owner, enum http_limit limit, const char *address);
-static void worker_handshake_failed(const struct http_owner *owner, enum tls_failure failure, const char *why,
-                                    const char *address);
-static void worker_store_answered(const struct store_owner *owner, uint64_t took_us);
-static void worker_store_kept(const struct store_owner *owner, uint64_t waited_us);
-
 /* The owner is const to the HTTP layer only. */
 static struct worker *worker_from(const struct http_owner *owner)
 {
@@ -73,84 +64,6 @@ struct store *service_store_open(const struct service *service, struct loop *loo
     struct store_options options = service_store_options(service);
 
     return store_open(loop, &options);
-}
-
-void worker_open(struct worker *worker, struct service *service, unsigned index)
-{
-    worker->owner = (struct http_owner){worker_ended, worker_closed, worker_handshake_failed};
-    worker->service = service;
-    worker->index = index;
-    worker->loop = loop_new();
-    worker->audit = audit_new();
-    worker->metrics = metrics_block(service->metrics, index);
-    worker->keys = atomic_load(&service->keys);
-    worker->access = atomic_load(&service->access);
-    worker->memo = worker->access != NULL ? access_memo_new() : NULL;
-    worker->store_owner.answered = worker_store_answered;
-    worker->store_owner.kept = worker_store_kept;
-    worker->store_count = service_stores_open(service, worker->loop, &worker->store_owner, worker->stores);
-    worker->store = worker->stores[0];
-    if (service->plan->worker_open != NULL)
-        service->plan->worker_open(worker);
-}
-
-/* The listening socket is there, the store has been looked at: serve until the loop is stopped. */
-void worker_serve(struct worker *worker)
-{
-    const struct service_settings *settings = &worker->service->settings;
-    const char *given = worker->service->listen_given;
-    struct http_options options = {
-        .listen_fd = worker->listen_fd,
-        .unix_fd = worker->unix_fd,
-        .own_fd = worker->ui_fd,
-        .tls = worker->service->tls,
-        .routes = worker->service->routes,
-        .owner = &worker->owner,
-        .refuses = worker->service->plan->refuses,
-        .judged_by = settings->access != NULL ? &worker->judged_by : NULL,
-        .enter = settings->access != NULL ? access_enter : NULL,
-        .stands = settings->access != NULL ? access_stands : NULL,
-        .permits = settings->access != NULL ? access_permits : NULL,
-        .on_loopback = http_address_is_loopback(given[0] != '\0' ? given : settings->listen),
-        .own_on_loopback = settings->ui_listen != NULL && http_address_is_loopback(settings->ui_listen),
-        .shares_origin = settings->routes != NULL,
-        .allow_hosts = settings->allow_hosts,
-        .allow_origins = settings->allow_origins,
-        .connections_max = settings->connections_max / settings->threads + 1,
-        .connections_reserved = settings->connections_max / 20 / settings->threads,
-        .peers = worker->service->peers,
-        .body_max_default = settings->body_max,
-        .body_memory_max = settings->body_memory_max / settings->threads,
-        .head_max = (unsigned)settings->head_max,
-        .header_timeout_ms = (unsigned)settings->header_timeout_ms,
-        .body_timeout_ms = (unsigned)settings->body_timeout_ms,
-        .reply_head_max = settings->routes != NULL ? FORWARDED_HEAD_MAX : 0,
-        .suspend_always = settings->suspend_always,
-    };
-
-    worker->http = http_server_new(worker->loop, &options);
-    loop_timer_init(worker->loop, &worker->tick, worker_tick);
-    loop_timer_arm(&worker->tick, TICK_MS, TICK_MS);
-    loop_run(worker->loop);
-    audit_tick(worker, true);
-    loop_timer_done(&worker->tick);
-}
-
-void worker_close(struct worker *worker)
-{
-    const struct service_plan *plan = worker->service->plan;
-
-    if (plan->worker_close != NULL)
-        plan->worker_close(worker);
-    for (unsigned i = 0; i < worker->store_count; i++)
-        store_close(worker->stores[i]);
-    if (plan->worker_free != NULL)
-        plan->worker_free(worker); /* a call that the store has just ended may have been in it */
-    if (worker->http != NULL)
-        http_server_free(worker->http);
-    loop_free(worker->loop);
-    audit_free(worker->audit);
-    access_memo_free(worker->memo);
 }
 
 static void worker_take_keys(struct worker *worker)
@@ -419,4 +332,84 @@ static void worker_handshake_failed(const struct http_owner *owner, enum tls_fai
 
     metric_add(worker->metrics, (unsigned)METRIC_HANDSHAKE_FIRST + (unsigned)failure, 1);
     audit_handshake(worker, reasons[failure], why, address);
+}
+
+/* -- its life */
+
+void worker_open(struct worker *worker, struct service *service, unsigned index)
+{
+    worker->owner = (struct http_owner){worker_ended, worker_closed, worker_handshake_failed};
+    worker->service = service;
+    worker->index = index;
+    worker->loop = loop_new();
+    worker->audit = audit_new();
+    worker->metrics = metrics_block(service->metrics, index);
+    worker->keys = atomic_load(&service->keys);
+    worker->access = atomic_load(&service->access);
+    worker->memo = worker->access != NULL ? access_memo_new() : NULL;
+    worker->store_owner.answered = worker_store_answered;
+    worker->store_owner.kept = worker_store_kept;
+    worker->store_count = service_stores_open(service, worker->loop, &worker->store_owner, worker->stores);
+    worker->store = worker->stores[0];
+    if (service->plan->worker_open != NULL)
+        service->plan->worker_open(worker);
+}
+
+/* The listening socket is there, the store has been looked at: serve until the loop is stopped. */
+void worker_serve(struct worker *worker)
+{
+    const struct service_settings *settings = &worker->service->settings;
+    const char *given = worker->service->listen_given;
+    struct http_options options = {
+        .listen_fd = worker->listen_fd,
+        .unix_fd = worker->unix_fd,
+        .own_fd = worker->ui_fd,
+        .tls = worker->service->tls,
+        .routes = worker->service->routes,
+        .owner = &worker->owner,
+        .refuses = worker->service->plan->refuses,
+        .judged_by = settings->access != NULL ? &worker->judged_by : NULL,
+        .enter = settings->access != NULL ? access_enter : NULL,
+        .stands = settings->access != NULL ? access_stands : NULL,
+        .permits = settings->access != NULL ? access_permits : NULL,
+        .on_loopback = http_address_is_loopback(given[0] != '\0' ? given : settings->listen),
+        .own_on_loopback = settings->ui_listen != NULL && http_address_is_loopback(settings->ui_listen),
+        .shares_origin = settings->routes != NULL,
+        .allow_hosts = settings->allow_hosts,
+        .allow_origins = settings->allow_origins,
+        .connections_max = settings->connections_max / settings->threads + 1,
+        .connections_reserved = settings->connections_max / 20 / settings->threads,
+        .peers = worker->service->peers,
+        .body_max_default = settings->body_max,
+        .body_memory_max = settings->body_memory_max / settings->threads,
+        .head_max = (unsigned)settings->head_max,
+        .header_timeout_ms = (unsigned)settings->header_timeout_ms,
+        .body_timeout_ms = (unsigned)settings->body_timeout_ms,
+        .reply_head_max = settings->routes != NULL ? FORWARDED_HEAD_MAX : 0,
+        .suspend_always = settings->suspend_always,
+    };
+
+    worker->http = http_server_new(worker->loop, &options);
+    loop_timer_init(worker->loop, &worker->tick, worker_tick);
+    loop_timer_arm(&worker->tick, TICK_MS, TICK_MS);
+    loop_run(worker->loop);
+    audit_tick(worker, true);
+    loop_timer_done(&worker->tick);
+}
+
+void worker_close(struct worker *worker)
+{
+    const struct service_plan *plan = worker->service->plan;
+
+    if (plan->worker_close != NULL)
+        plan->worker_close(worker);
+    for (unsigned i = 0; i < worker->store_count; i++)
+        store_close(worker->stores[i]);
+    if (plan->worker_free != NULL)
+        plan->worker_free(worker); /* a call that the store has just ended may have been in it */
+    if (worker->http != NULL)
+        http_server_free(worker->http);
+    loop_free(worker->loop);
+    audit_free(worker->audit);
+    access_memo_free(worker->memo);
 }
