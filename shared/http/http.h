@@ -121,17 +121,18 @@ const char *http_request_id(const struct http_request *req, char id[HTTP_ID_SIZE
  * caller until the request is ended. */
 void http_note_lease(struct http_request *req, struct bytes lease);
 void http_note_why(struct http_request *req, const char *why);
-struct bytes http_noted_lease(const struct http_request *req);
 /* The operator's own words for what it has done; kept as the two above. */
 void http_note_reason(struct http_request *req, struct bytes reason);
-struct bytes http_noted_reason(const struct http_request *req);
-const char *http_noted_why(const struct http_request *req);
-/* How the request was refused; PROBLEM_NONE if it was not, or not yet. For the log and the metrics. */
-enum problem http_problem(const struct http_request *req);
+/* How it has ended, for the log and the metrics. */
+struct http_ending {
+    enum problem problem;       /* how it was refused; PROBLEM_NONE: it was not, or not yet */
+    bool was_handled;           /* its handler was called: nothing spoke against it before that */
+    struct bytes lease, reason; /* as noted; of a lease that was not, the one in the path */
+    const char *why;            /* as noted; "": it was not */
+};
+struct http_ending http_ending(const struct http_request *req);
 /* Whether the Host is one under which this service is not to be reached by a web page (docs/contract.md). */
 bool http_host_is_foreign(const struct http_request *req);
-/* Whether its handler was called: nothing spoke against it before that. */
-bool http_was_handled(const struct http_request *req);
 /* The row of the routes; NULL: none, or it is not known yet. */
 const struct http_route *http_route(const struct http_request *req);
 bool http_is_over_tls(const struct http_request *req);

@@ -463,16 +463,6 @@ const char *http_request_id(const struct http_request *req, char id[HTTP_ID_SIZE
     return id;
 }
 
-enum problem http_problem(const struct http_request *req)
-{
-    return req->state >= STATE_ANSWERED ? req->reply.problem : PROBLEM_NONE;
-}
-
-bool http_was_handled(const struct http_request *req)
-{
-    return req->was_handled;
-}
-
 void http_note_lease(struct http_request *req, struct bytes lease)
 {
     req->note_lease = lease;
@@ -488,21 +478,15 @@ void http_note_reason(struct http_request *req, struct bytes reason)
     req->note_reason = reason;
 }
 
-struct bytes http_noted_reason(const struct http_request *req)
-{
-    return req->note_reason;
-}
-
-struct bytes http_noted_lease(const struct http_request *req)
+struct http_ending http_ending(const struct http_request *req)
 {
     bool is_named = req->note_lease.len == 0 && req->route != NULL && strstr(req->route->path, "/{name}");
 
-    return is_named ? req->head.parts[0] : req->note_lease;
-}
-
-const char *http_noted_why(const struct http_request *req)
-{
-    return req->note_why != NULL ? req->note_why : "";
+    return (struct http_ending){.problem = req->state >= STATE_ANSWERED ? req->reply.problem : PROBLEM_NONE,
+                                .was_handled = req->was_handled,
+                                .lease = is_named ? req->head.parts[0] : req->note_lease,
+                                .reason = req->note_reason,
+                                .why = req->note_why != NULL ? req->note_why : ""};
 }
 
 const struct http_route *http_route(const struct http_request *req)

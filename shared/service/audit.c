@@ -48,7 +48,7 @@ void audit_free(struct audit *audit)
 
 /* -- deeds */
 
-static void deed_log(struct worker *worker, const struct http_request *req, enum problem problem)
+static void deed_log(struct worker *worker, const struct http_request *req, const struct http_ending *ending)
 {
     const char *identity = http_identity(req);
     const struct bytes none = {NULL, 0};
@@ -59,11 +59,12 @@ static void deed_log(struct worker *worker, const struct http_request *req, enum
         LOG_T("deed", bytes_of(http_route(req)->operation)),
         LOG_T("identity", bytes_of(identity)),
         LOG_T("peer", bytes_of(http_client_address(req, peer))),
-        LOG_T("lease", http_noted_lease(req)),
+        LOG_T("lease", ending->lease),
         LOG_T("gateway", names_gateway ? http_path_part(req, 0) : none),
         LOG_T("session", names_session ? http_path_part(req, 0) : none),
-        LOG_T("reason", http_noted_reason(req)),
-        LOG_T("outcome", problem == PROBLEM_NONE ? BYTES("done") : bytes_of(problem_info(problem)->code)),
+        LOG_T("reason", ending->reason),
+        LOG_T("outcome", ending->problem == PROBLEM_NONE ? BYTES("done")
+                                                         : bytes_of(problem_info(ending->problem)->code)),
         LOG_T("instance", bytes_of(http_request_id(req, id))),
         LOG_END,
     };
@@ -128,14 +129,16 @@ void audit_handshake(struct worker *worker, const char *reason, const char *why,
         log_event(&worker->service->log, LOG_NOTICE, "handshake-failed", fields);
 }
 
-static void denied_log(struct worker *worker, const struct http_request *req, enum problem problem)
+static void denied_log(struct worker *worker, const struct http_request *req,
+                       const struct http_ending *ending)
 {
     const char *identity = http_identity(req);
     const struct http_route *route = http_route(req);
     char peer[HTTP_ADDRESS_SIZE], id[HTTP_ID_SIZE];
     bool is_verb = route != NULL && (route->needs & ((1U << ACCESS_VERB_SHIFT) - 1)) >= ACCESS_HOLD;
     const struct bytes none = {NULL, 0};
-    const char *why = problem == PROBLEM_UNAUTHENTICATED ? http_noted_why(req) : problem_info(problem)->code;
+    enum problem problem = ending->problem;
+    const char *why = problem == PROBLEM_UNAUTHENTICATED ? ending->why : problem_info(problem)->code;
 
     http_client_address(req, peer);
     if (!(identity != NULL ? identity_may_log(worker, identity) : address_may_log(worker, "address", peer)))
@@ -143,11 +146,11 @@ static void denied_log(struct worker *worker, const struct http_request *req, en
     struct log_field fields[] = {
         LOG_T("identity", bytes_of(identity)),
         LOG_T("peer", bytes_of(peer)),
-        LOG_T("verb", problem == PROBLEM_FORBIDDEN ? bytes_of(http_noted_why(req))
+        LOG_T("verb", problem == PROBLEM_FORBIDDEN ? bytes_of(ending->why)
                       : is_verb
                           ? bytes_of(access_verb_name((enum access_verb)(route->needs >> ACCESS_VERB_SHIFT)))
                           : none),
-        LOG_T("lease", http_noted_lease(req)),
+        LOG_T("lease", ending->lease),
         LOG_T("why", bytes_of(why)),
         LOG_T("instance", bytes_of(http_request_id(req, id))),
         LOG_END,
@@ -173,12 +176,13 @@ void audit_tick(struct worker *worker, bool is_last)
     callers_tick(worker, &worker->audit->addresses, is_last);
 }
 
-void audit_request(struct worker *worker, const struct http_request *req, enum problem problem)
+void audit_request(struct worker *worker, const struct http_request *req, const struct http_ending *ending)
 {
     const struct http_route *route = http_route(req);
+    enum problem problem = ending->problem;
 
     if (problem == PROBLEM_UNAUTHENTICATED || problem == PROBLEM_FORBIDDEN || problem == PROBLEM_NOT_YOURS)
-        denied_log(worker, req, problem);
-    else if (route != NULL && route->methods & HTTP_COMMAND && http_was_handled(req))
-        deed_log(worker, req, problem);
+        denied_log(worker, req, ending);
+    else if (route != NULL && route->methods & HTTP_COMMAND && ending->was_handled)
+        deed_log(worker, req, ending);
 }

@@ -296,7 +296,7 @@ bool service_sends_to_ui(struct http_request *req);
 /* audit.c: deeds of operators and refusals of callers, in the log. */
 struct audit *audit_new(void);
 void audit_free(struct audit *audit);
-void audit_request(struct worker *worker, const struct http_request *req, enum problem problem);
+void audit_request(struct worker *worker, const struct http_request *req, const struct http_ending *ending);
 void audit_handshake(struct worker *worker, const char *reason, const char *why, const char *address);
 /* Every now and then; is_last: before the end. */
 void audit_tick(struct worker *worker, bool is_last);

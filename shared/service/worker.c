@@ -278,12 +278,13 @@ static void worker_ended(const struct http_owner *owner, const struct http_reque
 {
     struct worker *worker = worker_from(owner);
     const struct log *log = &worker->service->log;
-    enum problem problem = http_problem(req);
+    const struct http_ending ending = http_ending(req);
+    enum problem problem = ending.problem;
     enum log_level level = status >= 500 ? LOG_WARNING : LOG_DEBUG;
     char peer[HTTP_ADDRESS_SIZE], id[HTTP_ID_SIZE];
 
     worker_count_request(worker, http_route(req), status, took_us);
-    audit_request(worker, req, problem);
+    audit_request(worker, req, &ending);
     if (problem != PROBLEM_NONE)
         metric_add(worker->metrics, (unsigned)METRIC_PROBLEM_FIRST + (unsigned)problem - 1, 1);
     if (!log_wants(log, level) || (level == LOG_WARNING && !worker_may_log(worker)))
@@ -293,10 +294,10 @@ static void worker_ended(const struct http_owner *owner, const struct http_reque
         LOG_T("peer", bytes_of(http_client_address(req, peer))),
         LOG_T("method", http_method_text(req)),
         LOG_T("path", http_path(req)),
-        LOG_T("lease", http_noted_lease(req)),
+        LOG_T("lease", ending.lease),
         LOG_I("status", (int64_t)status),
         LOG_T("code", bytes_of(problem != PROBLEM_NONE ? problem_info(problem)->code : "")),
-        LOG_T("why", bytes_of(http_noted_why(req))),
+        LOG_T("why", bytes_of(ending.why)),
         LOG_I("took_us", (int64_t)took_us),
         LOG_END,
     };
