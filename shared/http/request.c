@@ -169,23 +169,19 @@ static enum step request_run(struct http_request *req)
     return request_start(req);
 }
 
-static enum MHD_Result enter_refusal(struct http_request *req)
-{
-    enum step step = request_run(req);
-
-    assert(step == ANSWERED && req->state == STATE_ANSWERED);
-    (void)step;
-    return http_raw_answer(req);
-}
-
 static enum MHD_Result enter_head(struct http_request *req)
 {
     http_route_find(req);
     if (req->refusal.problem != PROBLEM_NONE && (req->head.length != LENGTH_NONE || req->conn->reserved))
         return http_raw_refuse(req, req->refusal.problem, req->refusal.detail); /* without reading the body */
     http_state_set(req, STATE_BODY);
-    if (req->refusal.problem == PROBLEM_NONE && is_refused_by_head(req))
-        return enter_refusal(req);
+    if (req->refusal.problem == PROBLEM_NONE && is_refused_by_head(req)) {
+        enum step step = request_run(req);
+
+        assert(step == ANSWERED && req->state == STATE_ANSWERED);
+        (void)step;
+        return http_raw_answer(req);
+    }
     if (req->head.length != LENGTH_NONE)
         http_clock_set(req->server, &req->conn->deadline, PHASE_BODY);
     return MHD_YES;

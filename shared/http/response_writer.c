@@ -277,15 +277,6 @@ void http_response_closed(struct http_kept *kept, enum MHD_RequestTerminationCod
     response_release(response);
 }
 
-static void response_report(const struct http_response *response)
-{
-    struct http_request *req = http_kept_request(response->kept, NULL);
-
-    req->reply.status = response->status;
-    http_reply_report(req);
-    http_request_free(req);
-}
-
 bool http_response_writer_stands(const struct http_response_writer *writer)
 {
     return http_kept_stands(writer->response->kept);
@@ -295,6 +286,7 @@ void http_response_writer_end(struct http_response_writer *writer, enum http_res
 {
     struct http_response *response = writer->response;
     struct http_conn *conn = response->kept->conn;
+    struct http_request *req;
     bool is_short = response->is_stream ? response->kept->is_gone : response->left > 0;
 
     assert(response->writer == writer);
@@ -308,7 +300,10 @@ void http_response_writer_end(struct http_response_writer *writer, enum http_res
     response->wants_room = false;
     http_deferred_remove(&response->room);
     response->kept->server->running--;
-    response_report(response);
+    req = http_kept_request(response->kept, NULL);
+    req->reply.status = response->status;
+    http_reply_report(req);
+    http_request_free(req);
     response_release(response);
 }
 

@@ -184,22 +184,6 @@ static void disconnect_again(struct loop_timer *timer)
     container_of(timer, struct http_disconnect, timer)->look = true;
 }
 
-static void disconnect_watch(struct http_conn *conn)
-{
-    /* Once: every shutdown() would be reported here too. */
-    struct epoll_event event = {.events = EPOLLRDHUP | EPOLLONESHOT, .data.ptr = conn};
-
-    /* Without it only the time-outs end the connection: no reason to refuse it. */
-    (void)epoll_ctl(conn->server->disconnect.epoll_fd, EPOLL_CTL_ADD, conn->fd, &event);
-}
-
-/* The descriptor would not leave the set by being closed: a lingering close has a copy of it (raw.c). */
-static void disconnect_forget(struct http_conn *conn)
-{
-    (void)epoll_ctl(conn->server->disconnect.epoll_fd, EPOLL_CTL_DEL, conn->fd, NULL);
-    http_deferred_remove(&conn->left);
-}
-
 static void disconnect_ready(struct loop_watch *watch, int events)
 {
     struct http_disconnect *disconnect = container_of(watch, struct http_disconnect, watch);
@@ -348,6 +332,7 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
 {
     struct http_server *server = cls;
     struct http_conn *conn = *context;
+    struct epoll_event event;
 
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         conn = must_have(malloc(sizeof(*conn)));
@@ -358,7 +343,10 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
         *context = conn;
         server->connections++;
         conn_know(conn);
-        disconnect_watch(conn);
+        /* Once: every shutdown() would be reported here too. Without it only the time-outs end the connection: no
+         * reason to refuse it. */
+        event = (struct epoll_event){.events = EPOLLRDHUP | EPOLLONESHOT, .data.ptr = conn};
+        (void)epoll_ctl(server->disconnect.epoll_fd, EPOLL_CTL_ADD, conn->fd, &event);
         http_socket_open(conn);
         http_recv_watch(conn);
         http_clock_set(server, &conn->deadline, PHASE_HEAD);
@@ -370,7 +358,9 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
         request_completed(conn->req);
     http_recv_forget(conn);
     http_peer_over(conn);
-    disconnect_forget(conn);
+    /* The descriptor would not leave the set by being closed: a lingering close has a copy of it (raw.c). */
+    (void)epoll_ctl(server->disconnect.epoll_fd, EPOLL_CTL_DEL, conn->fd, NULL);
+    http_deferred_remove(&conn->left);
     server->by_fd[conn->fd] = NULL;
     http_socket_close(conn);
     free(conn->client);
