@@ -168,14 +168,6 @@ static const char *read_unix(struct bytes text, struct store_url *url)
     return NULL;
 }
 
-static bool is_sentinel_name(struct bytes name)
-{
-    for (size_t i = 0; i < name.len; i++)
-        if (!ascii_is_alnum(name.at[i]) && strchr("._-", name.at[i]) == NULL)
-            return false;
-    return name.len > 0 && name.len <= SENTINEL_NAME_MAX;
-}
-
 static const char *read_sentinel(struct bytes text, struct store_url *url)
 {
     struct store_place *place = &url->sentinels[url->sentinel_count];
@@ -202,7 +194,7 @@ static const char *read_sentinels(struct bytes text, struct store_url *url)
     struct bytes name = slash < text.len ? from(text, slash + 1) : (struct bytes){NULL, 0};
     const char *bad = at < slash ? read_user((struct bytes){text.at, at}, url) : NULL;
 
-    if (!is_sentinel_name(name))
+    if (name.len == 0 || name.len > SENTINEL_NAME_MAX || !ascii_is_word(name, BYTES("._-")))
         return "the store's url needs the name of the primary: sentinel://host:port,host:port/name";
     memcpy(url->name, name.at, name.len);
     while (bad == NULL && places.at != NULL && url->sentinel_count < SENTINELS_MAX)

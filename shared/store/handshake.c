@@ -74,21 +74,6 @@ const char *store_misled(const struct store *store)
     return NULL;
 }
 
-static void safety_begin(struct store_safety *safety)
-{
-    safety->found[0] = '\0';
-    safety->unread = false;
-    safety->passing_found = false;
-    safety->left = SAFETY_LOOKS;
-}
-
-static void safety_forget(struct store_safety *safety)
-{
-    safety->left = 0;
-    if (safety->aof == AOF_SEEN_WHOLE)
-        safety->aof = AOF_NOT_SEEN;
-}
-
 /* Where the next thing found is written: behind the others. */
 static char *found_next(struct store_safety *safety, size_t *room)
 {
@@ -272,9 +257,13 @@ void handshake_load(struct store *store)
 
 void handshake_look(struct store *store)
 {
-    if (store->safety.left > 0)
+    struct store_safety *safety = &store->safety;
+
+    if (safety->left > 0)
         return;
-    safety_begin(&store->safety);
+    safety->found[0] = '\0';
+    safety->unread = safety->passing_found = false;
+    safety->left = SAFETY_LOOKS;
     for (unsigned i = 0; i < SAFETY_LOOKS; i++)
         handshake_send(store, &store->link.handshake[HANDSHAKE_LOOK + i]);
 }
@@ -284,7 +273,9 @@ void handshake_forget(struct store *store)
 {
     store->link.by_name = store->link.is_loading = false;
     store->link.greeting_left = 0;
-    safety_forget(&store->safety);
+    store->safety.left = 0;
+    if (store->safety.aof == AOF_SEEN_WHOLE)
+        store->safety.aof = AOF_NOT_SEEN;
 }
 
 void handshake_put(struct store *store, const struct handshake_call *handshake)
