@@ -95,11 +95,6 @@ bool access_digest_read(struct bytes text, unsigned char digest[ACCESS_DIGEST])
 
 /* -- certificates */
 
-static char lower(char c)
-{
-    return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-}
-
 bool access_certificate_read(struct bytes text, char buf[ACCESS_CREDENTIAL_MAX], struct bytes *name)
 {
     struct bytes rest = text;
@@ -109,7 +104,7 @@ bool access_certificate_read(struct bytes text, char buf[ACCESS_CREDENTIAL_MAX],
         (!dns && !bytes_take(&rest, BYTES("uri:")) && !bytes_take(&rest, BYTES("cn:"))))
         return false;
     for (size_t i = 0; i < text.len; i++)
-        buf[i] = dns ? lower(text.at[i]) : text.at[i];
+        buf[i] = dns ? ascii_lower(text.at[i]) : text.at[i];
     *name = (struct bytes){buf, text.len};
     return rest.len > 0;
 }

@@ -3,7 +3,6 @@
  * They hold no data, so everybody may have them, and a link from another site may lead here; what they show
  * they ask of /v1 with the access token of who looks. */
 #include <stdio.h>
-#include <string.h>
 
 #include "shared/service/service.h"
 #include "ui.h"
@@ -36,14 +35,11 @@ static bool header_has(const struct http_request *req, const char *name, const c
     struct bytes left = http_header(req, name, NULL);
 
     while (left.len > 0) {
-        struct bytes one = bytes_cut(&left, ','), what = bytes_cut(&one, ';');
+        struct bytes one = bytes_cut(&left, ','), what = bytes_trim(bytes_cut(&one, ';'));
 
-        while (what.len > 0 && what.at[0] == ' ')
-            what = (struct bytes){what.at + 1, what.len - 1};
-        if (what.len > 2 && memcmp(what.at, "W/", 2) == 0)
-            what = (struct bytes){what.at + 2, what.len - 2};
+        (void)bytes_take(&what, BYTES("W/"));
         if (bytes_are(what, wanted))
-            return !(bytes_are(one, "q=0") || bytes_are(one, " q=0"));
+            return !bytes_are(bytes_trim(one), "q=0");
     }
     return false;
 }

@@ -14,6 +14,11 @@ static inline bool ascii_is_alnum(char c)
     return ascii_is_digit(c) || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
 }
 
+static inline char ascii_lower(char c)
+{
+    return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+}
+
 /* The value of a hexadecimal digit of either case, or -1. */
 static inline int ascii_hex_value(char c)
 {

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "shared/text/ascii.h"
 #include "shared/text/memory.h"
 #include "shared/tls/tls.h"
 #include "shared/tls/tls_internal.h"
@@ -69,12 +70,6 @@ struct reading {
     gnutls_x509_crt_t *authorities; /* the set's; the array is gnutls_free()'s */
     unsigned authority_count;
 };
-
-static bool pair_read(struct tls_set *set, const struct tls_files *files, struct reading *reading)
-{
-    return tls_pair_read(&reading->file, set->credentials, (struct tls_setting){"--tls-cert", files->cert},
-                         (struct tls_setting){"--tls-key", files->key}, &set->ends[TLS_FILE_CERT]);
-}
 
 /* The credentials own the list, and free what is in it. */
 static bool trusted_read(struct tls_set *set, const struct tls_files *files, struct reading *reading)
@@ -142,7 +137,8 @@ static struct tls_set *set_read(const struct tls_files *files, char *why, size_t
     set->users = 1;
     if (gnutls_certificate_allocate_credentials(&set->credentials) < 0)
         abort(); /* no memory */
-    good = pair_read(set, files, &reading) &&
+    good = tls_pair_read(&reading.file, set->credentials, (struct tls_setting){"--tls-cert", files->cert},
+                         (struct tls_setting){"--tls-key", files->key}, &set->ends[TLS_FILE_CERT]) &&
            (files->client_ca == NULL || trusted_read(set, files, &reading)) &&
            (files->crl == NULL || revoked_read(set, files, &reading));
     tls_text_forget(&reading.file);
@@ -598,7 +594,7 @@ static void names_read(struct names *names, gnutls_x509_crt_t leaf)
             only.len = len;
         }
         for (size_t i = 0; i < len && kind == GNUTLS_SAN_DNSNAME; i++)
-            name[i] = name[i] >= 'A' && name[i] <= 'Z' ? (char)(name[i] - 'A' + 'a') : name[i];
+            name[i] = ascii_lower(name[i]);
         if (kind == GNUTLS_SAN_DNSNAME)
             name_add(names, "dns:", (struct bytes){name, len});
     }
