@@ -6,7 +6,7 @@
 
 #include "shared/access/access.h"
 
-/* -- table.c: texts of several kinds, each with a number */
+/* -- identity.c: texts of several kinds, each with a number */
 
 struct access_entry {
     struct bytes key; /* at NULL: nothing is here */
@@ -25,8 +25,6 @@ const struct access_entry *access_table_find(const struct access_table *table, u
 /* key lives as long as the table, and is not in it yet. */
 void access_table_add(struct access_table *table, unsigned kind, struct bytes key, unsigned value);
 void access_table_free(struct access_table *table);
-
-/* -- identity.c: the names of identities, which stay */
 
 /* The identity of this name: the same pointer each time. */
 const char *access_identity_keep(struct bytes name);

@@ -5,7 +5,7 @@
  *   overview_tick      each second the script once, for all streams of the worker; may they still look?
  *   streams_answered   to each what it may see
  *
- * What is the matter with the service itself is what its /readyz says (shared/service/condition.c). */
+ * What is the matter with the service itself is what its /readyz says (shared/service/health.c). */
 #include "shared/member/overview.h"
 
 #include <pthread.h>

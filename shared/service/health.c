@@ -1,8 +1,13 @@
 /* health.c - the pages that every daemon has: livez, readyz, metrics, version, openapi.json, problems, and an
- * index of all addresses. */
+ * index of all addresses; and what is the matter with a service, for the overview. */
+#include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "openapi.h"
 #include "shared/access/access.h"
@@ -141,7 +146,7 @@ static enum step live(struct http_request *req)
 
 /* -- readyz */
 
-const char *service_lacks(struct worker *worker, const char **member, char detail[READY_DETAIL_SIZE])
+static const char *service_lacks(struct worker *worker, const char **member, char detail[READY_DETAIL_SIZE])
 {
     const struct service_plan *plan = worker->service->plan;
     const char *lacking = plan->lacking != NULL ? plan->lacking(worker, member, detail) : NULL;
@@ -255,7 +260,8 @@ static enum step ready_tell(struct http_request *req, struct worker *worker)
     return http_json_end(req, 200);
 }
 
-const char *service_not_ready(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE])
+static const char *service_not_ready(struct worker *worker, enum problem *problem,
+                                     char detail[READY_DETAIL_SIZE])
 {
     const struct service_plan *plan = worker->service->plan;
     const char *why = NULL, *remedy = store_misled(worker->store);
@@ -303,7 +309,172 @@ static enum step ready_page(struct http_request *req)
     return http_json_end(req, 200);
 }
 
-/* -- the rest */
+/* -- the worst of it, and what to do: for the overview */
+
+#define NOTHING_GOES                                                                                         \
+    "Nothing is granted, renewed or written until then; who holds a lease keeps it for its ttl. "
+#define OLD_FILES "All goes on by the files of before. "
+
+/* Of each code the first row that it begins with: what goes on in spite of it and what does not; what to do.
+ */
+static const struct {
+    const char *code, *remedy, *command;
+} remedies[] = {
+    {"draining", "Others serve. Wait until the service has stopped, and start it again.", NULL},
+    {"store-connecting", NOTHING_GOES "Start Redis, or mend the way to it.", "pawl store status"},
+    {"store-electing",
+     NOTHING_GOES "Wait until the sentinels have elected a primary, or start a node that may be it.",
+     "pawl store status"},
+    {"store-auth", NOTHING_GOES "Give the service the password of Redis: --redis-password-file.", NULL},
+    {"store-loading", NOTHING_GOES "Wait until Redis has loaded its data.", NULL},
+    {"store-busy", NOTHING_GOES "Wait, or find out whose script keeps Redis busy.", "redis-cli script kill"},
+    {"store-refuse", NOTHING_GOES "Mend what Redis says in the detail.", "pawl store status"},
+    {"store-unsafe",
+     "Nothing new is granted; renewals, releases and writes go on. Give Redis the settings that keep what it "
+     "is "
+     "told.",
+     "pawl doctor"},
+    {"store-not-ours", NOTHING_GOES "Name the Redis of this store with --redis.", "pawl store status"},
+    {"access-missing", NOTHING_GOES "Start the service with --access FILE.", NULL},
+    {"store-not-admitted", NOTHING_GOES "Start the lease services that the store waits for.",
+     "pawl store status"},
+    {"store-not-kept", NOTHING_GOES "Bring the nodes of Redis back that are away.", "pawl store status"},
+    {"store-behind", NOTHING_GOES "Make one of the nodes of the in-sync set the primary.",
+     "pawl store status"},
+    {"store-full",
+     "Nothing new is granted or written; renewals and releases go on. Give Redis more memory, or delete "
+     "stored "
+     "resources.",
+     "pawl store status"},
+    {"store-", NOTHING_GOES "See what the store needs.", "pawl store status"},
+    {"state-dir",
+     "This service grants nothing; all else goes on. Make room on the disk of the state directory, or give "
+     "its "
+     "owner the right to write.",
+     NULL},
+    {"member-silent", "All else goes on. Start it again. If it is gone for good, let the store forget it.",
+     "pawl store status"},
+    {"in-doubt",
+     "Newer writes by ordered routes wait for those in doubt; all else goes on. Find out whether they have "
+     "arrived, and say so.",
+     "pawl resolve"},
+    {"routes-differ",
+     "This gateway forwards nothing; stored resources, checks and leases go on. Give all gateways the same "
+     "route file.",
+     "pawl routes adopt"},
+    {"marks-lost",
+     "What goes by the mark of that store takes no writes; all else goes on. Say below which token of "
+     "that store nothing passes.",
+     "pawl store marks"},
+    {"access-refused", OLD_FILES "Mend the access file and send SIGHUP.", "pawl access check"},
+    {"tls-not-reloaded", OLD_FILES "Mend the files and send SIGHUP.", NULL},
+    {"functions-not-loaded", "All goes on, slower. Let Redis load the functions.", "pawl store status"},
+};
+
+const char *service_condition_remedy(const char *code, const char **command)
+{
+    unsigned i = 0, count = sizeof(remedies) / sizeof(remedies[0]);
+
+    while (i < count && strncmp(code, remedies[i].code, strlen(remedies[i].code)) != 0)
+        i++;
+    *command = i < count ? remedies[i].command : NULL;
+    return i < count ? remedies[i].remedy : NULL;
+}
+
+const char *service_condition(struct worker *worker, char detail[READY_DETAIL_SIZE])
+{
+    enum problem problem;
+    const char *member = NULL, *code = service_not_ready(worker, &problem, detail);
+
+    if (code != NULL)
+        return code;
+    if (service_stand(worker).is_full) {
+        snprintf(detail, READY_DETAIL_SIZE, "%s", problem_info(PROBLEM_STORE_FULL)->detail);
+        return "store-full";
+    }
+    code = service_lacks(worker, &member, detail);
+    if (code != NULL) {
+        return strcmp(member, "access") == 0 ? "access-refused"
+               : strcmp(member, "tls") == 0  ? "tls-not-reloaded"
+                                             : code;
+    }
+    code = store_not_loaded(worker->store);
+    snprintf(detail, READY_DETAIL_SIZE, "%s", code != NULL ? code : "");
+    return code != NULL ? "functions-not-loaded" : NULL;
+}
+
+/* -- metrics. What this process uses, by the names that all clients of Prometheus share:
+ * https://prometheus.io/docs/instrumenting/writing_clientlibs/, "Process metrics". */
+
+static double seconds_of(const struct timeval *time)
+{
+    return (double)time->tv_sec + (double)time->tv_usec / 1e6;
+}
+
+/* Linux 6.2 and later say the number as the folder's size. */
+static unsigned long open_fds(void)
+{
+    struct stat info = {0};
+    unsigned long count = 0;
+    DIR *folder;
+
+    if (stat("/proc/self/fd", &info) == 0 && info.st_size > 0)
+        return (unsigned long)info.st_size;
+    folder = opendir("/proc/self/fd");
+    while (folder != NULL && readdir(folder) != NULL)
+        count++;
+    if (folder != NULL)
+        closedir(folder);
+    return count > 3 ? count - 3 : 0; /* ".", "..", and the folder itself */
+}
+
+/* In pages. */
+static void memory_read(unsigned long *virtual, unsigned long *resident)
+{
+    char text[128] = "", *rest = text;
+    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+
+    if (fd >= 0) {
+        ssize_t len = read(fd, text, sizeof(text) - 1);
+
+        text[len > 0 ? len : 0] = '\0';
+        close(fd);
+    }
+    *virtual = strtoul(text, &rest, 10);
+    *resident = strtoul(rest, NULL, 10);
+}
+
+static void use_write(struct json_out *out, const char *name, enum metric_kind kind, const char *help,
+                      double value)
+{
+    metric_head_write(&(struct metric){name, kind, NULL, help}, out);
+    json_out_print(out, "%s %.15g\n", name, value);
+}
+
+static void process_metrics_write(const struct service *service, struct json_out *out)
+{
+    unsigned long virtual, resident;
+    double page = (double)sysconf(_SC_PAGESIZE);
+    struct rusage used = {0};
+    struct rlimit files = {0};
+    const struct metric info = {"pawl_build_info", METRIC_GAUGE, NULL, "Which program this is."};
+
+    memory_read(&virtual, &resident);
+    getrusage(RUSAGE_SELF, &used);
+    getrlimit(RLIMIT_NOFILE, &files);
+    metric_head_write(&info, out);
+    json_out_print(out, "pawl_build_info{service=\"%s\",version=\"" PAWL_VERSION "\"} 1\n",
+                   service->plan->name);
+    use_write(out, "process_cpu_seconds_total", METRIC_COUNTER, "CPU time, user and system.",
+              seconds_of(&used.ru_utime) + seconds_of(&used.ru_stime));
+    use_write(out, "process_resident_memory_bytes", METRIC_GAUGE, "Resident memory.",
+              (double)resident * page);
+    use_write(out, "process_virtual_memory_bytes", METRIC_GAUGE, "Virtual memory.", (double)virtual * page);
+    use_write(out, "process_open_fds", METRIC_GAUGE, "Open file descriptors.", (double)open_fds());
+    use_write(out, "process_max_fds", METRIC_GAUGE, "How many may be open.", (double)files.rlim_cur);
+    use_write(out, "process_start_time_seconds", METRIC_GAUGE, "When it was started.",
+              (double)service->began_s);
+}
 
 static void access_metrics_write(const struct access *access, struct json_out *out)
 {
@@ -350,6 +521,8 @@ static enum step metrics_page(struct http_request *req)
     http_reply_body(req, "text/plain; version=0.0.4", json_out_bytes(out));
     return http_answer(req, 200);
 }
+
+/* -- the rest */
 
 static enum step version(struct http_request *req)
 {

@@ -35,8 +35,8 @@ static const char *limit_read(struct page *page, const struct http_request *req)
     return NULL;
 }
 
-/* -- a cursor: it may be behind a name that its caller may not see, so it can be read by nobody, has always the
- * same length, and is good for its identity only */
+/* -- a cursor: it may be behind a name that its caller may not see, so it can be read by nobody, has always
+ * the same length, and is good for its identity only */
 
 static struct bytes sealed_context(const struct page *page, const struct http_request *req,
                                    char buf[CONTEXT_SIZE])

@@ -227,7 +227,7 @@ struct worker *worker_of(const struct http_request *req);
 /* Counts one more of the plan's own metric row. */
 void worker_count(struct worker *worker, unsigned row);
 
-/* condition.c: the worst that /readyz says now, in one word, whether it is ready or not; NULL: nothing. */
+/* health.c: the worst that /readyz says now, in one word, whether it is ready or not; NULL: nothing. */
 const char *service_condition(struct worker *worker, char detail[READY_DETAIL_SIZE]);
 /* What to do about it, in a sentence; the command that does or shows it: NULL: none. */
 const char *service_condition_remedy(const char *code, const char **command);
@@ -285,9 +285,6 @@ int service_tls_open(struct service *service);
 /* Whole or not at all; says which, in the log. */
 void service_tls_reload(struct service *service);
 void service_tls_metrics(const struct service *service, struct json_out *out);
-/* health.c: the health pages, behind the plan's own routes; the caller frees. */
-/* process.c: what the process is and uses, by the names that every Prometheus client has for it. */
-void process_metrics_write(const struct service *service, struct json_out *out);
 /* ui.c: the web pages, where they are served; whether this request, of the index, is a browser's. */
 enum step ui_overview_page(struct http_request *req);
 enum step ui_slash_page(struct http_request *req);
@@ -318,12 +315,10 @@ bool limits_fails(const struct http_request *req);
 void limits_forges(const struct http_request *req);
 bool limits_is_forging(const struct http_request *req);
 enum problem limits_failing(struct http_request *req);
-/* health.c: what /readyz says: NULL, or the check that fails, in one word; what does not work though it is
- * ready, and in which member of checks. */
+/* health.c: what /readyz says. */
 bool service_is_ready(struct worker *worker);
 struct service_stand service_stand(struct worker *worker);
-const char *service_not_ready(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE]);
-const char *service_lacks(struct worker *worker, const char **member, char detail[READY_DETAIL_SIZE]);
+/* The plan's own routes, and behind them the health pages; the caller frees. */
 struct http_route *service_routes(const struct service_plan *plan);
 /* "/": name and addresses. For the plan's rest, if nothing of it takes that. */
 enum step service_index(struct http_request *req);

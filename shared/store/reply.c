@@ -3,7 +3,7 @@
  * A struct store_reply is a redisReply by another name: it is never defined, only cast. */
 #include <hiredis/hiredis.h>
 
-#include "shared/store/reply.h"
+#include "shared/store/store_internal.h"
 
 static const redisReply *element(const struct store_reply *list, size_t i)
 {

@@ -13,8 +13,7 @@
 #ifndef PAWL_SHARED_STORE_INTERNAL_H
 #define PAWL_SHARED_STORE_INTERNAL_H
 
-#include "shared/store/reply.h"
-#include "shared/store/sentinel.h"
+#include "shared/store/dial.h"
 
 enum { SAFETY_LOOKS = 7, SAFETY_TEXT_MAX = 448 };
 
@@ -197,5 +196,37 @@ void handshake_look(struct store *store);
 void handshake_forget(struct store *store);
 void handshake_put(struct store *store, const struct handshake_call *handshake);
 void handshake_answer(struct store *store, struct handshake_call *handshake, const struct redisReply *reply);
+/* reply.c */
+const struct store_reply *reply_of(const struct redisReply *reply);
+/* What is certain after this error reply to FCALL or EVAL. */
+enum store_outcome reply_error_outcome(struct bytes error);
+/* NULL: it is none that is known. */
+const struct store_refusal *reply_refusal(struct bytes code);
+/* Whether it came out of a script that ran. */
+bool reply_error_is_from_inside(struct bytes error);
+/* Whether Redis does not have the function: it certainly did not run. */
+bool reply_error_is_not_found(struct bytes error);
+/* Whether nothing ran because Redis takes no write now. What does not write may run all the same. */
+bool reply_error_is_of_writes(struct bytes error);
+/* The code that an error begins with, "OOM" for example. */
+struct bytes reply_error_code(struct bytes error);
+/* Whether a Redis that answers a script with this code is no master, or has no data yet. */
+bool reply_code_is_of_no_master(struct bytes code);
+/* sentinel.c: where the primary is that sentinels watch. */
+/* Begins to ask, on this loop; url is of sentinel://, and password that of the nodes (NULL: none). */
+struct store_finder *finder_open(struct loop *loop, const struct store_url *url,
+                                 const struct store_options *options, const char *password);
+/* After all that asks it. */
+void finder_close(struct store_finder *finder);
+/* -- from any thread */
+/* Of a connection without a finder all is as it is. */
+/* Host and port of the primary, into its url; false: why it is not known. */
+bool finder_leads(struct dial *dial, char why[DIAL_WHY_MAX]);
+/* Whether another node has been found to be primary since. */
+bool finder_has_moved(const struct dial *dial);
+/* The connection has ended. */
+void finder_doubt(const struct dial *dial);
+/* A pause before the next attempt is not long when the primary may be found any moment. */
+uint64_t finder_pause_ms(const struct dial *dial, uint64_t pause_ms);
 
 #endif

@@ -25,6 +25,7 @@
 
 #include <hiredis/hiredis.h>
 
+#include "shared/store/store_internal.h"
 #include "shared/store/subscriber.h"
 #include "shared/text/memory.h"
 

@@ -2,7 +2,7 @@
 #ifndef PAWL_SHARED_STORE_SUBSCRIBER_H
 #define PAWL_SHARED_STORE_SUBSCRIBER_H
 
-#include "shared/store/sentinel.h"
+#include "shared/store/dial.h"
 
 enum subscriber_state {
     SUBSCRIBER_IDLE,

@@ -8,7 +8,7 @@
 
 #include "shared/loop/loop.h"
 #include "shared/member/member.h"
-#include "shared/store/reply.h"
+#include "shared/store/store_internal.h"
 #include "tests/unit/check.h"
 
 #define TEST_EPOCH(sentence)                                                                                 \
