@@ -343,7 +343,7 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
         *context = conn;
         server->connections++;
         conn_know(conn);
-        /* Once: every shutdown() would be reported here too. Without it only the time-outs end the connection:
+        /* Once: every shutdown() would be reported here too. Without it the time-outs end the connection:
          * no reason to refuse it. */
         event = (struct epoll_event){.events = EPOLLRDHUP | EPOLLONESHOT, .data.ptr = conn};
         (void)epoll_ctl(server->disconnect.epoll_fd, EPOLL_CTL_ADD, conn->fd, &event);
