@@ -279,7 +279,7 @@ static bool signal_event(struct watch *watch)
 static void wait_for_more(const struct watch *watch, uint64_t deadline_ms)
 {
     struct pollfd fds[WATCH_CHILDREN_MAX + 1] = {{.fd = watch->signal_fd, .events = POLLIN}};
-    uint64_t now = cli_now_ms();
+    uint64_t now = loop_now_ms();
     uint64_t left = deadline_ms > now ? deadline_ms - now : 0;
     nfds_t count = 1;
 
@@ -304,7 +304,7 @@ enum watch_event watch_next(struct watch *watch, uint64_t deadline_ms)
         for (unsigned i = 0; i < watch->count; i++)
             if (watch->children[i]->pid != 0 && child_event(watch, watch->children[i], &event))
                 return event;
-        if (cli_now_ms() >= deadline_ms)
+        if (loop_now_ms() >= deadline_ms)
             return WATCH_DEADLINE;
         wait_for_more(watch, deadline_ms);
     }

@@ -46,14 +46,6 @@ void cli_hint(const char *format, ...)
     va_end(args);
 }
 
-uint64_t cli_now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 int64_t cli_wall_ms(void)
 {
     struct timespec now;

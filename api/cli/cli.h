@@ -1,5 +1,4 @@
-/* cli.h - what every command of pawl has in common: exit statuses, complaints, the clock, the commands
- * themselves. */
+/* cli.h - what every command of pawl has in common: exit statuses, complaints, the commands themselves. */
 #ifndef PAWL_CLI_CLI_H
 #define PAWL_CLI_CLI_H
 
@@ -7,6 +6,7 @@
 
 #include "api/cli/memory.h"
 #include "api/client/pawl.h"
+#include "shared/loop/loop.h"
 #include "shared/text/bytes.h"
 
 /* docs/contract.md, "Commands". The status of a refusal by a service is that of its problem
@@ -27,8 +27,6 @@ enum cli_status {
 int cli_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A second line for it: what to do. */
 void cli_hint(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Milliseconds of the monotonic clock, the same in all processes of the machine. */
-uint64_t cli_now_ms(void);
 /* Milliseconds since 1970, as this process believes it to be. */
 int64_t cli_wall_ms(void);
 

@@ -312,7 +312,7 @@ bool cluster_tell_end(struct cluster *cluster)
 /* One turn of a wait for something that has no event of its own. CLI_GO_ON: look again. */
 static int wait_a_little(struct cluster *cluster, uint64_t deadline_ms, const char *what)
 {
-    uint64_t now = cli_now_ms();
+    uint64_t now = loop_now_ms();
 
     if (now >= deadline_ms)
         return cli_fail(CLI_BUG, "%s in time", what);
@@ -391,7 +391,7 @@ static int cluster_redis(struct cluster *cluster, const char *const *variables)
                                           .socket = files->socket,
                                           .directory = files->data,
                                           .keeps = "yes"};
-    uint64_t deadline_ms = cli_now_ms() + LOAD_MS;
+    uint64_t deadline_ms = loop_now_ms() + LOAD_MS;
     int status = cluster_spawn(cluster, &redis, NULL);
 
     while (status == CLI_GO_ON && !redis_ping(files->socket))
@@ -405,7 +405,7 @@ static int store_make(struct cluster *cluster, const char *const *arguments)
 {
     const struct cluster_process process = {&cluster->maker.child, "pawl-lease --init-store", "pawl-lease",
                                             .streams = CHILD_LOGS};
-    uint64_t deadline_ms = cli_now_ms() + START_MS;
+    uint64_t deadline_ms = loop_now_ms() + START_MS;
     const struct child *maker = &cluster->maker.child;
     int status;
 
@@ -456,7 +456,7 @@ static int service_start(struct cluster *cluster, struct cluster_member *member,
                          const char *program, const char *const *words)
 {
     const struct cluster_process process = {&member->child, name, program, .streams = CHILD_LOGS};
-    uint64_t deadline_ms = cli_now_ms() + START_MS;
+    uint64_t deadline_ms = loop_now_ms() + START_MS;
     int status = cluster_spawn(cluster, &process, words);
 
     while (status == CLI_GO_ON && *member->url == '\0')
@@ -507,7 +507,7 @@ static int cluster_ready(struct cluster *cluster, const char *name, const char *
 {
     char page[CLUSTER_URL_SIZE + 16], what[96];
     struct http_client_request request = {.method = "GET", .url = page, .timeout_ms = READY_REQUEST_MS};
-    uint64_t deadline_ms = cli_now_ms() + START_MS;
+    uint64_t deadline_ms = loop_now_ms() + START_MS;
     int status = CLI_GO_ON;
 
     snprintf(page, sizeof(page), "%s/readyz", url);
@@ -612,7 +612,7 @@ int cluster_quorum(struct cluster *cluster, const char *const *sockets)
 
 static void end_one(struct cluster *cluster, struct child *child)
 {
-    uint64_t deadline_ms = cli_now_ms() + END_MS;
+    uint64_t deadline_ms = loop_now_ms() + END_MS;
 
     if (child->pid == 0)
         return;

@@ -146,7 +146,7 @@ static void event_add(struct stage *stage, struct actor *actor, const struct tim
 bool stage_note(struct stage *stage, struct actor *actor, const char *label, const char *word, int64_t number,
                 const char *text)
 {
-    struct timeline_event event = {.at_ms = cli_now_ms(), .label = label, .number = number};
+    struct timeline_event event = {.at_ms = loop_now_ms(), .label = label, .number = number};
 
     snprintf(event.word, sizeof(event.word), "%s", word);
     snprintf(event.text, sizeof(event.text), "%s", text);
@@ -205,7 +205,7 @@ static bool play_order(struct stage *stage, const struct scene *scene, struct ac
 /* Until it is stopped: only then it cannot do anything any more. */
 static bool play_stop(struct stage *stage, struct actor *actor)
 {
-    uint64_t deadline_ms = cli_now_ms() + STAGE_EVENT_MS;
+    uint64_t deadline_ms = loop_now_ms() + STAGE_EVENT_MS;
     enum watch_event event = WATCH_LINE;
     char word[EVENT_WORD_SIZE];
 

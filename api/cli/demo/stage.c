@@ -66,7 +66,7 @@ static bool is_one_of(const char *word, const char *words)
 
 bool stage_until(struct stage *stage, const struct actor *actor, const char *words, unsigned ms)
 {
-    uint64_t deadline_ms = cli_now_ms() + ms;
+    uint64_t deadline_ms = loop_now_ms() + ms;
     enum watch_event event = WATCH_LINE;
 
     while (words == NULL || !is_one_of(actor->word, words)) {
@@ -85,7 +85,7 @@ bool stage_until(struct stage *stage, const struct actor *actor, const char *wor
 
 bool stage_kill(struct stage *stage, struct child *child)
 {
-    uint64_t deadline_ms = cli_now_ms() + END_MS;
+    uint64_t deadline_ms = loop_now_ms() + END_MS;
     enum watch_event event = WATCH_LINE;
 
     stage->doomed = child;
@@ -126,12 +126,12 @@ static bool replica_has_all(const char *address)
 static bool until_redis(struct stage *stage, const char *address, bool (*is_so)(const char *address),
                         const char *otherwise)
 {
-    uint64_t deadline_ms = cli_now_ms() + READY_MS;
+    uint64_t deadline_ms = loop_now_ms() + READY_MS;
 
     while (!is_so(address)) {
         if (!stage_until(stage, NULL, NULL, AGAIN_MS))
             return false;
-        if (cli_now_ms() > deadline_ms)
+        if (loop_now_ms() > deadline_ms)
             return STAGE_FAIL("%s in time", otherwise);
     }
     return true;
@@ -363,7 +363,7 @@ bool stage_begin(struct stage *stage, const struct hazard_part *part)
     stage->is_quorum = strcmp(part->with.lock, "pawl-quorum") == 0;
     stage->timeline = (struct timeline){.ttl_ms = stage->ttl_ms};
     stage->picture.count = 0;
-    stage->began_ms = cli_now_ms();
+    stage->began_ms = loop_now_ms();
     for (unsigned i = 0; i < WORKER_NODES_MAX; i++)
         run_path(stage, "node-", stage->part_index * WORKER_NODES_MAX + i, stage->node_at[i]);
     run_path(stage, "replica-", stage->part_index, stage->replica_at);
@@ -377,14 +377,14 @@ bool stage_begin(struct stage *stage, const struct hazard_part *part)
             (!stage->is_quorum || quorum_start(stage)) && relay_start(stage);
     for (unsigned i = 0; begun && i < ACTOR_RELAY; i++)
         begun = worker_start(stage, &stage->actors[i]);
-    stage->began_ms = cli_now_ms();
+    stage->began_ms = loop_now_ms();
     return begun;
 }
 
 /* Whatever it still says does not matter, nor does another one's end. */
 static void end_quietly(struct stage *stage, struct child *child)
 {
-    uint64_t deadline_ms = cli_now_ms() + END_MS;
+    uint64_t deadline_ms = loop_now_ms() + END_MS;
 
     child_signal(child, SIGKILL); /* it has nothing to tidy up, and may be stopped */
     while (child->pid != 0 && cluster_next(&stage->cluster, deadline_ms) != WATCH_DEADLINE) {

@@ -91,7 +91,7 @@ void worker_say(const char *word, int64_t number, const char *format, ...)
 {
     va_list args;
 
-    printf("%" PRIu64 " %s %" PRId64 " ", cli_now_ms(), word, number);
+    printf("%" PRIu64 " %s %" PRId64 " ", loop_now_ms(), word, number);
     va_start(args, format);
     vprintf(format, args);
     va_end(args);
@@ -204,7 +204,7 @@ static void extend_timestamp(struct worker *worker)
 {
     value_set_end(worker);
     if (redis_do(worker->nodes[0], WRITE_MS, "SET %s %s", worker->lease, worker->value) == 1) {
-        worker->holds_until_ms = cli_now_ms() + worker->ttl_ms;
+        worker->holds_until_ms = loop_now_ms() + worker->ttl_ms;
         worker_say("extended", 0, "-");
     } else {
         worker_say("failed", 0, "extend");
@@ -214,10 +214,10 @@ static void extend_timestamp(struct worker *worker)
 static int64_t take_redlock(struct worker *worker)
 {
     int64_t good_for_ms = (int64_t)worker->ttl_ms - (int64_t)worker->ttl_ms / DRIFT_PART - DRIFT_MS;
-    uint64_t asked_ms = cli_now_ms();
+    uint64_t asked_ms = loop_now_ms();
     unsigned got = set_nx_px(worker);
 
-    if (got > worker->node_count / 2 && (int64_t)(cli_now_ms() - asked_ms) < good_for_ms)
+    if (got > worker->node_count / 2 && (int64_t)(loop_now_ms() - asked_ms) < good_for_ms)
         return good_for_ms;
     release_by_script(worker);
     return 0;
@@ -272,7 +272,7 @@ static bool is_pawl(const struct worker *worker)
 
 static enum try recipe_take(struct worker *worker)
 {
-    uint64_t asked_ms = cli_now_ms();
+    uint64_t asked_ms = loop_now_ms();
     int64_t good_for_ms;
 
     random_text(worker->value, VALUE_CHARS);
@@ -315,7 +315,7 @@ static enum try pawl_take(struct worker *worker, unsigned limit_ms)
     switch (pawl_acquire(worker->pawl, worker->lease, &ask, grant, &problem)) {
     case PAWL_OK:
         return granted(worker, grant->token,
-                       cli_now_ms() + (uint64_t)(grant->deadline_ms - pawl_now_ms() - grant->ttl_ms),
+                       loop_now_ms() + (uint64_t)(grant->deadline_ms - pawl_now_ms() - grant->ttl_ms),
                        grant->ttl_ms);
     case PAWL_HELD: return held(worker, bytes_of(problem.holder));
     case PAWL_UNKNOWN: return TRY_LATER;
@@ -340,13 +340,13 @@ static void gateway_write(const struct worker *worker, const char *text)
 {
     const struct pawl_write write = {.size = sizeof(write), .content_type = "text/plain"};
     struct pawl_problem problem = {.size = sizeof(problem)};
-    uint64_t until_ms = cli_now_ms() + AGAIN_MOST_MS;
+    uint64_t until_ms = loop_now_ms() + AGAIN_MOST_MS;
     enum pawl_outcome outcome;
 
     /* 503: certainly not done, and worth asking again. */
     while ((outcome = pawl_put(worker->pawl, worker->lease, worker->grant.fencing_token, text, strlen(text),
                                &write, NULL, &problem)) != PAWL_OK &&
-           problem.status == 503 && cli_now_ms() < until_ms)
+           problem.status == 503 && loop_now_ms() < until_ms)
         pass_ms(AGAIN_MS);
     if (outcome == PAWL_OK)
         worker_say("written", 0, "-");
@@ -370,12 +370,12 @@ static void gateway_read(const struct worker *worker)
 
 static void worker_take(struct worker *worker, unsigned limit_ms)
 {
-    uint64_t until_ms = cli_now_ms() + (limit_ms > 0 ? limit_ms : TAKE_MS), now_ms;
+    uint64_t until_ms = loop_now_ms() + (limit_ms > 0 ? limit_ms : TAKE_MS), now_ms;
     unsigned pause_ms = worker->ttl_ms / POLLS_PER_TTL, tries = 0;
 
     worker->reported_held = false;
     pause_ms = pause_ms > POLL_MS_MIN ? pause_ms : POLL_MS_MIN;
-    while ((now_ms = cli_now_ms()) < until_ms) {
+    while ((now_ms = loop_now_ms()) < until_ms) {
         enum try end = is_pawl(worker) ? pawl_take(worker, (unsigned)(until_ms - now_ms))
                                        : recipe_take(worker);
 
@@ -451,7 +451,7 @@ static void worker_read(const struct worker *worker)
 
 static bool still_holds(const struct worker *worker)
 {
-    if (cli_now_ms() < worker->holds_until_ms)
+    if (loop_now_ms() < worker->holds_until_ms)
         return true;
     worker_say("over", 0, "-");
     return false;
@@ -468,7 +468,7 @@ static void worker_do(struct worker *worker, const char *verb, unsigned ms, cons
         worker_take(worker, ms);
     } else if (works || strcmp(verb, "look") == 0) {
         if (still_holds(worker)) {
-            worker_say("holds", (int64_t)(worker->holds_until_ms - cli_now_ms()), "-");
+            worker_say("holds", (int64_t)(worker->holds_until_ms - loop_now_ms()), "-");
             pass_ms(ms);
             if (works)
                 worker_write(worker, text);

@@ -111,13 +111,13 @@ static bool outsider_is_never_chosen(struct failover *f, const char *node)
 {
     struct store_probe *probe = store_probe_open(f->inbox.store, node);
     const struct store_probe_answer *answer = store_probe_answer(probe);
-    uint64_t deadline_ms = cli_now_ms() + PROBE_MS;
+    uint64_t deadline_ms = loop_now_ms() + PROBE_MS;
     bool is_never;
 
     do {
         store_probe_ask(probe);
         loop_turn(f->inbox.loop, TURN_MS);
-    } while (answer->asked_us == 0 && cli_now_ms() < deadline_ms);
+    } while (answer->asked_us == 0 && loop_now_ms() < deadline_ms);
     is_never = answer->why != NULL && strcmp(answer->why, "priority-0") == 0;
     store_probe_close(probe);
     return is_never;
@@ -158,11 +158,11 @@ static int failover_reopen(struct failover *f, const char *why)
 /* What is done after the gate was shut is no answer to anybody: heartbeats, reports. */
 static int failover_step(struct failover *f)
 {
-    uint64_t deadline_ms = cli_now_ms() + GATE_MS / 2;
+    uint64_t deadline_ms = loop_now_ms() + GATE_MS / 2;
     int status = failover_ask(f, "look");
     int64_t goal = f->offset;
 
-    while (status == CLI_GO_ON && f->least < goal && cli_now_ms() < deadline_ms) {
+    while (status == CLI_GO_ON && f->least < goal && loop_now_ms() < deadline_ms) {
         loop_turn(f->inbox.loop, TURN_MS);
         status = failover_ask(f, "look");
     }
@@ -210,7 +210,7 @@ static int failover_follow(struct failover *f, int64_t before)
 {
     bool is_over = false;
 
-    while (!is_over && cli_now_ms() < f->deadline_ms) {
+    while (!is_over && loop_now_ms() < f->deadline_ms) {
         loop_turn(f->inbox.loop, TURN_MS);
         is_over = store_link_stands(f->inbox.store) && failover_ask(f, "look") == CLI_GO_ON &&
                   f->serves == 1 && f->epoch > before;
@@ -230,7 +230,7 @@ static int failover_run(struct failover *f)
         return cli_fail(CLI_CONFIG, "--redis has to be sentinel://..., for a sentinel is to begin it");
     snprintf(f->former, sizeof(f->former), "%s", store_run_id(f->inbox.store));
     random_text(f->gate, GATE_CHARS);
-    f->deadline_ms = cli_now_ms() + f->wait_ms;
+    f->deadline_ms = loop_now_ms() + f->wait_ms;
     status = failover_outsiders(f);
     before = f->epoch;
     if (status == CLI_GO_ON)

@@ -209,11 +209,11 @@ static int empty_make(struct recover *r)
 
 int recover_wait(struct store_inbox *inbox, struct store_facts *facts, uint64_t wait_ms)
 {
-    uint64_t deadline_ms = cli_now_ms() + wait_ms;
+    uint64_t deadline_ms = loop_now_ms() + wait_ms;
     int status = store_facts_refresh(inbox, facts);
 
     fflush(stdout);
-    while (status == CLI_GO_ON && !store_facts_is_admitted(facts) && cli_now_ms() < deadline_ms) {
+    while (status == CLI_GO_ON && !store_facts_is_admitted(facts) && loop_now_ms() < deadline_ms) {
         loop_turn(inbox->loop, LOOK_AGAIN_MS);
         status = store_facts_refresh(inbox, facts);
     }
