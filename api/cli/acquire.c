@@ -168,7 +168,7 @@ static int acquire_tell(struct acquire *a)
         return CLI_GO_ON;
     if (strcmp(a->problem.code, "bad-argument") == 0)
         return cli_fail(CLI_USAGE, "%s", a->problem.detail);
-    if (a->outcome != PAWL_UNKNOWN || (pawls && request_worth(request) == REQUEST_IN_DOUBT))
+    if (a->outcome != PAWL_UNKNOWN || (pawls && request_judge(request) == PAWL_UNKNOWN))
         return request_tell(request, pawls ? HTTP_CLIENT_ANSWERED : HTTP_CLIENT_NOT_SENT);
     if (request->answer.status != 0)
         client_text(request->answer.why, sizeof(request->answer.why), bytes_of(a->problem.detail));

@@ -149,7 +149,6 @@ void trace_curl(FILE *out, const struct http_client_request *request, const char
 
 enum {
     JSON_LEVELS = 16,
-    STATUS_LOST = 76,
     STATUS_NOT_ALLOWED = 77,
     MEMBER_SIZE = 32,
     SENTENCE_SIZE = 2048,
@@ -401,19 +400,11 @@ static bool is_pawls(const struct request *request)
                : problem_is_pawls(&request->answer, request->json);
 }
 
-enum request_worth request_worth(const struct request *request)
+enum pawl_outcome request_judge(const struct request *request)
 {
-    const struct http_client_answer *answer = &request->answer;
-    enum problem problem = problem_find(request_text(request->json, "code"));
+    struct pawl_problem unused;
 
-    if (is_2xx(request))
-        return REQUEST_CERTAIN;
-    if (answer->status == 500 || answer->status == 504)
-        return REQUEST_IN_DOUBT;
-    if (problem == PROBLEM_NONE && answer->status > 500 && answer->status != 503)
-        return REQUEST_IN_DOUBT; /* a later version's code: only 4xx and 503 are said of what was not done */
-    return problem != PROBLEM_NONE && problem_info(problem)->exit_status == STATUS_LOST ? REQUEST_CERTAIN
-                                                                                        : REQUEST_REFUSED;
+    return judge_answer(HTTP_CLIENT_ANSWERED, &request->answer, &unused);
 }
 
 /* -- sending it */
@@ -435,16 +426,18 @@ static enum http_client_outcome try_once(struct request *request)
 enum http_client_outcome request_try(struct request *request)
 {
     enum http_client_outcome outcome;
+    enum pawl_outcome judged;
 
     if (request->trace)
         trace_curl(stderr, &request->http, request->body_from);
     outcome = try_once(request);
     if (request->repeat == REQUEST_ONCE || outcome == HTTP_CLIENT_NOT_SENT ||
-        (outcome == HTTP_CLIENT_ANSWERED && request_worth(request) != REQUEST_IN_DOUBT))
+        (outcome == HTTP_CLIENT_ANSWERED && request_judge(request) != PAWL_UNKNOWN))
         return outcome;
     request->repeated = true;
     outcome = try_once(request);
-    if (outcome == HTTP_CLIENT_ANSWERED && request_worth(request) == REQUEST_REFUSED) {
+    judged = outcome == HTTP_CLIENT_ANSWERED ? request_judge(request) : PAWL_UNKNOWN;
+    if (judged == PAWL_HELD || judged == PAWL_NOT_DONE) {
         /* What was said to the repeat is no word about the attempt before it. */
         struct bytes code = request_text(request->json, "code");
 
@@ -585,7 +578,7 @@ static void refusal_show(const struct request *request, const char *outcome)
 
 static int tell_refusal(const struct request *request)
 {
-    bool in_doubt = request_worth(request) == REQUEST_IN_DOUBT && !changes_nothing(&request->http);
+    bool in_doubt = request_judge(request) == PAWL_UNKNOWN && !changes_nothing(&request->http);
     enum doubt doubt = in_doubt ? DOUBT_UNKNOWN : DOUBT_NOT_DONE;
     int status = status_of(request->answer.status, request_text(request->json, "code"));
     bool refused = status != CLI_UNREACHABLE && !in_doubt;

@@ -11,6 +11,7 @@
 
 #include "api/cli/flags.h"
 #include "api/client/http_client.h"
+#include "api/client/pawl.h"
 #include "shared/text/json.h"
 #include "shared/text/json_write.h"
 
@@ -76,13 +77,8 @@ int request_send(struct request *request);
 enum http_client_outcome request_try(struct request *request);
 int request_tell(const struct request *request, enum http_client_outcome outcome);
 
-/* What an answer to an attempt is worth, after another of unknown end. */
-enum request_worth {
-    REQUEST_CERTAIN, /* done, or a hold that is over, whatever became of the attempt before */
-    REQUEST_REFUSED, /* the attempt before may yet arrive */
-    REQUEST_IN_DOUBT /* the service does not know either */
-};
-enum request_worth request_worth(const struct request *request);
+/* What the answer says by itself, as libpawl judges it; PAWL_UNKNOWN: the service does not know either. */
+enum pawl_outcome request_judge(const struct request *request);
 /* Whether the answer is this problem. */
 bool request_is_problem(const struct request *request, const char *code);
 

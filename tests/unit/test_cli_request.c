@@ -145,15 +145,14 @@ TEST(what_deceives_the_eye_is_not_shown)
 
 static bool is_in_doubt(unsigned status, const char *code)
 {
-    struct request request = {.answer.status = status};
     char body[128];
-    bool is;
+    int len = snprintf(body, sizeof(body), "{\"type\":\"/problems/%s\",\"code\":\"%s\",\"status\":%u}", code,
+                       code, status);
+    struct request request = {
+        .answer = {
+            .status = status, .body = body, .len = (size_t)len, .content_type = "application/problem+json"}};
 
-    snprintf(body, sizeof(body), "{\"code\":\"%s\"}", code);
-    request.json = json_parse(bytes_of(body), 2, NULL);
-    is = request_worth(&request) == REQUEST_IN_DOUBT;
-    json_free(request.json);
-    return is;
+    return request_judge(&request) == PAWL_UNKNOWN;
 }
 
 TEST(a_problem_of_a_later_version_is_in_doubt_unless_its_status_says_that_nothing_was_done)
