@@ -252,15 +252,9 @@ static bool kill_children_of(const struct run *run, const char *thread)
 {
     char path[PATH_SIZE], list[TEXT_SIZE], *at = list;
     bool found = false;
-    ssize_t len;
-    int fd;
 
     snprintf(path, sizeof(path), "/proc/self/task/%.20s/children", thread);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    len = fd >= 0 ? read(fd, list, sizeof(list) - 1) : -1;
-    if (fd >= 0)
-        close(fd);
-    list[len > 0 ? len : 0] = '\0';
+    file_read(AT_FDCWD, path, list, sizeof(list));
     while (isdigit((unsigned char)*at)) {
         pid_t pid = (pid_t)strtol(at, &at, 10);
 
