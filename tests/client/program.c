@@ -19,6 +19,7 @@ enum { WORDS_MAX = 16, LINE_SIZE = 4096, STORM_THREADS = 8, STORM_ROUNDS = 20 };
 static struct pawl *pawl;
 static struct pawl_grant grant = {.size = sizeof(grant)};
 static struct pawl_guard *guard;
+static struct pawl_problem problem; /* of the command that runs */
 static int cancel_pipe[2] = {-1, -1};
 static _Atomic int lost_times, renewed_times;
 static pthread_mutex_t texts = PTHREAD_MUTEX_INITIALIZER; /* of these: */
@@ -67,13 +68,13 @@ static const char *outcome_name(enum pawl_outcome outcome)
     return names[outcome];
 }
 
-static void tell(enum pawl_outcome outcome, const struct pawl_problem *problem)
+static void tell(enum pawl_outcome outcome)
 {
     printf("outcome=%s code=%s status=%d retryable=%d ended=%s holder=%s holder_token=%" PRId64
            " left=%" PRId64 " after=%" PRId64 " detail=%d",
-           outcome_name(outcome), problem->code, problem->status, problem->retryable, problem->ended,
-           problem->holder, problem->token, problem->expires_in_ms, problem->retry_after_ms,
-           problem->detail[0] != '\0');
+           outcome_name(outcome), problem.code, problem.status, problem.retryable, problem.ended,
+           problem.holder, problem.token, problem.expires_in_ms, problem.retry_after_ms,
+           problem.detail[0] != '\0');
 }
 
 static void tell_grant(void)
@@ -113,8 +114,6 @@ static void do_speed(void)
 static void do_open(void)
 {
     struct pawl_options options = {.size = sizeof(options)};
-    struct pawl_problem problem = {.size = sizeof(problem)};
-
     options.lease_url = word("lease");
     options.gateway_url = word("gateway");
     options.timeout_ms = (uint64_t)number("timeout");
@@ -127,41 +126,35 @@ static void do_open(void)
     options.allow_plaintext = word("plaintext") != NULL;
     pawl_close(pawl);
     pawl = pawl_open(&options, &problem);
-    tell(pawl != NULL ? PAWL_OK : PAWL_NOT_DONE, &problem);
+    tell(pawl != NULL ? PAWL_OK : PAWL_NOT_DONE);
 }
 
 static void do_acquire(void)
 {
-    struct pawl_problem problem = {.size = sizeof(problem)};
     struct pawl_ask ask = ask_of();
 
     grant = (struct pawl_grant){.size = sizeof(grant)};
-    tell(pawl_acquire(pawl, words[1], &ask, &grant, &problem), &problem);
+    tell(pawl_acquire(pawl, words[1], &ask, &grant, &problem));
     tell_grant();
 }
 
 static void do_renew(void)
 {
-    struct pawl_problem problem = {.size = sizeof(problem)};
-
-    tell(pawl_renew(pawl, &grant, (uint64_t)number("ttl"), &problem), &problem);
+    tell(pawl_renew(pawl, &grant, (uint64_t)number("ttl"), &problem));
     tell_grant();
 }
 
 static void do_release(void)
 {
-    struct pawl_problem problem = {.size = sizeof(problem)};
-
-    tell(pawl_release(pawl, &grant, &problem), &problem);
+    tell(pawl_release(pawl, &grant, &problem));
     tell_grant();
 }
 
 static void do_look(void)
 {
-    struct pawl_problem problem = {.size = sizeof(problem)};
     struct pawl_view view = {.size = sizeof(view)};
 
-    tell(pawl_look(pawl, words[1], &view, &problem), &problem);
+    tell(pawl_look(pawl, words[1], &view, &problem));
     printf(" state=%d token=%" PRId64 " holders=%u waiting=%u who=%s mode=%d", view.state, view.token,
            view.holders, view.waiting, view.holder, view.mode);
 }
@@ -179,31 +172,27 @@ static struct pawl_write write_of(void)
 
 static void do_put(void)
 {
-    struct pawl_problem problem = {.size = sizeof(problem)};
     struct pawl_written written = {.size = sizeof(written)};
     struct pawl_write write = write_of();
     const char *body = word("body") != NULL ? word("body") : "";
     const char *token = word("token") != NULL ? word("token") : grant.fencing_token;
 
-    tell(pawl_put(pawl, words[1], token, body, strlen(body), &write, &written, &problem), &problem);
+    tell(pawl_put(pawl, words[1], token, body, strlen(body), &write, &written, &problem));
     printf(" created=%d etag=%s", written.created, written.etag);
 }
 
 static void do_delete(void)
 {
-    struct pawl_problem problem = {.size = sizeof(problem)};
     struct pawl_write write = write_of();
 
-    tell(pawl_delete(pawl, words[1], grant.fencing_token, &write, NULL, &problem), &problem);
+    tell(pawl_delete(pawl, words[1], grant.fencing_token, &write, NULL, &problem));
 }
 
 static void do_get(void)
 {
-    struct pawl_problem problem = {.size = sizeof(problem)};
     struct pawl_resource resource = {.size = sizeof(resource)};
 
-    tell(pawl_get(pawl, words[1], word("fenced") != NULL ? grant.fencing_token : NULL, &resource, &problem),
-         &problem);
+    tell(pawl_get(pawl, words[1], word("fenced") != NULL ? grant.fencing_token : NULL, &resource, &problem));
     printf(" body=%s len=%zu etag=%s type=%s", resource.body != NULL ? resource.body : "", resource.len,
            resource.etag, resource.content_type);
     pawl_resource_done(&resource);
@@ -211,12 +200,12 @@ static void do_get(void)
 
 /* -- a guard */
 
-static void lost(struct pawl_guard *mine, const struct pawl_problem *problem, void *user)
+static void lost(struct pawl_guard *mine, const struct pawl_problem *why, void *user)
 {
     (void)user;
     pthread_mutex_lock(&texts);
-    snprintf(lost_code, sizeof(lost_code), "%s", problem->code);
-    snprintf(lost_ended, sizeof(lost_ended), "%s", problem->ended);
+    snprintf(lost_code, sizeof(lost_code), "%s", why->code);
+    snprintf(lost_ended, sizeof(lost_ended), "%s", why->ended);
     lost_at_ms = pawl_now_ms();
     snprintf(tried, sizeof(tried), "%s/%" PRId64, outcome_name(pawl_guard_close(mine, NULL)),
              pawl_guard_remaining_ms(mine));
@@ -237,12 +226,11 @@ static void renewed(struct pawl_guard *mine, int64_t deadline_ms, void *user)
 
 static void do_guard(void)
 {
-    struct pawl_problem problem = {.size = sizeof(problem)};
     struct pawl_guard_options options = {.size = sizeof(options), .lost = lost, .renewed = renewed};
     struct pawl_ask ask = ask_of();
 
     lost_times = renewed_times = 0;
-    tell(pawl_guard_open(pawl, words[1], &ask, &options, &guard, &problem), &problem);
+    tell(pawl_guard_open(pawl, words[1], &ask, &options, &guard, &problem));
     grant = (struct pawl_grant){.size = sizeof(grant)};
     pawl_guard_grant(guard, &grant);
     tell_grant();
@@ -250,23 +238,17 @@ static void do_guard(void)
 
 static void do_enter(void)
 {
-    struct pawl_problem problem = {.size = sizeof(problem)};
-
-    tell(pawl_guard_enter(guard, &problem), &problem);
+    tell(pawl_guard_enter(guard, &problem));
 }
 
 static void do_leave(void)
 {
-    struct pawl_problem problem = {.size = sizeof(problem)};
-
-    tell(pawl_guard_leave(guard, &problem), &problem);
+    tell(pawl_guard_leave(guard, &problem));
 }
 
 static void do_close(void)
 {
-    struct pawl_problem problem = {.size = sizeof(problem)};
-
-    tell(pawl_guard_close(guard, &problem), &problem);
+    tell(pawl_guard_close(guard, &problem));
     guard = NULL;
 }
 
@@ -296,7 +278,6 @@ static void do_poll(void)
 
 static void do_fork(void)
 {
-    struct pawl_problem problem = {.size = sizeof(problem)};
     int status = 0;
     pid_t child;
 
@@ -373,6 +354,7 @@ static void run(char *line)
          one = strtok_r(NULL, " \n", &rest))
         words[count++] = one;
     words[count] = NULL;
+    problem = (struct pawl_problem){.size = sizeof(problem)};
     for (size_t i = 0; count > 0 && i < sizeof(commands) / sizeof(commands[0]); i++)
         if (strcmp(words[0], commands[i].name) == 0)
             commands[i].run();
