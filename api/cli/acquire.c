@@ -58,13 +58,6 @@ static void trace_attempt(const struct http_client_request *request)
     trace_curl(stderr, request, NULL);
 }
 
-/* What a signal would end in the middle is given up instead: its place in line is kept otherwise. */
-static void acquire_catch(struct acquire *a)
-{
-    run_signals_open(&a->signals);
-    a->ask.cancel_fd = &a->signals.signal_fd;
-}
-
 static int acquire_begin(struct acquire *a)
 {
     const struct given *g = &a->call.given;
@@ -275,19 +268,10 @@ static void acquire_keep_shared(const struct acquire *a)
 
 static void grant_show(const struct call *call, enum show_grant kind)
 {
-    struct json_out more;
-
     switch (call->given.output) {
     case OUTPUT_ENV: show_grant_env(call->request.json, kind); break;
     case OUTPUT_TEXT: show_grant_text(call->request.json, kind); break;
-    case OUTPUT_JSON: /* the object as it came, with one member more at its end */
-        json_out_init(&more);
-        json_object(&more, NULL);
-        json_text(&more, "grant", bytes_of(show_grant_word(kind)));
-        json_object_end(&more);
-        request_show(&call->request, &more);
-        json_out_done(&more);
-        break;
+    case OUTPUT_JSON: request_show(&call->request, "grant", show_grant_word(kind), NULL, BYTES("")); break;
     }
 }
 
@@ -328,8 +312,11 @@ int cli_acquire(int argc, char **argv)
 
     json_out_init(&a.call.body);
     status = status == CLI_GO_ON ? acquire_begin(&a) : status;
-    if (status == CLI_GO_ON && a.ask.wait_ms > 0)
-        acquire_catch(&a);
+    if (status == CLI_GO_ON && a.ask.wait_ms > 0) {
+        /* What a signal would end in the middle is given up instead: its place in line is kept otherwise. */
+        run_signals_open(&a.signals);
+        a.ask.cancel_fd = &a.signals.signal_fd;
+    }
     status = status == CLI_GO_ON ? acquire_ask(&a) : status;
     if (strcmp(a.problem.code, "cancelled") == 0) {
         status = acquire_give_up(&a);

@@ -554,25 +554,21 @@ static int status_of(unsigned http_status, struct bytes code)
                                                       : CLI_REFUSED;
 }
 
-void request_show(const struct request *request, const struct json_out *more)
+void request_show(const struct request *request, const char *name, const char *value, const char *second,
+                  struct bytes second_value)
 {
-    const struct http_client_answer *answer = &request->answer;
-    const char *end = memrchr(answer->body, '}', answer->len);
-    struct bytes members = json_out_bytes(more);
-
-    printf("%.*s,%.*s\n", (int)(end - answer->body), answer->body, (int)members.len - 1, members.at + 1);
-}
-
-static void refusal_show(const struct request *request, const char *outcome)
-{
+    const char *end = memrchr(request->answer.body, '}', request->answer.len);
     struct json_out more;
+    struct bytes members;
 
-    json_out_init(&more);
-    json_object(&more, NULL);
-    json_text(&more, "outcome", bytes_of(outcome));
-    json_text(&more, "why", request_text(request->json, "detail"));
+    print_json_begin(&more);
+    json_text(&more, name, bytes_of(value));
+    if (second != NULL)
+        json_text(&more, second, second_value);
     json_object_end(&more);
-    request_show(request, &more);
+    members = json_out_bytes(&more);
+    printf("%.*s,%.*s\n", (int)(end - request->answer.body), request->answer.body, (int)members.len - 1,
+           members.at + 1);
     json_out_done(&more);
 }
 
@@ -585,7 +581,8 @@ static int tell_refusal(const struct request *request)
     char what[WHAT_SIZE], advice[SENTENCE_SIZE];
 
     if (request->output == OUTPUT_JSON)
-        refusal_show(request, refused ? "refused" : doubt_word(doubt));
+        request_show(request, "outcome", refused ? "refused" : doubt_word(doubt), "why",
+                     request_text(request->json, "detail"));
     if (refused)
         fputs("pawl: ", stderr);
     else

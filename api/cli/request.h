@@ -82,8 +82,9 @@ enum pawl_outcome request_judge(const struct request *request);
 /* Whether the answer is this problem. */
 bool request_is_problem(const struct request *request, const char *code);
 
-/* The answer's object, with the members of another one at its end, on a line. */
-void request_show(const struct request *request, const struct json_out *more);
+/* The answer's object, with one more member or two at its end, on a line; NULL: no second one. */
+void request_show(const struct request *request, const char *name, const char *value, const char *second,
+                  struct bytes second_value);
 /* Members of an answer; 0 or "" when they are missing, or json is NULL. */
 int64_t request_int(const struct json *json, const char *name);
 struct bytes request_text(const struct json *json, const char *name);
