@@ -307,7 +307,7 @@ static enum step refusal_note(struct fenced_call *fenced)
     fenced_add_fence(fenced);
     fenced_add(fenced, bytes_of(problem_info(refusal->problem)->code));
     fenced_add(fenced, bytes_of_number(fenced->number[2], refusal->token));
-    fenced_add(fenced, bytes_of(member_daemon_id(worker_of(fenced->req)->service)));
+    fenced_add(fenced, bytes_of(member_self(worker_of(fenced->req)->service).id));
     fenced_add(fenced, bytes_of(http_request_id(fenced->req, refusal->instance) + sizeof("urn:uuid:") - 1));
     fenced_add(fenced, asked);
     fenced->fail = refusal_not_noted;

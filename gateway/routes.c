@@ -4,8 +4,7 @@
 #include "gateway/intent/intent.h"
 #include "gateway/stored/stored.h"
 #include "shared/access/access.h"
-#include "shared/member/inspect.h"
-#include "shared/member/overview.h"
+#include "shared/member/member.h"
 
 const struct http_route gateway_routes[] = {
     {HTTP_PUT, "/v1/resources/{key**}", HTTP_BODY_BYTES, 0, false, write_start, "writeResource",

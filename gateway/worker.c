@@ -88,7 +88,7 @@ bool gateway_leave(struct service *service)
         return true;
     if (!member_daemon_leave(service))
         return false;
-    incarnations_end(member_daemon_state_dir(service), gateway->incarnation);
+    incarnations_end(member_self(service).state_dir, gateway->incarnation);
     return true;
 }
 
@@ -253,8 +253,8 @@ void gateway_worker_open(struct worker *worker)
     member_worker_begin(worker, &own->record);
     own->gateway = gateway_of(worker->service);
     if (worker->index == 0) {
-        own->gateway->id = member_daemon_id(worker->service);
-        own->gateway->incarnation = member_daemon_incarnation(worker->service);
+        own->gateway->id = member_self(worker->service).id;
+        own->gateway->incarnation = member_self(worker->service).incarnation;
         own->recovery = recovery_new(own);
         own->unreported = unreported_new(own);
     }

@@ -2,8 +2,7 @@
 #include "lease/operation.h"
 #include "lease/request.h"
 #include "shared/access/access.h"
-#include "shared/member/inspect.h"
-#include "shared/member/overview.h"
+#include "shared/member/member.h"
 
 const struct http_route lease_routes[] = {
     {HTTP_POST, "/v1/leases/{name}", HTTP_BODY_JSON, REQUEST_BODY_MAX, false, acquire_start, "acquireLease",

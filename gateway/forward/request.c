@@ -486,7 +486,7 @@ int forward_body_file(int folder, const char *request_id)
 static bool body_open(struct forward *f)
 {
     const char *path = getenv("TMPDIR");
-    int folder = member_daemon_state_dir(f->own->gateway->service);
+    int folder = member_self(f->own->gateway->service).state_dir;
 
     if (folder >= 0) {
         f->body.fd = forward_body_file(folder, f->by.request_id);

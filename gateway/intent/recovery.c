@@ -118,7 +118,7 @@ struct recovery *recovery_new(struct gateway_worker *own)
     const struct gateway *gateway = own->gateway;
 
     recovery->own = own;
-    if (!incarnations_begin(&recovery->before, member_daemon_state_dir(gateway->service),
+    if (!incarnations_begin(&recovery->before, member_self(gateway->service).state_dir,
                             gateway->incarnation)) {
         struct log_field fields[] = {LOG_T("why", bytes_of(strerror(errno))), LOG_END};
 

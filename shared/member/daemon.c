@@ -1,6 +1,5 @@
 /* daemon.c - what both daemons are to the store: the hooks of their service_plan. */
 #include "shared/member/member_internal.h"
-#include "shared/member/overview.h"
 #include "shared/member/overview_walk.h"
 
 #include "shared/text/memory.h"
@@ -12,20 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WHO_SIZE = 192, HOST_SIZE = 65 };
-
-/* service->extra */
-struct member_daemon {
-    struct service *service;
-    struct epoch *store_epoch;
-    struct state_file state_file;
-    struct member member;
-    struct sweep sweep;
-    struct quota *quota;
-    struct overview *overview;
-    struct overview_walk *overview_walk;
-    char who[WHO_SIZE];
-};
+enum { HOST_SIZE = 65 };
 
 static const struct member_plan *plan_of(const struct service *service)
 {
@@ -235,46 +221,12 @@ struct member_line *member_line_of(const struct http_request *req)
     return member_line_of_worker(worker_of(req));
 }
 
-const char *member_daemon_id(const struct service *service)
+struct member_self member_self(const struct service *service)
 {
     const struct member_daemon *daemon = service->extra;
 
-    return daemon->state_file.recorded.member;
-}
-
-const char *member_daemon_incarnation(const struct service *service)
-{
-    const struct member_daemon *daemon = service->extra;
-
-    return daemon->member.incarnation;
-}
-
-const char *member_daemon_who(const struct service *service)
-{
-    const struct member_daemon *daemon = service->extra;
-
-    return daemon->who;
-}
-
-struct overview *member_overview(const struct service *service)
-{
-    const struct member_daemon *daemon = service->extra;
-
-    return daemon->overview;
-}
-
-struct overview_walk *member_overview_walk(const struct service *service)
-{
-    const struct member_daemon *daemon = service->extra;
-
-    return daemon->overview_walk;
-}
-
-int member_daemon_state_dir(const struct service *service)
-{
-    const struct member_daemon *daemon = service->extra;
-
-    return daemon->state_file.dir.fd;
+    return (struct member_self){daemon->state_file.recorded.member, daemon->member.incarnation, daemon->who,
+                                daemon->state_file.dir.fd};
 }
 
 /* -- how things stand */

@@ -7,8 +7,6 @@
  *   instance_answer   the refusal, if it is kept                        200
  *
  * All others: 503 | 504. */
-#include "shared/member/inspect.h"
-
 #include <stdio.h>
 #include <string.h>
 

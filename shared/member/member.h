@@ -155,16 +155,24 @@ bool member_daemon_unfit(const struct service *service, char detail[READY_DETAIL
 const char *member_worker_ready(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE]);
 void member_worker_stand(struct worker *worker, struct service_stand *stand);
 
-/* How the store knows this process, once member_worker_begin() was called for its first worker: member id and
- * incarnation; they live as long as the service. The descriptor of its state directory; -1: it has none. */
-const char *member_daemon_id(const struct service *service);
-const char *member_daemon_incarnation(const struct service *service);
-/* For people: "pawl-lease pid 12 on host3". */
-const char *member_daemon_who(const struct service *service);
-int member_daemon_state_dir(const struct service *service);
+/* How the store knows this process, once member_worker_begin() was called for its first worker; the texts live
+ * as long as the service. */
+struct member_self {
+    const char *id, *incarnation;
+    const char *who; /* for people: "pawl-lease pid 12 on host3" */
+    int state_dir;   /* its descriptor; -1: it has none */
+};
+struct member_self member_self(const struct service *service);
 
 /* The worker's line to the store; that of the worker that serves this request. */
 struct member_line *member_line_of_worker(const struct worker *worker);
 struct member_line *member_line_of(const struct http_request *req);
+
+/* Handlers of both daemons. GET /v1/overview: how things stand, for people: the worst that is the matter, the
+ * store, its members, and what has happened in the last ten minutes; once, or each second. */
+enum step overview_start(struct http_request *req);
+/* POST /v1/tokens/inspect: why is a write with this token refused, or would be? */
+enum { INSPECT_BODY_MAX = 4096 };
+enum step inspect_start(struct http_request *req);
 
 #endif

@@ -176,12 +176,27 @@ void sweep_start(struct sweep *sweep, struct loop *loop, uint64_t remember_ms);
 /* No new step begins; a step in flight ends with the store. */
 void sweep_stop(struct sweep *sweep);
 
-/* daemon.c: the overview of the process, and what is counted for it. */
-struct overview *member_overview(const struct service *service);
-struct overview_walk *member_overview_walk(const struct service *service);
-
 /* quota.c: of the first worker; to be freed when the store is closed. Every 100 ms, with --access. */
 struct quota *quota_new(struct worker *worker);
 void quota_tick(struct quota *quota);
+
+/* -- overview.c, of the process */
+struct overview *overview_new(void);
+void overview_free(struct overview *overview);
+/* Every 100 ms, on each worker's own thread. */
+void overview_tick(struct worker *worker);
+
+/* -- service->extra of a daemon (daemon.c) */
+struct member_daemon {
+    struct service *service;
+    struct epoch *store_epoch;
+    struct state_file state_file;
+    struct member member;
+    struct sweep sweep;
+    struct quota *quota;
+    struct overview *overview;
+    struct overview_walk *overview_walk;
+    char who[192];
+};
 
 #endif

@@ -6,8 +6,6 @@
  *   streams_answered   to each what it may see
  *
  * What is the matter with the service itself is what its /readyz says (shared/service/health.c). */
-#include "shared/member/overview.h"
-
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,6 +71,11 @@ void overview_free(struct overview *overview)
     free(overview);
 }
 
+static struct member_daemon *daemon_of(const struct worker *worker)
+{
+    return worker->service->extra;
+}
+
 /* -- who looks */
 
 static bool is_filtered(const struct viewer *viewer)
@@ -132,54 +135,74 @@ static void condition_note(struct worker *first, struct overview *overview)
     pthread_mutex_unlock(&overview->mutex);
 }
 
-static const struct store_reply *members_of(const struct store_reply *reply)
-{
-    return reply != NULL ? store_reply_list(reply, REPLY_MEMBERS) : NULL;
-}
+/* -- who is on the store */
+
+struct seen {
+    struct bytes kind, id, who, version, code,
+        state; /* code: what it says is the matter with it, "": nothing */
+    int64_t heard_ms, up_ms;
+    bool is_in;
+};
 
 static size_t count_of(const struct store_reply *list)
 {
     return list != NULL ? store_reply_count(list) : 0;
 }
 
-/* "VERSION MS CODE" of a member: CODE, "": nothing is the matter, or it is of a release of before. */
-static struct bytes code_of(const struct store_reply *members, size_t at)
+/* Member number i of the reply, NULL: the store has not answered; false: there are no more. */
+static bool seen_take(const struct store_reply *reply, size_t i, struct seen *one)
 {
-    struct bytes about = store_reply_text(members, at + MEMBER_ABOUT);
+    const struct store_reply *members = reply != NULL ? store_reply_list(reply, REPLY_MEMBERS) : NULL;
+    size_t at = i * MEMBER_FIELDS;
+    struct bytes about, up;
 
-    (void)bytes_cut(&about, ' ');
-    (void)bytes_cut(&about, ' ');
-    return about;
+    if (at + MEMBER_FIELDS > count_of(members))
+        return false;
+    about = store_reply_text(members, at + MEMBER_ABOUT); /* "VERSION MS CODE"; of an older release less */
+    *one = (struct seen){.kind = store_reply_text(members, at + MEMBER_ROLE),
+                         .id = store_reply_text(members, at + MEMBER_ID),
+                         .who = store_reply_text(members, at + MEMBER_WHO),
+                         .version = bytes_cut(&about, ' '),
+                         .state = store_reply_text(members, at + MEMBER_STATE),
+                         .heard_ms = store_reply_integer(members, at + MEMBER_HEARD)};
+    up = bytes_cut(&about, ' ');
+    one->up_ms = up.len > 0 ? strtoll(up.at, NULL, 10) + one->heard_ms : 0;
+    one->code = about;
+    one->is_in = bytes_are(one->state, "in");
+    return true;
 }
 
-static bool is_heard(const struct store_reply *members, size_t at)
+static bool is_heard(const struct seen *one)
 {
-    return bytes_are(store_reply_text(members, at + MEMBER_STATE), "in") &&
-           store_reply_integer(members, at + MEMBER_HEARD) <= SILENT_MS;
+    return one->is_in && one->heard_ms <= SILENT_MS;
+}
+
+static void condition_says(struct condition *condition, const struct seen *one, const char *what)
+{
+    snprintf(condition->detail, sizeof(condition->detail), "%.*s (member %.*s) %s",
+             (int)(one->who.len < 200 ? one->who.len : 200), one->who.at,
+             (int)(one->id.len < 32 ? one->id.len : 32), one->id.at, what);
 }
 
 /* A member that is heard, and says that something is the matter with it; false: none does. */
 static bool member_is_unwell(const struct store_reply *reply, struct condition *condition)
 {
-    const struct store_reply *members = members_of(reply);
-    char code[MEMBER_CONDITION_SIZE];
+    char code[MEMBER_CONDITION_SIZE], says[MEMBER_CONDITION_SIZE + 8];
     const char *command;
-    size_t at = 0;
+    struct seen one;
+    size_t i = 0;
 
-    while (at + MEMBER_FIELDS <= count_of(members) &&
-           (!is_heard(members, at) || code_of(members, at).len == 0))
-        at += MEMBER_FIELDS;
-    if (at + MEMBER_FIELDS > count_of(members))
+    while (seen_take(reply, i, &one) && !(is_heard(&one) && one.code.len > 0))
+        i++;
+    if (!seen_take(reply, i, &one))
         return false;
-    struct bytes who = store_reply_text(members, at + MEMBER_WHO),
-                 id = store_reply_text(members, at + MEMBER_ID), said = code_of(members, at);
-    snprintf(code, sizeof(code), "%.*s", (int)said.len, said.at);
+    snprintf(code, sizeof(code), "%.*s", (int)one.code.len, one.code.at);
     condition->code = "member-condition";
     condition->for_ms = -1;
     condition->remedy = service_condition_remedy(code, &command);
     snprintf(condition->command, sizeof(condition->command), "%s", command != NULL ? command : "");
-    snprintf(condition->detail, sizeof(condition->detail), "%.*s (member %.*s) says: %s.",
-             (int)(who.len < 200 ? who.len : 200), who.at, (int)(id.len < 32 ? id.len : 32), id.at, code);
+    snprintf(says, sizeof(says), "says: %s.", code);
+    condition_says(condition, &one, says);
     return true;
 }
 
@@ -197,39 +220,31 @@ static bool has_open(const struct walk_found *found, struct bytes gateway)
 static bool member_is_silent(const struct store_reply *reply, const struct walk_found *found,
                              struct condition *condition)
 {
-    const struct store_reply *members = members_of(reply);
-    size_t worst = SIZE_MAX;
+    struct seen one, worst = {.heard_ms = SILENT_MS};
 
-    condition->for_ms = SILENT_MS;
-    for (size_t at = 0; at + MEMBER_FIELDS <= count_of(members); at += MEMBER_FIELDS) {
-        int64_t heard_ms = store_reply_integer(members, at + MEMBER_HEARD);
-
-        if (bytes_are(store_reply_text(members, at + MEMBER_STATE), "in") && heard_ms > condition->for_ms) {
-            condition->for_ms = heard_ms;
-            worst = at;
-        }
-    }
-    if (worst == SIZE_MAX)
+    for (size_t i = 0; seen_take(reply, i, &one); i++)
+        if (one.is_in && one.heard_ms > worst.heard_ms)
+            worst = one;
+    if (!worst.is_in)
         return false;
-    struct bytes who = store_reply_text(members, worst + MEMBER_WHO),
-                 id = store_reply_text(members, worst + MEMBER_ID);
-    bool is_gateway = bytes_are(store_reply_text(members, worst + MEMBER_ROLE), "gateway");
-    bool is_open = is_gateway && has_open(found, id);
+    bool is_gateway = bytes_are(worst.kind, "gateway"), is_open = is_gateway && has_open(found, worst.id);
     condition->code = "member-silent";
+    condition->for_ms = worst.heard_ms;
     condition->remedy = is_open
                             ? "Start it again. If it is gone for good, say that it is dead, and then let the "
                               "store forget it."
                             : NULL;
     snprintf(condition->command, sizeof(condition->command),
              is_open ? "pawl resolve --gateway %.*s --dead" : "pawl store forget %.*s",
-             (int)(id.len < 24 ? id.len : 24), id.at);
-    snprintf(
-        condition->detail, sizeof(condition->detail), "%.*s (member %.*s) has not been heard. %s",
-        (int)(who.len < 200 ? who.len : 200), who.at, (int)(id.len < 32 ? id.len : 32), id.at,
-        is_open ? "It had writes under way: nobody knows how they ended, and newer holders wait behind them."
-        : is_gateway
-            ? "Nothing is lost by that; but if Redis restarts without it, all holds end."
-            : "Nothing is lost by that; but if Redis restarts without it, the store may not be admitted.");
+             (int)(worst.id.len < 24 ? worst.id.len : 24), worst.id.at);
+    condition_says(
+        condition, &worst,
+        is_open      ? "has not been heard. It had writes under way: nobody knows how they ended, and newer "
+                       "holders wait behind them."
+        : is_gateway ? "has not been heard. Nothing is lost by that; but if Redis restarts without it, all "
+                       "holds end."
+                     : "has not been heard. Nothing is lost by that; but if Redis restarts without it, the "
+                       "store may not be admitted.");
     return true;
 }
 
@@ -259,7 +274,7 @@ static bool condition_find(const struct viewer *viewer, const struct store_reply
 {
     condition->code = service_condition(viewer->worker, condition->detail);
     if (condition->code != NULL) {
-        condition->for_ms = condition_for_ms(member_overview(viewer->worker->service), condition->code);
+        condition->for_ms = condition_for_ms(daemon_of(viewer->worker)->overview, condition->code);
     } else if (member_is_unwell(reply, condition) || member_is_silent(reply, found, condition)) {
         return true;
     } else if (reply != NULL && store_reply_integer(reply, REPLY_DOUBTS) > 0) {
@@ -283,14 +298,6 @@ static void count_write(struct json_out *json, const char *key, bool is_known, i
         json_null(json, key);
 }
 
-static void text_or_null(struct json_out *json, const char *key, const char *text)
-{
-    if (text != NULL)
-        json_text(json, key, bytes_of(text));
-    else
-        json_null(json, key);
-}
-
 /* The detail, as that of /readyz, is for those who may observe. */
 static void condition_write(struct json_out *json, const struct viewer *viewer,
                             const struct store_reply *reply, const struct walk_found *found)
@@ -306,10 +313,11 @@ static void condition_write(struct json_out *json, const struct viewer *viewer,
     json_object(json, "condition");
     json_text(json, "code", bytes_of(condition.code));
     count_write(json, "for_ms", condition.for_ms >= 0, condition.for_ms);
-    text_or_null(json, "detail", may_observe(viewer) ? condition.detail : NULL);
-    text_or_null(json, "remedy", condition.remedy != NULL ? condition.remedy : remedy);
-    text_or_null(json, "command",
-                 condition.command[0] != '\0' && may_know_members(viewer) ? condition.command : command);
+    json_text_or_null(json, "detail", bytes_of(may_observe(viewer) ? condition.detail : NULL));
+    json_text_or_null(json, "remedy", bytes_of(condition.remedy != NULL ? condition.remedy : remedy));
+    json_text_or_null(
+        json, "command",
+        bytes_of(condition.command[0] != '\0' && may_know_members(viewer) ? condition.command : command));
     json_object_end(json);
 }
 
@@ -333,10 +341,7 @@ static void store_write(struct json_out *json, const struct viewer *viewer, cons
     json_int(json, "ceiling", store_reply_integer(reply, REPLY_CEILING));
     count_write(json, "top_token", found->at_ms > 0 && !is_filtered(viewer), found->top_token);
     json_int(json, "used_bytes", (int64_t)used);
-    if (allowed > 0)
-        json_int(json, "max_bytes", (int64_t)allowed);
-    else
-        json_null(json, "max_bytes");
+    json_int_or_null(json, "max_bytes", (int64_t)allowed, 0);
     json_object_end(json);
 }
 
@@ -366,36 +371,27 @@ static void name_write(struct json_out *json, const char *key, bool is_known, st
 }
 
 /* To others a member has its place in the list for an id. */
-static void member_write(struct json_out *json, const struct viewer *viewer,
-                         const struct store_reply *members, size_t at)
+static void members_write(struct json_out *json, const struct viewer *viewer, const struct store_reply *reply)
 {
     const struct service *service = viewer->worker->service;
     bool is_known = may_know_members(viewer);
-    struct bytes about = store_reply_text(members, at + MEMBER_ABOUT), version = bytes_cut(&about, ' ');
-    int64_t heard_ms = store_reply_integer(members, at + MEMBER_HEARD);
-    char place[24];
-
-    json_object(json, NULL);
-    json_text(json, "kind", store_reply_text(members, at + MEMBER_ROLE));
-    snprintf(place, sizeof(place), "%zu", at / MEMBER_FIELDS + 1);
-    json_text(json, "id", is_known ? store_reply_text(members, at + MEMBER_ID) : bytes_of(place));
-    name_write(json, "name", is_known, host_of(store_reply_text(members, at + MEMBER_WHO)));
-    name_write(json, "version", is_known, version);
-    json_int(json, "heard_ms", heard_ms);
-    json_int(json, "up_ms", about.len > 0 ? strtoll(about.at, NULL, 10) + heard_ms : 0);
-    json_text(json, "state", store_reply_text(members, at + MEMBER_STATE));
-    name_write(json, "condition", code_of(members, at).len > 0, code_of(members, at));
-    text_or_null(json, "ui", pages_of(service, store_reply_text(members, at + MEMBER_ROLE)));
-    json_object_end(json);
-}
-
-static void members_write(struct json_out *json, const struct viewer *viewer, const struct store_reply *reply)
-{
-    const struct store_reply *members = members_of(reply);
+    char place[BYTES_NUMBER_SIZE];
+    struct seen one;
 
     json_list(json, "members");
-    for (size_t at = 0; at + MEMBER_FIELDS <= count_of(members); at += MEMBER_FIELDS)
-        member_write(json, viewer, members, at);
+    for (size_t i = 0; seen_take(reply, i, &one); i++) {
+        json_object(json, NULL);
+        json_text(json, "kind", one.kind);
+        json_text(json, "id", is_known ? one.id : bytes_of_number(place, (int64_t)i + 1));
+        name_write(json, "name", is_known, host_of(one.who));
+        name_write(json, "version", is_known, one.version);
+        json_int(json, "heard_ms", one.heard_ms);
+        json_int(json, "up_ms", one.up_ms);
+        json_text(json, "state", one.state);
+        json_text_or_null(json, "condition", one.code);
+        json_text_or_null(json, "ui", bytes_of(pages_of(service, one.kind)));
+        json_object_end(json);
+    }
     json_list_end(json);
 }
 
@@ -403,16 +399,15 @@ static void members_write(struct json_out *json, const struct viewer *viewer, co
 static void services_write(struct json_out *json, const struct store_reply *reply)
 {
     static const char *const kinds[] = {"lease", "gateway"};
-    const struct store_reply *members = members_of(reply);
+    struct seen one;
 
     json_object(json, "services");
-    for (unsigned i = 0; i < 2; i++) {
+    for (unsigned kind = 0; kind < 2; kind++) {
         int64_t count = 0;
 
-        for (size_t at = 0; at + MEMBER_FIELDS <= count_of(members); at += MEMBER_FIELDS)
-            count += is_heard(members, at) &&
-                     bytes_are(store_reply_text(members, at + MEMBER_ROLE), kinds[i]);
-        count_write(json, kinds[i], reply != NULL, count);
+        for (size_t i = 0; seen_take(reply, i, &one); i++)
+            count += is_heard(&one) && bytes_are(one.kind, kinds[kind]);
+        count_write(json, kinds[kind], reply != NULL, count);
     }
     json_object_end(json);
 }
@@ -420,13 +415,13 @@ static void services_write(struct json_out *json, const struct store_reply *repl
 /* The version is everybody's (/version). */
 static void self_write(struct json_out *json, const struct viewer *viewer)
 {
-    const struct service *service = viewer->worker->service;
-    const struct member_plan *plan = service->plan->own;
+    const struct member_plan *plan = viewer->worker->service->plan->own;
+    struct member_self self = member_self(viewer->worker->service);
 
     json_object(json, "service");
     json_text(json, "kind", plan->role == MEMBER_LEASE ? BYTES("lease") : BYTES("gateway"));
-    name_write(json, "id", may_know_members(viewer), bytes_of(member_daemon_id(service)));
-    name_write(json, "name", may_know_members(viewer), host_of(bytes_of(member_daemon_who(service))));
+    name_write(json, "id", may_know_members(viewer), bytes_of(self.id));
+    name_write(json, "name", may_know_members(viewer), host_of(bytes_of(self.who)));
     json_text(json, "version", BYTES(PAWL_VERSION));
     json_object_end(json);
 }
@@ -488,7 +483,7 @@ static void look_write(struct json_out *json, enum walk_kind kind, const struct 
     json_object(json, NULL);
     json_text(json, "kind", bytes_of(walk_kind_name(kind)));
     json_text(json, "lease", bytes_of(one->lease));
-    text_or_null(json, "holder", one->holder[0] != '\0' ? one->holder : NULL);
+    json_text_or_null(json, "holder", bytes_of(one->holder));
     json_int(json, "for_ms", one->ms);
     if (kind == LOOK_REFUSED)
         json_text(json, "code", bytes_of(one->code));
@@ -524,11 +519,8 @@ static void overview_write(struct json_out *json, const struct viewer *viewer,
 {
     struct walk_found found;
 
-    overview_walk_look(member_overview_walk(viewer->worker->service), &found);
-    if (reply != NULL)
-        json_int(json, "now_ms", store_reply_integer(reply, REPLY_NOW));
-    else
-        json_null(json, "now_ms");
+    overview_walk_look(daemon_of(viewer->worker)->overview_walk, &found);
+    count_write(json, "now_ms", reply != NULL, reply != NULL ? store_reply_integer(reply, REPLY_NOW) : 0);
     self_write(json, viewer);
     condition_write(json, viewer, reply, &found);
     store_write(json, viewer, reply, &found);
@@ -557,7 +549,7 @@ static void overview_ask(struct worker *worker, struct store_call *call, struct 
 
 static struct overview_streams *streams_of(const struct worker *worker)
 {
-    return &member_overview(worker->service)->streams[worker->index];
+    return &daemon_of(worker)->overview->streams[worker->index];
 }
 
 static void stream_end(struct overview_stream *stream)
@@ -659,7 +651,7 @@ void overview_tick(struct worker *worker)
     struct overview_streams *streams = streams_of(worker);
 
     if (worker->index == 0)
-        condition_note(worker, member_overview(worker->service));
+        condition_note(worker, daemon_of(worker)->overview);
     if (LIST_EMPTY(&streams->open))
         return;
     if (streams->judged_by != worker->judged_by || atomic_load(&worker->service->draining))
