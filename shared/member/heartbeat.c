@@ -74,22 +74,15 @@ bool member_list_read(const struct store_reply *list, struct state_record *recor
 
 /* -- arguments */
 
-static struct bytes number_put(struct member *member, unsigned slot, int64_t value)
-{
-    int len = snprintf(member->number[slot], MEMBER_TEXT_SIZE, "%" PRId64, value);
-
-    return (struct bytes){member->number[slot], (size_t)len};
-}
-
 /* Who follows sentinels follows no node that may lack what was answered. */
 static struct bytes copies_put(struct member *member)
 {
-    struct bytes number = member->settings->copies > 0 ? number_put(member, 8, member->settings->copies)
-                                                       : (struct bytes){member->number[8], 0};
+    unsigned copies = member->settings->copies;
+    int len = copies > 0 ? snprintf(member->copies, sizeof(member->copies), "%u", copies) : 0;
 
     if (member->is_leased)
-        member->number[8][number.len++] = 's';
-    return number;
+        member->copies[len++] = 's';
+    return (struct bytes){member->copies, (size_t)len};
 }
 
 /* One number for each stripe. */
@@ -128,9 +121,9 @@ static void refusal_take(struct member *member, const struct store_refusal *refu
     if (!epoch_set_refusal(member->store_epoch, refusal))
         return;
     if (refusal != NULL)
-        member_log(member, LOG_WARNING, "store-refuses", fields);
+        member->event(member, LOG_WARNING, "store-refuses", fields);
     else
-        member_log(member, LOG_INFO, "store-refuses-no-more", (struct log_field[]){LOG_END});
+        member->event(member, LOG_INFO, "store-refuses-no-more", (struct log_field[]){LOG_END});
 }
 
 static void memory_take(struct member *member, const struct store_reply *reply)
@@ -145,8 +138,8 @@ static void memory_take(struct member *member, const struct store_reply *reply)
     epoch_memory(store_epoch, &in_use, &allowed);
     struct log_field fields[] = {LOG_I("used_bytes", used), LOG_I("allowed_bytes", (int64_t)allowed),
                                  LOG_END};
-    member_log(member, epoch_is_full(store_epoch) ? LOG_WARNING : LOG_INFO,
-               epoch_is_full(store_epoch) ? "store-full" : "store-full-no-more", fields);
+    member->event(member, epoch_is_full(store_epoch) ? LOG_WARNING : LOG_INFO,
+                  epoch_is_full(store_epoch) ? "store-full" : "store-full-no-more", fields);
 }
 
 /* -- in, or on the way in: what the store wants recorded */
@@ -205,7 +198,7 @@ static void log_clock(struct member *member, int64_t corrected_ms)
     struct log_field fields[] = {LOG_I("corrected_ms", corrected_ms), LOG_END};
 
     if (corrected_ms > 0)
-        member_log(member, LOG_WARNING, "store-clock-corrected", fields);
+        member->event(member, LOG_WARNING, "store-clock-corrected", fields);
 }
 
 static void log_in(struct member *member, int64_t epoch)
@@ -214,7 +207,7 @@ static void log_in(struct member *member, int64_t epoch)
                                  LOG_T("store", bytes_of(epoch_identity(member->store_epoch))), LOG_END};
 
     member->logged[0] = '\0';
-    member_log(member, LOG_INFO, "store-admitted", fields);
+    member->event(member, LOG_INFO, "store-admitted", fields);
 }
 
 static void heartbeat_in(struct member *member, const struct store_reply *reply)
@@ -366,40 +359,45 @@ static void heartbeat_refused(struct member *member, const struct store_reply *r
 {
     struct bytes identity = store_reply_text(reply, 1);
     const char *ours = member->state_file->recorded.store;
-    char detail[EPOCH_DETAIL_SIZE];
+    static const struct {
+        const char *word, *check, *detail;
+    } refusals[] = {
+        {"empty", "store-not-ours",
+         "This Redis is empty: no store is there. A new one is made with pawl-lease --init-store; one that "
+         "has "
+         "lost its content is brought back with pawl store recover."},
+        {"open", MEMBER_ACCESS_MISSING,
+         "A service with --access has used this store, and this one would let everybody do everything: give "
+         "it "
+         "--access FILE, or --allow-anonymous if that is meant."},
+        {"superseded", "store-not-ours",
+         "Another process acts under the member id of this one: two copies of one state directory? Each "
+         "needs "
+         "its own."},
+        {"forgotten", "store-not-ours",
+         "The operator has forgotten this member (pawl store forget). To join anew, delete its state "
+         "directory "
+         "and start it again."},
+    };
 
     member_enter(member, MEMBER_REFUSED);
-    if (store_reply_is(reply, "empty")) {
-        snprintf(detail, sizeof(detail),
-                 "This Redis is empty: no store is there. A new one is made with pawl-lease --init-store; "
-                 "one that has lost its content is brought back with pawl store recover.");
-    } else if (store_reply_is(reply, "another")) {
-        snprintf(detail, sizeof(detail),
-                 "This Redis holds another store or another schema (%.*s); ours is %s.", (int)identity.len,
-                 identity.len > 0 ? identity.at : "", ours[0] != '\0' ? ours : "not known yet");
-    } else if (store_reply_is(reply, "open")) {
-        member_forbid(member, PROBLEM_STORE_NOT_OURS, MEMBER_ACCESS_MISSING,
-                      "A service with --access has used this store, and this one would let everybody do "
-                      "everything: give it --access FILE, or --allow-anonymous if that is meant.");
-        return;
-    } else if (store_reply_is(reply, "copies")) {
-        snprintf(detail, sizeof(detail),
-                 identity.len > 0
-                     ? "This store was made with --copies %.*s, and this service was started with "
-                       "another number: give it the same, or none."
-                     : "This store was made without --copies%.*s, which sentinel:// and --copies "
-                       "need: whoever is promoted might lack what was answered.",
-                 (int)identity.len, identity.len > 0 ? identity.at : "");
-    } else if (store_reply_is(reply, "superseded")) {
-        snprintf(detail, sizeof(detail),
-                 "Another process acts under the member id of this one: two copies of one state directory? "
-                 "Each needs its own.");
-    } else {
-        snprintf(detail, sizeof(detail),
-                 "The operator has forgotten this member (pawl store forget). To join anew, delete its state "
-                 "directory and start it again.");
-    }
-    member_forbid(member, PROBLEM_STORE_NOT_OURS, "store-not-ours", "%s", detail);
+    for (unsigned i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
+        if (store_reply_is(reply, refusals[i].word))
+            member_forbid(member, PROBLEM_STORE_NOT_OURS, refusals[i].check, "%s", refusals[i].detail);
+    if (store_reply_is(reply, "another"))
+        member_forbid(member, PROBLEM_STORE_NOT_OURS, "store-not-ours",
+                      "This Redis holds another store or another schema (%.*s); ours is %s.",
+                      (int)identity.len, identity.len > 0 ? identity.at : "",
+                      ours[0] != '\0' ? ours : "not known yet");
+    if (store_reply_is(reply, "copies"))
+        member_forbid(
+            member, PROBLEM_STORE_NOT_OURS, "store-not-ours",
+            identity.len > 0
+                ? "This store was made with --copies %.*s, and this service was started with another "
+                  "number: give it the same, or none."
+                : "This store was made without --copies%.*s, which sentinel:// and --copies need: "
+                  "whoever is promoted might lack what was answered.",
+            (int)identity.len, identity.len > 0 ? identity.at : "");
 }
 
 /* -- the heartbeat */
@@ -468,20 +466,20 @@ void member_heartbeat(struct member *member)
     args[2] = bytes_of(record->member);
     args[3] = member->plan->role == MEMBER_LEASE ? BYTES("lease") : BYTES("gateway");
     args[4] = bytes_of(member->incarnation);
-    args[5] = number_put(member, 0, member->epoch);
-    args[6] = number_put(member, 1, member->beats);
-    args[7] = number_put(member, 2, record->floor);
-    args[8] = number_put(member, 3, record->members_version);
-    args[9] = number_put(member, 4, member->block);
-    args[10] = number_put(member, 5, epoch_now_ms(store_epoch));
+    args[5] = bytes_of_number(member->number[0], member->epoch);
+    args[6] = bytes_of_number(member->number[1], member->beats);
+    args[7] = bytes_of_number(member->number[2], record->floor);
+    args[8] = bytes_of_number(member->number[3], record->members_version);
+    args[9] = bytes_of_number(member->number[4], member->block);
+    args[10] = bytes_of_number(member->number[5], epoch_now_ms(store_epoch));
     args[11] = bytes_of(member->who);
     args[12] = bytes_of(member->nonce);
     args[13] = numbers_put(member, member->seqs, epoch_seen);
-    args[14] = number_put(member, 6, epoch_let_through_most(store_epoch));
+    args[14] = bytes_of_number(member->number[6], epoch_let_through_most(store_epoch));
     args[15] = epoch_is_doubtful(store_epoch) ? BYTES("doubt") : BYTES("");
     memcpy(member->list, record->list, sizeof(member->list));
     args[16] = bytes_of(member->list);
-    args[18] = number_put(member, 7, record->epoch);
+    args[18] = bytes_of_number(member->number[7], record->epoch);
     args[19] = member->plan->role == MEMBER_LEASE /* a gateway grants none */
                    ? numbers_put(member, member->granted, epoch_granted_most)
                    : BYTES("");
@@ -552,12 +550,12 @@ static void log_admission(struct member *member, const struct store_reply *reply
                                  LOG_I("counter", store_reply_integer(reply, 3)),
                                  LOG_T("not_asked", store_reply_text(reply, 4)), LOG_END};
 
-    member_log(member, LOG_WARNING, "store-life-begun", fields);
+    member->event(member, LOG_WARNING, "store-life-begun", fields);
     if (bytes_are(store_reply_text(reply, 2), "accepted")) {
         struct log_field loss[] = {LOG_I("epoch", store_reply_integer(reply, 1)),
                                    LOG_T("node", bytes_of(member->node)), LOG_END};
 
-        member_log(member, LOG_WARNING, MEMBER_LOSS_ACCEPTED, loss);
+        member->event(member, LOG_WARNING, MEMBER_LOSS_ACCEPTED, loss);
     }
 }
 

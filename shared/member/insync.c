@@ -99,7 +99,7 @@ static void log_set(struct member *member, const struct epoch_set *set)
     struct log_field fields[] = {LOG_T("kept", bytes_of(names)), LOG_I("copies", set->copies),
                                  LOG_T("joins", bytes_of(set->growing ? set->nodes[set->count - 1] : "")),
                                  LOG_END};
-    member_log(member, LOG_WARNING, "store-kept-changed", fields);
+    member->event(member, LOG_WARNING, "store-kept-changed", fields);
 }
 
 static bool is_same_nodes(const struct epoch_set *a, const struct epoch_set *b)

@@ -6,7 +6,6 @@
  * majority of the registrars has echoed. Who admits another epoch without having heard this process waits
  * until a majority has echoed nothing for longer than that (lease/scripts/admit.lua). Only the rates of
  * clocks matter. */
-#include <inttypes.h>
 #include <stdio.h>
 
 #include "shared/member/member_internal.h"
@@ -33,11 +32,9 @@ void lease_put(struct member *member, struct bytes args[3])
     member->lease.sent_us[++member->lease.number % MEMBER_SENT_MAX] = now_us;
     if (member->lease.echo[0] != '\0')
         member->lease.echoed_us = now_us;
-    snprintf(member->lease.text[0], MEMBER_TEXT_SIZE, "%" PRId64, member->lease.number);
-    snprintf(member->lease.text[1], MEMBER_TEXT_SIZE, "%" PRIu64, (now_us - member->lease.echoed_us) / 1000);
-    args[0] = bytes_of(member->lease.text[0]);
+    args[0] = bytes_of_number(member->lease.text[0], member->lease.number);
     args[1] = bytes_of(member->lease.echo);
-    args[2] = bytes_of(member->lease.text[1]);
+    args[2] = bytes_of_number(member->lease.text[1], (int64_t)((now_us - member->lease.echoed_us) / 1000));
 }
 
 void lease_take(struct member *member, const struct store_reply *reply)

@@ -88,7 +88,7 @@ struct member {
     char logged[EPOCH_DETAIL_SIZE]; /* the last reason why nothing happens: each is logged once */
     /* arguments in flight */
     struct insync *insync; /* NULL: a gateway, which changes no set */
-    char number[9][MEMBER_TEXT_SIZE], promise[2 * MEMBER_TEXT_SIZE], node[STORE_NODE_MAX],
+    char number[8][MEMBER_NUMBER_SIZE], copies[16], promise[2 * MEMBER_TEXT_SIZE], node[STORE_NODE_MAX],
         identity[EPOCH_IDENTITY_SIZE], nonce[MEMBER_ID_CHARS + 1], key[64];
     char seqs[MEMBER_SEQS_SIZE], granted[MEMBER_SEQS_SIZE], list[STATE_TEXT_MAX];
     struct bytes argv[MEMBER_HEARTBEAT_ARGS];
@@ -128,8 +128,6 @@ void lease_watch(struct member *member);
 /* Asks the store to begin a new epoch; whether it is time to. */
 bool member_may_admit(const struct member *member);
 void member_admit(struct member *member);
-void member_log(struct member *member, enum log_level level, const char *event,
-                const struct log_field *fields);
 /* No call of the process may go to a stripe: why, for the answers and for readyz. Logged when it is news. */
 void member_forbid(struct member *member, enum problem problem, const char *check, const char *detail, ...)
     __attribute__((format(printf, 4, 5)));
@@ -166,11 +164,12 @@ struct sweep {
     bool running, late, stopped; /* late: a tick came while it was running */
     uint64_t due;                /* bit i: first + i is to be swept */
     char keys[SWEEP_KEYS][KEYS_STRIPE_SIZE];
-    char remember[24], step[8], number[8], count[8];
+    int64_t remember_ms;
+    char number[2][MEMBER_NUMBER_SIZE];
     struct bytes argv[SWEEP_KEYS + 3 + MEMBER_ARGS];
 };
 
-/* The fields above the sweep's own are set by the caller. remember_ms is handed to the script as its second
+/* The fields above the sweep's own are set by the caller, all others are 0. remember_ms is handed to the script as its second
  * argument. */
 void sweep_start(struct sweep *sweep, struct loop *loop, uint64_t remember_ms);
 /* No new step begins; a step in flight ends with the store. */

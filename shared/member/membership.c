@@ -45,25 +45,6 @@ enum {
     REFUSED_HEARTBEAT_MS = 250
 };
 
-static const bool arrows[MEMBER_STATES][MEMBER_STATES] = {
-    [MEMBER_AWAY] =
-        {[MEMBER_IN] = true, [MEMBER_PENDING] = true, [MEMBER_GATED] = true, [MEMBER_REFUSED] = true},
-    [MEMBER_PENDING] = {[MEMBER_IN] = true,
-                        [MEMBER_GATED] = true,
-                        [MEMBER_REFUSED] = true,
-                        [MEMBER_AWAY] = true,
-                        [MEMBER_LEFT] = true},
-    [MEMBER_IN] = {[MEMBER_GATED] = true,
-                   [MEMBER_PENDING] = true,
-                   [MEMBER_REFUSED] = true,
-                   [MEMBER_AWAY] = true,
-                   [MEMBER_LEFT] = true},
-    [MEMBER_GATED] =
-        {[MEMBER_IN] = true, [MEMBER_PENDING] = true, [MEMBER_REFUSED] = true, [MEMBER_AWAY] = true},
-    [MEMBER_REFUSED] =
-        {[MEMBER_IN] = true, [MEMBER_PENDING] = true, [MEMBER_GATED] = true, [MEMBER_AWAY] = true},
-};
-
 static void member_tick(struct loop_timer *timer);
 static void member_alarm(struct member *member, int64_t in_ms);
 static void member_watch(struct member *member);
@@ -73,7 +54,8 @@ static store_done_fn member_parted;
 
 bool member_allows(enum member_state from, enum member_state to)
 {
-    return arrows[from][to];
+    return from != to && from != MEMBER_LEFT &&
+           (to != MEMBER_LEFT || from == MEMBER_PENDING || from == MEMBER_IN);
 }
 
 void member_enter(struct member *member, enum member_state next)
@@ -348,12 +330,11 @@ static void member_depart(struct member *member)
      * that has yet to note whose member it is cannot say so. */
     if (store_counts(member->store).in_flight > 0 || member->state_file->is_busy)
         return;
-    snprintf(member->number[0], MEMBER_TEXT_SIZE, "%lld", (long long)member->listed_epoch);
     member->argv[0] = BYTES("pawl:{store}");
     member->argv[1] = member_identity(member);
     member->argv[2] = bytes_of(member->state_file->recorded.member);
     member->argv[3] = bytes_of(member->incarnation);
-    member->argv[4] = bytes_of(member->number[0]);
+    member->argv[4] = bytes_of_number(member->number[0], member->listed_epoch);
     member->argv[5] = bytes_of(member->run);
     member->in_flight = true;
     member->call.done = member_parted;
@@ -390,12 +371,6 @@ static enum step member_parted(struct store_call *call, enum store_outcome outco
 
 /* -- log and readyz */
 
-void member_log(struct member *member, enum log_level level, const char *event,
-                const struct log_field *fields)
-{
-    member->event(member, level, event, fields);
-}
-
 void member_forbid(struct member *member, enum problem problem, const char *check, const char *detail, ...)
 {
     char text[EPOCH_DETAIL_SIZE];
@@ -414,7 +389,7 @@ void member_forbid(struct member *member, enum problem problem, const char *chec
             /* Each gateway that is new to the store is so for a moment. */
             bool joins = member->state == MEMBER_PENDING && member->plan->role == MEMBER_GATEWAY;
 
-            member_log(member, joins ? LOG_INFO : LOG_WARNING, "store-suspended", fields);
+            member->event(member, joins ? LOG_INFO : LOG_WARNING, "store-suspended", fields);
         }
     }
 }

@@ -32,12 +32,7 @@ void sweep_start(struct sweep *sweep, struct loop *loop, uint64_t remember_ms)
     unsigned look_ms = (sweep->plan->sweep_round_ms > 0 ? sweep->plan->sweep_round_ms : SWEEP_ROUND_MS) /
                        SWEEP_LOOKS;
 
-    snprintf(sweep->remember, sizeof(sweep->remember), "%llu", (unsigned long long)remember_ms);
-    snprintf(sweep->step, sizeof(sweep->step), "%d", SWEEP_STEP);
-    snprintf(sweep->count, sizeof(sweep->count), "%d", SWEEP_LOOK);
-    sweep->first = 0;
-    sweep->due = 0;
-    sweep->running = sweep->late = sweep->stopped = false;
+    sweep->remember_ms = (int64_t)remember_ms;
     loop_timer_init(loop, &sweep->timer, sweep_tick);
     loop_timer_arm(&sweep->timer, look_ms, look_ms);
 }
@@ -63,10 +58,9 @@ static void sweep_look(struct sweep *sweep)
 {
     sweep->late = false;
     sweep->first = (sweep->first + SWEEP_LOOK) % STRIPES;
-    snprintf(sweep->number, sizeof(sweep->number), "%u", sweep->first);
     sweep->argv[0] = keys_stripe(sweep->keys[0], sweep->first);
-    sweep->argv[1] = bytes_of(sweep->number);
-    sweep->argv[2] = bytes_of(sweep->count);
+    sweep->argv[1] = bytes_of_number(sweep->number[0], sweep->first);
+    sweep->argv[2] = bytes_of_number(sweep->number[1], SWEEP_LOOK);
     sweep->argv[3] = bytes_of(sweep->plan->index);
     sweep->call.store.done = sweep_looked;
     sweep->running = member_run(sweep->line, &sweep->call, sweep->first, sweep->plan->sweep_look, 1, 4,
@@ -114,8 +108,8 @@ static void sweep_ask(struct sweep *sweep)
     sweep->argv[0] = keys_stripe(sweep->keys[0], sweep->stripe);
     snprintf(sweep->keys[1], sizeof(sweep->keys[1]), "pawl:{%02x}:%s", sweep->stripe, sweep->plan->index);
     sweep->argv[1] = bytes_of(sweep->keys[1]);
-    sweep->argv[SWEEP_KEYS] = bytes_of(sweep->step);
-    sweep->argv[SWEEP_KEYS + 1] = bytes_of(sweep->remember);
+    sweep->argv[SWEEP_KEYS] = bytes_of_number(sweep->number[0], SWEEP_STEP);
+    sweep->argv[SWEEP_KEYS + 1] = bytes_of_number(sweep->number[1], sweep->remember_ms);
     if (sweep->plan->sweep_may_grant)
         sweep->argv[args++] = member_may_grant(sweep->line);
     sweep->call.store.done = sweep_answer;

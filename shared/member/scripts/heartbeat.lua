@@ -51,7 +51,10 @@ local MY_VERSION, BLOCK, AT_LEAST = tonumber(ARGV[9]), tonumber(ARGV[10]), tonum
 local MY_WATER, LEAP_MS = tonumber(ARGV[19]), 2000
 local MY_SET, PROMISED, PROMISED_GATE = insync_listed(ARGV[17]), string.match(ARGV[24], '^(%d+) (%S+)$')
 PROMISED = tonumber(PROMISED) or 0
-local NUMBER = ARGV[28] or ''
+local NUMBER, MY_DOUBT = ARGV[28] or '', 0 -- the highest epoch of one
+for life in string.gmatch(ARGV[17], 'doubt %S+ %S+ (%d+)') do
+    MY_DOUBT = math.max(MY_DOUBT, tonumber(life))
+end
 local RECORDED = MY_SET and whole(MY_SET.epoch) .. ' ' .. whole(MY_SET.generation) or ''
 
 -- Whether any of these numbers, one for each stripe, is above the stripe's.
@@ -75,10 +78,8 @@ local function is_behind(store, stripes, me)
     if set and (PROMISED > set.epoch or insync_is_newer(MY_SET, set)) then
         return true -- or promised to act in no epoch as old as this one
     end
-    for life in string.gmatch(ARGV[17], 'doubt %S+ %S+ (%d+)') do
-        if tonumber(life) > store.epoch then
-            return true -- or a later one begin: what this epoch knows of its doubts is not for that directory
-        end
+    if MY_DOUBT > store.epoch then
+        return true -- or a later one begin: what this epoch knows of its doubts is not for that directory
     end
     if MY_EPOCH ~= store.epoch or me.state == 'forgotten' then
         return MY_EPOCH > store.epoch
@@ -117,10 +118,8 @@ end
 
 -- The highest epoch that this process knows of, but for what it knows of this very gate.
 local function highest_known(store)
-    local most = math.max(MY_WATER, MY_EPOCH, PROMISED_GATE ~= store.gate and PROMISED or 0)
-    for life in string.gmatch(ARGV[17], 'doubt %S+ %S+ (%d+)') do
-        most = math.max(most, tonumber(life) - 1) -- it may be of an epoch that was about to begin
-    end
+    local most = math.max(MY_WATER, MY_EPOCH, PROMISED_GATE ~= store.gate and PROMISED or 0,
+        MY_DOUBT - 1) -- which may be of an epoch that was about to begin
     if MY_SET and not (MY_SET.epoch == store.ballot and MY_SET.stream == string.match(RUN or '', '%S+$')) then
         most = math.max(most, MY_SET.epoch)
     end
@@ -282,19 +281,19 @@ local function beats_echoed(store, all, ids)
     return last
 end
 
--- The roll that those have recorded who count: a majority of the registrars, else all live lease services;
--- nil: there are none. also: a registrar on the way in counts for itself, or two would wait for the third.
-local function recorded_by_all(store, all, ids, also)
+-- The roll, or the floor, that those have recorded who count: a majority of the registrars, else all live lease
+-- services; nil: there are none. also: a registrar on the way in counts for itself, or two would wait for the third.
+local function recorded_by_all(store, all, ids, field, also)
     if store.majority == '1' then
-        return registrars_reached(registrars_of(store.registrars), all, 'roll', also)
+        return registrars_reached(registrars_of(store.registrars), all, field, also)
     end
-    local recorded
+    local lowest
     for _, id in ipairs(ids) do
         if is_live_lease(all[id]) then
-            recorded = math.min(recorded or tonumber(all[id].roll), tonumber(all[id].roll))
+            lowest = math.min(lowest or TOKEN_LAST, tonumber(all[id][field]))
         end
     end
-    return recorded
+    return lowest
 end
 
 -- After recover: whether those that do not know of it are too few to admit what was before. Until then nothing
@@ -321,7 +320,7 @@ local function promote(store, all, ids)
     for _, id in ipairs(ids) do
         local waits = not is_over and not knew[id] and all[id].first ~= '1'
         if all[id].state == 'pending'
-            and may_enter(store, all[id], recorded_by_all(store, all, ids, id), waits) then
+            and may_enter(store, all[id], recorded_by_all(store, all, ids, 'roll', id), waits) then
             all[id].state = 'in'
             redis.call('HSET', member_key(id), 'state', 'in')
         end
@@ -352,19 +351,10 @@ local function registrars_fill(store, all, ids)
     end
 end
 
--- The ceiling is the floor that those have recorded who count: a majority of the registrars, else all live
--- lease services. It never falls within an epoch.
+-- The ceiling is the floor that those have recorded who count. It never falls within an epoch.
 local function ceiling_raise(store, stripes, all, ids)
-    local lowest
-    if store.majority == '1' then
-        lowest = registrars_reached(registrars_of(store.registrars), all, 'floor')
-    elseif before_is_over(store, all) then
-        for _, id in ipairs(ids) do
-            if is_live_lease(all[id]) then
-                lowest = math.min(lowest or TOKEN_LAST, tonumber(all[id].floor))
-            end
-        end
-    end
+    local counts = store.majority == '1' or before_is_over(store, all)
+    local lowest = counts and recorded_by_all(store, all, ids, 'floor')
     -- Also where somebody has written another one into a stripe.
     if (lowest and lowest > store.ceiling) or stripes.ceilings_differ then
         lowest = math.max(lowest or 0, store.ceiling)
@@ -403,14 +393,14 @@ local function pulse(store, stripes, me, all, ids)
     end
     beat(me)
     if ROLE == 'lease' and me.state == 'in' then
-        insync_change(store, all, ids, ARGV[27], recorded_by_all(store, all, ids))
+        insync_change(store, all, ids, ARGV[27], recorded_by_all(store, all, ids, 'roll'))
     end
     local corrected = clock_correct(store)
     promote(store, all, ids)
     registrars_fill(store, all, ids)
     ceiling_raise(store, stripes, all, ids)
     if ROLE == 'lease' and me.state == 'in' then
-        insync_goes_on(store, RUN, ARGV[26], recorded_by_all(store, all, ids))
+        insync_goes_on(store, RUN, ARGV[26], recorded_by_all(store, all, ids, 'roll'))
     end
     local reply = { me.state, store.epoch, store.id, store.roll, goal(store, stripes), whole(store.time),
         members_list(store, all, ids) }
