@@ -13,6 +13,7 @@
  *   asked    one has connected, no matter which: all that are there keep what they acknowledge
  *   grow     one is in step, and keeps what it acknowledges */
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,24 +69,19 @@ void insync_free(struct insync *in)
 
 /* -- what Redis says */
 
-/* "host:port/RUN_ID" */
+/* "host:port/RUN_ID"; or, of the one that is forgotten, "-host:port". */
 static bool node_take(struct epoch_set *set, struct bytes node)
 {
     size_t len = node.len > STORE_RUN_ID_LEN + 1 ? node.len - STORE_RUN_ID_LEN - 1 : 0;
 
+    if (bytes_take(&node, BYTES("-"))) {
+        snprintf(set->forgotten, sizeof(set->forgotten), "%.*s", (int)node.len, node.at);
+        return true;
+    }
     if (len == 0 || len >= STORE_NODE_MAX || node.at[len] != '/' || set->count == STORE_NODES_MAX)
         return false;
     memcpy(set->nodes[set->count], node.at, len);
     memcpy(set->runs[set->count++], node.at + len + 1, STORE_RUN_ID_LEN);
-    return true;
-}
-
-/* "-host:port" */
-static bool forgotten_take(struct epoch_set *set, struct bytes node)
-{
-    if (!bytes_take(&node, BYTES("-")))
-        return false;
-    snprintf(set->forgotten, sizeof(set->forgotten), "%.*s", (int)node.len, node.at);
     return true;
 }
 
@@ -123,7 +119,7 @@ void insync_take(struct member *member, const struct store_reply *list)
         set.syncs = syncs >= 0 ? syncs : STORE_SYNCS_NONE;
     }
     for (size_t i = 3; i < count; i++)
-        if (!forgotten_take(&set, store_reply_text(list, i)) && !node_take(&set, store_reply_text(list, i)))
+        if (!node_take(&set, store_reply_text(list, i)))
             return; /* of a set that is not understood nothing is told: that of before stays */
     if (!epoch_set_nodes(member->store_epoch, &set))
         return;
@@ -140,27 +136,36 @@ void insync_take(struct member *member, const struct store_reply *list)
 
 /* -- what the nodes say of themselves */
 
-static const struct store_probe_answer *answer_of(const struct insync *in, const char *name)
+/* Its place in the list; count: it is not there. */
+static unsigned probe_find(const struct insync_probe *list, unsigned count, struct bytes name)
 {
-    for (unsigned i = 0; i < in->probe_count; i++)
-        if (strcmp(in->probes[i].name, name) == 0)
-            return store_probe_answer(in->probes[i].probe);
-    return NULL;
+    unsigned i = 0;
+
+    while (i < count && !bytes_are(name, list[i].name))
+        i++;
+    return i;
 }
 
-static void probe_name(struct insync *in, const char *name)
+/* The one of this name in a list that has room for so many; NULL: it is full. */
+static struct insync_probe *probe_name(struct insync *in, struct insync_probe *list, unsigned *count,
+                                       unsigned most, struct bytes name)
 {
-    for (unsigned i = 0; i < in->probe_count; i++)
-        if (strcmp(in->probes[i].name, name) == 0) {
-            in->probes[i].is_named = true;
-            return;
-        }
-    if (in->probe_count == STORE_NODES_SEEN)
-        return;
-    struct insync_probe *one = &in->probes[in->probe_count++];
-    snprintf(one->name, sizeof(one->name), "%s", name);
-    one->probe = store_probe_open(in->member->store, name);
-    one->is_named = true;
+    unsigned i = probe_find(list, *count, name);
+    struct insync_probe *one = &list[i];
+
+    if (i < *count || i == most)
+        return i == most ? NULL : one;
+    (*count)++;
+    snprintf(one->name, sizeof(one->name), "%.*s", (int)name.len, name.at);
+    one->probe = store_probe_open(in->member->store, one->name);
+    return one;
+}
+
+static const struct store_probe_answer *answer_of(const struct insync *in, const char *name)
+{
+    unsigned i = probe_find(in->probes, in->probe_count, bytes_of(name));
+
+    return i < in->probe_count ? store_probe_answer(in->probes[i].probe) : NULL;
 }
 
 static void nodes_ask(struct insync *in, const struct store_node *nodes, unsigned seen)
@@ -169,8 +174,11 @@ static void nodes_ask(struct insync *in, const struct store_node *nodes, unsigne
         in->probes[i].is_named = false;
     for (unsigned i = 1; i < seen; i++) {
         const struct store_probe_answer *answer = answer_of(in, nodes[i].name);
+        struct insync_probe *one = probe_name(in, in->probes, &in->probe_count, STORE_NODES_SEEN,
+                                              bytes_of(nodes[i].name));
 
-        probe_name(in, nodes[i].name);
+        if (one != NULL)
+            one->is_named = true;
         store_node_says(in->member->store, i, answer != NULL ? answer->why : NULL);
     }
     for (unsigned i = in->probe_count; i-- > 0;) {
@@ -183,15 +191,12 @@ static void nodes_ask(struct insync *in, const struct store_node *nodes, unsigne
     }
 }
 
-static void syncs_see(struct insync *in, int64_t syncs)
-{
-    if (syncs == in->syncs)
-        return;
-    in->syncs = syncs;
-    in->synced_us = loop_now_us();
-}
-
 /* -- what follows */
+
+static bool is_absent(const struct store_node *node)
+{
+    return node->why != NULL && strcmp(node->why, "absent") == 0;
+}
 
 /* Whether it keeps what it has acknowledged since one of them connected last. */
 static bool keeps(const struct insync *in, const struct store_node *node, const char *run)
@@ -227,13 +232,13 @@ static bool is_out(const struct insync *in, const struct store_node *node, const
 {
     const struct store_probe_answer *answer = answer_of(in, node->name);
     uint64_t now_ms = loop_now_ms(), wait_ms = in->member->settings->keep_wait_ms;
-    bool is_absent = node->why != NULL && strcmp(node->why, "absent") == 0;
 
     if (is_restarted(in, node->name, run))
         return true;
-    if (answer == NULL || (is_absent && answer->asked_us < node->since_ms * 1000) || is_promoted(in, answer))
+    if (answer == NULL || (is_absent(node) && answer->asked_us < node->since_ms * 1000) ||
+        is_promoted(in, answer))
         return false;
-    if (node->why != NULL && now_ms - node->since_ms >= (is_absent ? ABSENT_MS : wait_ms))
+    if (node->why != NULL && now_ms - node->since_ms >= (is_absent(node) ? ABSENT_MS : wait_ms))
         return true;
     return answer->why != NULL && now_ms - answer->since_ms >= wait_ms &&
            (in->set.syncs != in->syncs || strcmp(answer->why, "rewriting") != 0);
@@ -248,19 +253,17 @@ static bool has_caught_up(struct insync *in, const struct store_node *nodes, uns
     return in->goal > 0 && nodes[last].offset >= in->goal;
 }
 
-static void wish(struct insync *in, const char *verb, const char *what)
+__attribute__((format(printf, 3, 4))) static void wish(struct insync *in, const char *verb, const char *what,
+                                                       ...)
 {
-    snprintf(in->wish, sizeof(in->wish), "%" PRId64 " %s %s", in->member->members_version, verb, what);
+    int len = snprintf(in->wish, sizeof(in->wish), "%" PRId64 " %s ", in->member->members_version, verb);
+    va_list args;
+
+    va_start(args, what);
+    vsnprintf(in->wish + len, sizeof(in->wish) - (size_t)len, what, args);
+    va_end(args);
     in->wished_ms = loop_now_ms();
     epoch_want_heartbeat(in->member->store_epoch);
-}
-
-static void wish_of(struct insync *in, const char *verb, unsigned i)
-{
-    char node[STORE_NODE_MAX + STORE_RUN_ID_LEN + 2];
-
-    snprintf(node, sizeof(node), "%s/%s", in->set.nodes[i], in->set.runs[i]);
-    wish(in, verb, node);
 }
 
 /* One that was started again never is what it was: without it there may be too few, until it has joined. */
@@ -279,24 +282,18 @@ static bool wish_shrunk(struct insync *in, const struct store_node *nodes)
             left--;
         }
     if (len > 0)
-        wish(in, left < set->copies ? "gone" : "shrink", out);
+        wish(in, left < set->copies ? "gone" : "shrink", "%s", out);
     return len > 0;
 }
 
 static bool wish_asked(struct insync *in, const struct store_node *nodes)
 {
-    char number[BYTES_NUMBER_SIZE];
-
     if (in->set.syncs == in->syncs || in->syncs < 0)
         return false;
-    for (unsigned i = 1; i < in->set.count; i++) {
-        bool is_absent = nodes[i].why != NULL && strcmp(nodes[i].why, "absent") == 0;
-
-        if (!is_absent && !keeps(in, &nodes[i], in->set.runs[i]))
+    for (unsigned i = 1; i < in->set.count; i++)
+        if (!is_absent(&nodes[i]) && !keeps(in, &nodes[i], in->set.runs[i]))
             return false;
-    }
-    snprintf(number, sizeof(number), "%" PRId64, in->syncs);
-    wish(in, "asked", number);
+    wish(in, "asked", "%" PRId64, in->syncs);
     return true;
 }
 
@@ -309,16 +306,13 @@ static bool is_in_step(const struct store_node *node)
 
 static void wish_grown(struct insync *in, const struct store_node *nodes, unsigned seen)
 {
-    char node[STORE_NODE_MAX + STORE_RUN_ID_LEN + 2];
-
     if (in->set.syncs != in->syncs || in->set.count == STORE_NODES_MAX ||
         loop_now_us() - in->grow_us < GROW_US) /* else the epoch outruns the clock, by which it begins */
         return;
     for (unsigned i = in->set.count; i < seen; i++) {
         if (!is_in_step(&nodes[i]) || !keeps(in, &nodes[i], NULL) || strpbrk(nodes[i].name, " ,") != NULL)
             continue;
-        snprintf(node, sizeof(node), "%s/%s", nodes[i].name, answer_of(in, nodes[i].name)->run_id);
-        wish(in, "grow", node);
+        wish(in, "grow", "%s/%s", nodes[i].name, answer_of(in, nodes[i].name)->run_id);
         return;
     }
 }
@@ -328,9 +322,9 @@ static void wish_find(struct insync *in, const struct store_node *nodes, unsigne
     unsigned last = in->set.count - 1;
 
     if (in->set.growing && is_out(in, &nodes[last], in->set.runs[last]))
-        wish_of(in, "drop", last);
+        wish(in, "drop", "%s/%s", in->set.nodes[last], in->set.runs[last]);
     else if (in->set.growing && has_caught_up(in, nodes, last, looked_us))
-        wish_of(in, "grown", last);
+        wish(in, "grown", "%s/%s", in->set.nodes[last], in->set.runs[last]);
     else if (!wish_asked(in, nodes) && !in->set.growing && !wish_shrunk(in, nodes))
         wish_grown(in, nodes, seen);
 }
@@ -356,7 +350,9 @@ void insync_tick(struct insync *in)
     others_close(in);
     if (nodes == NULL || in->set.count == 0 || !is_applied(in, nodes, in_set))
         return;
-    syncs_see(in, syncs);
+    if (syncs != in->syncs)
+        in->synced_us = loop_now_us();
+    in->syncs = syncs;
     if (now_ms >= in->asked_ms + ASK_MS) {
         in->asked_ms = now_ms;
         store_keep_look(store);
@@ -375,40 +371,29 @@ struct bytes insync_wish(struct insync *in)
 
 /* -- a primary that was started again: what the other nodes of the set have */
 
-static struct store_probe *other_probe(struct insync *in, struct bytes name)
+/* text: this Redis and the nodes of the set, "host:port/RUN_ID" each. */
+void insync_behind(struct insync *in, struct bytes text)
 {
     static const char script[] =
         "local all = {redis.call('HGET', 'pawl:{store}', 'id') or ''} for i = 0, 255 do "
         "all[#all + 1] = redis.call('HGET', string.format('pawl:{%02x}', i), 'seq') or '0' end "
         "return table.concat(all, ' ')";
-    struct insync_probe *one = &in->others[0];
 
-    for (; one < in->others + in->other_count; one++)
-        if (bytes_are(name, one->name))
-            return one->probe;
-    if (in->other_count == STORE_NODES_MAX)
-        return NULL;
-    in->other_count++;
-    snprintf(one->name, sizeof(one->name), "%.*s", (int)name.len, name.at);
-    one->probe = store_probe_open(in->member->store, one->name);
-    store_probe_hear(one->probe, bytes_of(script));
-    return one->probe;
-}
-
-/* text: this Redis and the nodes of the set, "host:port/RUN_ID" each. */
-void insync_behind(struct insync *in, struct bytes text)
-{
     bytes_cut(&text, ' ');
     while (text.len > 0) {
         struct bytes node = bytes_cut(&text, ' ');
-        struct store_probe *probe;
+        struct insync_probe *one;
 
         if (node.len <= STORE_RUN_ID_LEN + 1 || node.len >= STORE_NODE_MAX)
             continue;
         node.len -= STORE_RUN_ID_LEN + 1;
-        probe = bytes_are(node, in->member->node) ? NULL : other_probe(in, node);
-        if (probe != NULL)
-            store_probe_ask(probe);
+        one = bytes_are(node, in->member->node)
+                  ? NULL
+                  : probe_name(in, in->others, &in->other_count, STORE_NODES_MAX, node);
+        if (one == NULL)
+            continue;
+        store_probe_hear(one->probe, bytes_of(script));
+        store_probe_ask(one->probe);
     }
 }
 
