@@ -70,11 +70,7 @@ int main(int argc, char **argv)
     /* The sweep forgets remembered deletions. */
     static const struct member_plan record = {
         .role = MEMBER_GATEWAY,
-        .heartbeat = &script_heartbeat,
-        .leave = &script_member_leave,
-        .sweep_look = &script_due,
         .sweep = &script_forget,
-        .use_look = &script_use_look,
         .use_again = &script_stored_again,
         .index = "gone",
         .given_up = given_up_look,

@@ -99,12 +99,8 @@ int main(int argc, char **argv)
 {
     static const struct member_plan record = {
         .role = MEMBER_LEASE,
-        .heartbeat = &script_heartbeat,
-        .leave = &script_member_leave,
         .admit = &script_admit,
-        .sweep_look = &script_due,
         .sweep = &script_sweep,
-        .use_look = &script_use_look,
         .use_again = &script_use_again,
         .index = "due",
         .swept = COUNT_EXPIRED,

@@ -139,18 +139,8 @@ static void daemon_condition(struct member *member, char code[MEMBER_CONDITION_S
         snprintf(code, MEMBER_CONDITION_SIZE, "%s", found);
 }
 
-static void daemon_swept(struct sweep *sweep, int64_t ended)
-{
-    struct member_daemon *daemon = container_of(sweep, struct member_daemon, sweep);
-    struct worker *first = &daemon->service->workers[0];
-
-    metric_add(first->metrics, (unsigned)SERVICE_METRICS + plan_of(daemon->service)->swept, (uint64_t)ended);
-}
-
 static void member_open(struct worker *worker, struct member_daemon *daemon, struct member_line *line)
 {
-    const struct member_plan *plan = plan_of(worker->service);
-
     state_file_start(&daemon->state_file, worker->loop, daemon_wrote);
     daemon->member = (struct member){.worker = worker,
                                      .line = line,
@@ -159,9 +149,7 @@ static void member_open(struct worker *worker, struct member_daemon *daemon, str
                                      .condition = daemon_condition,
                                      .event = daemon_event};
     member_start(&daemon->member);
-    daemon->sweep = (struct sweep){
-        .line = line, .plan = plan, .swept = plan->counts_swept ? daemon_swept : NULL};
-    sweep_start(&daemon->sweep, worker->loop, worker->service->settings.remember_ms);
+    sweep_start(&daemon->sweep, worker);
     daemon->quota = quota_new(worker);
     daemon->overview_walk = overview_walk_new(worker, line);
 }

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "scripts.h"
 #include "shared/member/member_internal.h"
 #include "shared/token/keys.h"
 #include "shared/token/random.h"
@@ -505,7 +506,7 @@ void member_heartbeat(struct member *member)
     member->pulsed_ms = loop_now_ms();
     member->in_flight = true;
     member->call.done = heartbeat_answered;
-    store_run(member->store, &member->call, member->plan->heartbeat, 1, MEMBER_HEARTBEAT_ARGS, member->argv);
+    store_run(member->store, &member->call, &script_heartbeat, 1, MEMBER_HEARTBEAT_ARGS, member->argv);
 }
 
 /* -- admission */

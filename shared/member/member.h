@@ -118,12 +118,11 @@ struct member_bars {
 /* plan->own of both daemons. */
 struct member_plan {
     enum member_role role;
-    const struct store_script *heartbeat, *leave, *admit; /* admit: NULL for one that never admits */
-    const struct store_script *sweep_look, *sweep; /* due.lua; and what runs on a stripe that it names */
-    /* What identities use: use_look.lua; and what counts a stripe anew: use_again.lua, stored_again.lua. */
-    const struct store_script *use_look, *use_again;
-    const char *index; /* of the sweep, "due" | "gone": second key */
-    unsigned swept;    /* the plan's own metric row that counts what the sweep ended; ignored without one */
+    const struct store_script *admit;     /* NULL for one that never admits */
+    const struct store_script *sweep;     /* runs on a stripe that due.lua names */
+    const struct store_script *use_again; /* counts anew what identities use in a stripe */
+    const char *index;                    /* of the sweep, "due" | "gone": second key */
+    unsigned swept; /* the plan's own metric row that counts what the sweep ended; ignored without one */
     bool counts_swept;
     bool sweep_may_grant;    /* the script hands on what it ends: it gets member_may_grant() */
     unsigned sweep_round_ms; /* in which all stripes are looked at; 0: 5,120 */

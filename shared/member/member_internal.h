@@ -153,25 +153,21 @@ struct bytes insync_said(struct insync *insync);
 enum { SWEEP_KEYS = 2 };
 
 struct sweep {
-    struct member_line *line;
+    struct worker *worker;
+    struct member_line *line; /* its */
     const struct member_plan *plan;
-    /* After each step, how many were removed or ended; may be NULL. */
-    void (*swept)(struct sweep *sweep, int64_t ended);
-    /* the sweep's own */
     struct loop_timer timer;
     struct member_call call;
     unsigned first, stripe;      /* of the look; being swept */
     bool running, late, stopped; /* late: a tick came while it was running */
     uint64_t due;                /* bit i: first + i is to be swept */
     char keys[SWEEP_KEYS][KEYS_STRIPE_SIZE];
-    int64_t remember_ms;
     char number[2][MEMBER_NUMBER_SIZE];
     struct bytes argv[SWEEP_KEYS + 3 + MEMBER_ARGS];
 };
 
-/* The fields above the sweep's own are set by the caller, all others are 0. remember_ms is handed to the script as its second
- * argument. */
-void sweep_start(struct sweep *sweep, struct loop *loop, uint64_t remember_ms);
+/* Of the first worker. */
+void sweep_start(struct sweep *sweep, struct worker *worker);
 /* No new step begins; a step in flight ends with the store. */
 void sweep_stop(struct sweep *sweep);
 

@@ -35,6 +35,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "scripts.h"
 #include "shared/token/random.h"
 
 enum {
@@ -338,7 +339,7 @@ static void member_depart(struct member *member)
     member->argv[5] = bytes_of(member->run);
     member->in_flight = true;
     member->call.done = member_parted;
-    store_run(member->store, &member->call, member->plan->leave, 1, 6, member->argv);
+    store_run(member->store, &member->call, &script_member_leave, 1, 6, member->argv);
 }
 
 /* What was there at the end: a store that is put back to before, while no member is there to see it, shows

@@ -2,13 +2,14 @@
  * sessions and stored_bytes are judged by (shared/service/limits.c). Each service counts for itself.
  *
  *   quota_tick      every 100 ms, if any identity has such a quota
- *   quota_looked    plan->use_look: note them; after the last stripe they are in force; if it fails, again
+ *   quota_looked    use_look.lua: note them; after the last stripe they are in force; if it fails, again
  *   quota_counted   then plan->use_again: one stripe was counted anew from its records
  *
  * A round takes about a second. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "scripts.h"
 #include "shared/member/member_internal.h"
 #include "shared/text/memory.h"
 
@@ -91,7 +92,7 @@ void quota_tick(struct quota *quota)
     if (quota->is_running || !access_counts_store(quota->worker->access))
         return;
     if (quota->stripe < STRIPES) {
-        quota_run(quota, quota->stripe, plan->use_look, quota_looked);
+        quota_run(quota, quota->stripe, &script_use_look, quota_looked);
         return;
     }
     access_count_ends();

@@ -239,14 +239,13 @@ bool state_record_parse(const char *text, size_t len, struct state_record *recor
 }
 
 /* The version that the first line names, whatever follows; 0 if the text does not begin with such a line. */
-static int64_t version_named(const char *text)
+static int64_t version_named(struct bytes text)
 {
-    static const char begin[] = "pawl high-water ";
-    bool begins = strncmp(text, begin, sizeof(begin) - 1) == 0;
-    char *end = NULL;
-    int64_t version = begins ? strtoll(text + sizeof(begin) - 1, &end, 10) : 0;
+    struct bytes first = bytes_cut(&text, '\n');
 
-    return begins && *end == '\n' && is_number(version) ? version : 0;
+    return text.at != NULL && bytes_take(&first, BYTES("pawl high-water "))
+               ? bytes_number(first, STATE_DIGITS_MAX)
+               : 0;
 }
 
 /* An id does not begin with '-', which a command would take for a flag. */
@@ -288,21 +287,23 @@ static enum state_open record_damaged(const struct state_dir *dir, const char *w
 /* The directory, or a part of its path and what goes below it; NULL, or what is wrong. */
 static const char *default_path(struct bytes *dir, const char **below)
 {
-    const char *list = getenv("STATE_DIRECTORY"), *xdg = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    static const struct {
+        const char *name, *below;
+    } bases[] = {{"XDG_STATE_HOME", "/pawl"}, {"HOME", "/.local/state/pawl"}};
+    const char *list = getenv("STATE_DIRECTORY");
 
     if (list != NULL && list[0] != '\0') {
         *dir = (struct bytes){list, strcspn(list, ":")};
         return list[0] == '/' ? NULL : "the path in $STATE_DIRECTORY does not begin with a slash";
     }
-    if (xdg != NULL && xdg[0] == '/') {
-        *dir = bytes_of(xdg);
-        *below = "/pawl";
-        return NULL;
-    }
-    if (home != NULL && home[0] == '/') {
-        *dir = bytes_of(home);
-        *below = "/.local/state/pawl";
-        return NULL;
+    for (unsigned i = 0; i < 2; i++) {
+        const char *base = getenv(bases[i].name);
+
+        if (base != NULL && base[0] == '/') {
+            *dir = bytes_of(base);
+            *below = bases[i].below;
+            return NULL;
+        }
     }
     return "none is given, and neither $STATE_DIRECTORY nor $XDG_STATE_HOME nor $HOME says where it is by "
            "default";
@@ -449,7 +450,7 @@ static struct state_version version_of(const struct stat *is)
 static enum state_open record_understand(const struct state_dir *dir, struct bytes text,
                                          struct state_record *record, char why[STATE_WHY_MAX])
 {
-    int64_t version = version_named(text.at);
+    int64_t version = version_named(text);
 
     if (version > STATE_VERSION) {
         snprintf(why, STATE_WHY_MAX,
@@ -592,8 +593,7 @@ bool state_file_is_there(const struct state_file *file)
         !S_ISREG(is.st_mode))
         return false;
     there = version_of(&is);
-    return there.inode == dir->version.inode && there.bytes == dir->version.bytes &&
-           there.modified_ns == dir->version.modified_ns;
+    return memcmp(&there, &dir->version, sizeof(there)) == 0; /* no padding in it */
 }
 
 /* -- open, peek, close */

@@ -6,9 +6,10 @@
  *   sweep_go_on    the next of them; none left: the next stripes when their tick has come, else the next tick
  *   sweep_ask      run the script                                  suspended
  *   sweep_answer   full step: the same stripe again; else go on */
-#include "shared/member/member_internal.h"
-
 #include <stdio.h>
+
+#include "scripts.h"
+#include "shared/member/member_internal.h"
 
 enum {
     SWEEP_STEP = 100,
@@ -27,13 +28,13 @@ static void sweep_go_on(struct sweep *sweep);
 static void sweep_ask(struct sweep *sweep);
 static store_done_fn sweep_answer;
 
-void sweep_start(struct sweep *sweep, struct loop *loop, uint64_t remember_ms)
+void sweep_start(struct sweep *sweep, struct worker *worker)
 {
-    unsigned look_ms = (sweep->plan->sweep_round_ms > 0 ? sweep->plan->sweep_round_ms : SWEEP_ROUND_MS) /
-                       SWEEP_LOOKS;
+    const struct member_plan *plan = worker->service->plan->own;
+    unsigned look_ms = (plan->sweep_round_ms > 0 ? plan->sweep_round_ms : SWEEP_ROUND_MS) / SWEEP_LOOKS;
 
-    sweep->remember_ms = (int64_t)remember_ms;
-    loop_timer_init(loop, &sweep->timer, sweep_tick);
+    *sweep = (struct sweep){.worker = worker, .line = member_line_of_worker(worker), .plan = plan};
+    loop_timer_init(worker->loop, &sweep->timer, sweep_tick);
     loop_timer_arm(&sweep->timer, look_ms, look_ms);
 }
 
@@ -63,8 +64,8 @@ static void sweep_look(struct sweep *sweep)
     sweep->argv[2] = bytes_of_number(sweep->number[1], SWEEP_LOOK);
     sweep->argv[3] = bytes_of(sweep->plan->index);
     sweep->call.store.done = sweep_looked;
-    sweep->running = member_run(sweep->line, &sweep->call, sweep->first, sweep->plan->sweep_look, 1, 4,
-                                sweep->argv) == PROBLEM_NONE;
+    sweep->running = member_run(sweep->line, &sweep->call, sweep->first, &script_due, 1, 4, sweep->argv) ==
+                     PROBLEM_NONE;
 }
 
 static enum step sweep_looked(struct store_call *call, enum store_outcome outcome,
@@ -109,7 +110,8 @@ static void sweep_ask(struct sweep *sweep)
     snprintf(sweep->keys[1], sizeof(sweep->keys[1]), "pawl:{%02x}:%s", sweep->stripe, sweep->plan->index);
     sweep->argv[1] = bytes_of(sweep->keys[1]);
     sweep->argv[SWEEP_KEYS] = bytes_of_number(sweep->number[0], SWEEP_STEP);
-    sweep->argv[SWEEP_KEYS + 1] = bytes_of_number(sweep->number[1], sweep->remember_ms);
+    sweep->argv[SWEEP_KEYS + 1] = bytes_of_number(sweep->number[1],
+                                                  (int64_t)sweep->worker->service->settings.remember_ms);
     if (sweep->plan->sweep_may_grant)
         sweep->argv[args++] = member_may_grant(sweep->line);
     sweep->call.store.done = sweep_answer;
@@ -125,8 +127,9 @@ static enum step sweep_answer(struct store_call *call, enum store_outcome outcom
     bool has_more = false;
 
     if (member_problem(&sweep->call, outcome, reply) == PROBLEM_NONE) {
-        if (sweep->swept != NULL && store_reply_count(reply) > 3)
-            sweep->swept(sweep, store_reply_integer(reply, 3));
+        if (sweep->plan->counts_swept && store_reply_count(reply) > 3)
+            metric_add(sweep->worker->metrics, (unsigned)SERVICE_METRICS + sweep->plan->swept,
+                       (uint64_t)store_reply_integer(reply, 3));
         has_more = store_reply_integer(reply, 2) >= SWEEP_STEP;
     }
     if (has_more && !sweep->stopped)

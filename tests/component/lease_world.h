@@ -70,10 +70,7 @@ static inline void instance_worker_free(struct worker *worker)
 static inline const struct service_plan *lease_plan(void)
 {
     static const struct member_plan record = {.role = MEMBER_LEASE,
-                                              .heartbeat = &script_heartbeat,
-                                              .leave = &script_member_leave,
                                               .admit = &script_admit,
-                                              .sweep_look = &script_due,
                                               .sweep = &script_sweep,
                                               .index = "due",
                                               .sweep_may_grant = true,

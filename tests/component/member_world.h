@@ -86,13 +86,8 @@ static inline struct store *party_store(struct stage *stage, struct loop *loop, 
                   .url = url, .timeout_ms = CALL_MS, .allow_unsafe = allow_unsafe, .library = &pawl_library});
 }
 
-static const struct member_plan lease_member = {.role = MEMBER_LEASE,
-                                                .heartbeat = &script_heartbeat,
-                                                .leave = &script_member_leave,
-                                                .admit = &script_admit},
-                                gateway_member = {.role = MEMBER_GATEWAY,
-                                                  .heartbeat = &script_heartbeat,
-                                                  .leave = &script_member_leave};
+static const struct member_plan lease_member = {.role = MEMBER_LEASE, .admit = &script_admit},
+                                gateway_member = {.role = MEMBER_GATEWAY};
 static const struct service_plan lease_service = {.own = &lease_member},
                                  gateway_service = {.own = &gateway_member};
 
