@@ -154,8 +154,8 @@ bool member_daemon_unfit(const struct service *service, char detail[READY_DETAIL
 const char *member_worker_ready(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE]);
 void member_worker_stand(struct worker *worker, struct service_stand *stand);
 
-/* How the store knows this process, once member_worker_begin() was called for its first worker; the texts live
- * as long as the service. */
+/* How the store knows this process, once member_worker_begin() was called for its first worker; the texts
+ * live as long as the service. */
 struct member_self {
     const char *id, *incarnation;
     const char *who; /* for people: "pawl-lease pid 12 on host3" */

@@ -92,7 +92,7 @@ bool state_list_add(char list[STATE_TEXT_MAX], struct bytes line);
 
 /* Whether every part is within its limits and nothing is listed twice. */
 bool state_record_is_sound(const struct state_record *record);
-/* Whether all that is written of them is the same. Not memcmp(): there is padding, and a rest of each text. */
+/* Whether all that is written of them is the same. Not memcmp(): behind the texts there may be anything. */
 bool state_record_equal(const struct state_record *a, const struct state_record *b);
 /* Parses text of len bytes. false: damaged, record is untouched. */
 bool state_record_parse(const char *text, size_t len, struct state_record *record);
