@@ -51,21 +51,11 @@ static enum problem store_problem(const struct fenced_call *fenced)
 
 enum problem fenced_read_token(struct fenced_call *fenced)
 {
-    unsigned count = 0;
-    struct bytes header = http_header(fenced->req, "Fencing-Token", &count);
-    enum problem bad;
+    enum problem bad = member_token_read(fenced->req, &fenced->claim);
 
-    if (count == 0)
-        return PROBLEM_TOKEN_REQUIRED;
-    if (count > 1)
-        return PROBLEM_MALFORMED_TOKEN;
-    switch (token_verify(worker_of(fenced->req)->keys, header, &fenced->claim)) {
-    case TOKEN_MALFORMED: return PROBLEM_MALFORMED_TOKEN;
-    case TOKEN_BAD_SIGNATURE: fenced->claimed = true; return PROBLEM_BAD_SIGNATURE;
-    case TOKEN_GOOD: break;
-    }
-    fenced->claimed = true;
-    bad = store_problem(fenced);
+    fenced->claimed = bad == PROBLEM_NONE || bad == PROBLEM_BAD_SIGNATURE;
+    if (bad == PROBLEM_NONE)
+        bad = store_problem(fenced);
     if (bad != PROBLEM_NONE)
         return bad;
     return bytes_equal(fenced->claim.lease, fenced->lease) ? PROBLEM_NONE : PROBLEM_WRONG_LEASE;
@@ -128,7 +118,7 @@ void fenced_add_fence(struct fenced_call *fenced)
     fenced_add(fenced, bytes_of(fenced->own.len > 0 || *fenced->check != '\0' ? fenced->mode : mode));
 }
 
-enum step fenced_failed(struct fenced_call *fenced, enum problem problem)
+static enum step fenced_failed(struct fenced_call *fenced, enum problem problem)
 {
     return fenced->fail != NULL ? fenced->fail(fenced, problem) : fenced_fail(fenced, problem);
 }

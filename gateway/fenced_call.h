@@ -105,8 +105,6 @@ enum step fenced_run(struct fenced_call *fenced, const struct store_script *scri
                      const struct fenced_answer *answers);
 /* A walk over the stripes (shared/member/walk.h), with the keys and arguments that were added. */
 enum step fenced_walk(struct fenced_call *fenced, struct walk *walk, const struct walk_plan *plan);
-/* Ends the request, by fenced->fail if that is set. */
-enum step fenced_failed(struct fenced_call *fenced, enum problem problem);
 
 /* Ends the request: the fence refused before the store was asked. */
 enum step fenced_refuse(struct fenced_call *fenced, enum problem problem);

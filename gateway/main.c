@@ -100,7 +100,7 @@ int main(int argc, char **argv)
         .worker_close = gateway_worker_close,
         .worker_free = gateway_worker_free,
         .worker_tick = gateway_worker_tick,
-        .judge = gateway_worker_judge,
+        .judge = forward_judge,
         .drain = gateway_worker_drain,
         .settled = member_daemon_settled,
         .leave = gateway_leave,

@@ -49,7 +49,7 @@ int gateway_open(struct service *service)
     service->more = gateway;
     gateway->service = service;
     intents_init(&gateway->intents);
-    probes_init(&gateway->probes);
+    pthread_mutex_init(&gateway->probes.mutex, NULL);
     pthread_mutex_init(&gateway->doubt_mutex, NULL);
     pthread_mutex_init(&gateway->table_mutex, NULL);
     table = table_load(service, why);
@@ -74,7 +74,7 @@ void gateway_close(struct service *service)
     }
     route_table_free(atomic_load(&gateway->table));
     intents_done(&gateway->intents);
-    probes_done(&gateway->probes);
+    pthread_mutex_destroy(&gateway->probes.mutex);
     pthread_mutex_destroy(&gateway->doubt_mutex);
     pthread_mutex_destroy(&gateway->table_mutex);
     free(gateway);
@@ -140,11 +140,6 @@ struct gateway_worker *gateway_worker_from(const struct worker *worker)
 struct gateway_worker *gateway_worker_of(const struct http_request *req)
 {
     return gateway_worker_from(worker_of(req));
-}
-
-bool gateway_has_access(const struct http_request *req)
-{
-    return worker_of(req)->service->settings.access != NULL;
 }
 
 static unsigned user_timeout_ms(const struct route_table *table)
@@ -313,11 +308,6 @@ void gateway_worker_tick(struct worker *worker)
     metric_set(worker->metrics, (unsigned)SERVICE_METRICS + COUNT_FORWARDING, own->forwards);
     metric_set(worker->metrics, (unsigned)SERVICE_METRICS + COUNT_INTENTS,
                worker->index == 0 ? intents_count(&own->gateway->intents) : 0);
-}
-
-void gateway_worker_judge(struct worker *worker)
-{
-    forward_judge(gateway_worker_from(worker));
 }
 
 bool gateway_worker_drain(struct worker *worker)

@@ -33,9 +33,6 @@ struct gateway_doubt {
     char marks[ROUTE_STORE_SIZE];      /* first store of a `mark` route whose marks are lost; "": none */
 };
 
-/* Whether callers have identities here, which answers tell: --access. */
-bool gateway_has_access(const struct http_request *req);
-
 /* Of the whole process: service->more. */
 struct gateway {
     struct service *service;
@@ -114,12 +111,11 @@ struct gateway_worker {
     uint64_t numbers; /* of requests of this worker, in this incarnation */
 };
 
-/* service_plan: worker_open, worker_close, worker_free, worker_tick, judge, drain. */
+/* service_plan: worker_open, worker_close, worker_free, worker_tick, drain. */
 void gateway_worker_open(struct worker *worker);
 void gateway_worker_close(struct worker *worker);
 void gateway_worker_free(struct worker *worker);
 void gateway_worker_tick(struct worker *worker);
-void gateway_worker_judge(struct worker *worker);
 /* member_plan: bars. */
 void gateway_worker_bars(const struct service *service, struct member_bars *bars);
 /* What is under way is ended, as far as that goes in a few seconds; true when nothing is. */

@@ -1,8 +1,8 @@
 /* list.c - GET /v1/leases: the leases in one state, page by page.
  *
  *   list_start   read the query and the cursor       400 | 422, or go on
- *   list_run     run list.lua on one stripe          suspended
- *   list_answer  collect; the next stripe, or send   200 | 503 | 504
+ *   list_page    run list.lua on one stripe after the other; collect   suspended
+ *   list_ended   send                                                  200 | 503 | 504
  *
  * The order is (stripe, name), so a lease that is in that state throughout stands at one place and is listed
  * exactly once. A cursor (shared/http/http.h) goes on behind the last name that was looked at. */
@@ -10,22 +10,19 @@
 
 #include "lease/operation.h"
 #include "scripts.h"
-#include "shared/service/page.h"
+#include "shared/member/walk.h"
 
 enum { LIST_ARGS = 6, HOLDER_SIZE = 129 };
 
 struct list {
-    struct member_call call;
+    struct walk walk; /* from: page.after */
     struct http_request *req;
     struct page page;
     bool has_begun; /* the answer: what is in it is known */
     char prefix[NAME_MAX_BYTES + 1], state[16], holder[HOLDER_SIZE];
-    char keys[LEASE_KEYS][KEYS_STRIPE_SIZE];
-    char left[LEASE_NUMBER_SIZE], remember[LEASE_NUMBER_SIZE];
+    char due[KEYS_STRIPE_SIZE], left[LEASE_NUMBER_SIZE], remember[LEASE_NUMBER_SIZE];
     struct bytes argv[LEASE_KEYS + LIST_ARGS + MEMBER_ARGS];
 };
-
-static store_done_fn list_answer;
 
 /* -- the query */
 
@@ -70,78 +67,67 @@ static enum problem list_read(struct list *l, const char **detail)
     return page_read(&l->page, l->req, detail);
 }
 
-static enum step list_run(struct list *l)
-{
-    enum problem bad;
+/* -- the walk */
 
-    l->argv[0] = keys_stripe(l->keys[0], l->page.stripe);
-    l->argv[1] = keys_due(l->keys[1], l->page.stripe);
-    l->argv[2] = bytes_of(l->prefix);
-    l->argv[3] = bytes_of_number(l->remember, (int64_t)worker_of(l->req)->service->settings.remember_ms);
-    l->argv[4] = bytes_of(l->page.after);
+static void list_ask(struct walk *walk)
+{
+    struct list *l = container_of(walk, struct list, walk);
+
+    l->argv[1] = keys_due(l->due, walk->stripe);
     l->argv[5] = bytes_of_number(l->left, l->page.limit - l->page.found);
-    l->argv[6] = bytes_of(l->state);
-    l->argv[7] = bytes_of(l->holder);
-    l->call.store.done = list_answer;
-    bad = member_run(member_line_of(l->req), &l->call, l->page.stripe, &script_list, LEASE_KEYS,
-                     LEASE_KEYS + LIST_ARGS, l->argv);
-    return bad == PROBLEM_NONE ? SUSPENDED : http_refuse(l->req, bad);
 }
 
-static void list_collect(struct list *l, const struct store_reply *reply)
+/* {"listed", seq, what to go on behind, {item, ...}, store time} */
+static bool list_page(struct walk *walk, const struct store_reply *reply)
 {
+    struct list *l = container_of(walk, struct list, walk);
     const struct store_reply *items = store_reply_list(reply, 3);
-    size_t count = items != NULL ? store_reply_count(items) : 0;
 
     if (!l->has_begun) {
         json_int(http_json(l->req), "now_ms", store_reply_integer(reply, 4));
         json_list(http_json(l->req), "items");
         l->has_begun = true;
     }
-
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; items != NULL && i < store_reply_count(items); i++) {
         const struct store_reply *item = store_reply_list(items, i);
 
         if (page_takes(&l->page, l->req, ACCESS_LOOK, store_reply_text(item, 0)))
             look_write(l->req, store_reply_text(item, 0), item, 1);
     }
+    return !page_is_full(&l->page);
 }
 
-static enum step list_answer(struct store_call *call, enum store_outcome outcome,
-                             const struct store_reply *reply)
+static enum step list_ended(struct walk *walk, enum problem bad)
 {
-    struct list *l = container_of(call, struct list, call.store);
-    enum problem bad = member_problem(&l->call, outcome, reply);
-    struct bytes after;
+    struct list *l = container_of(walk, struct list, walk);
 
-    if (bad != PROBLEM_NONE || !store_reply_is(reply, "listed"))
-        return http_refuse(l->req, bad != PROBLEM_NONE ? bad : PROBLEM_INTERNAL);
-    after = store_reply_text(reply, 2);
-    list_collect(l, reply);
-    if (after.len > 0 && after.len < sizeof(l->page.after)) {
-        memcpy(l->page.after, after.at, after.len);
-        l->page.after[after.len] = '\0';
-    } else {
-        l->page.after[0] = '\0';
-    }
-    return page_is_whole(&l->page) ? page_answer(&l->page, l->req) : list_run(l);
+    return bad != PROBLEM_NONE ? http_refuse(l->req, bad) : walk_page_answer(walk, &l->page, l->req);
 }
 
 enum step list_start(struct http_request *req)
 {
+    static const struct walk_plan plan = {&script_list, "listed",  LEASE_KEYS, 4, 2,
+                                          list_ask,     list_page, list_ended};
     struct list *l = HTTP_SCRATCH(req, struct list);
     const char *detail;
     enum problem bad;
-    struct json_out *json;
 
     l->req = req;
     bad = list_read(l, &detail);
     if (bad != PROBLEM_NONE)
         return http_refuse_detail(req, bad, detail);
     page_filter(&l->page, req, ACCESS_LOOK, bytes_of(l->prefix), false);
-    json = http_json_begin(req);
-    if (l->page.stripe < l->page.end)
-        return list_run(l);
-    json_list(json, "items"); /* no store was asked for its time */
-    return page_answer(&l->page, req);
+    http_json_begin(req);
+    if (l->page.stripe == l->page.end) {
+        json_list(http_json(req), "items"); /* no store was asked for its time */
+        return page_answer(&l->page, req);
+    }
+    l->argv[2] = bytes_of(l->prefix);
+    l->argv[3] = bytes_of_number(l->remember, (int64_t)worker_of(req)->service->settings.remember_ms);
+    l->argv[6] = bytes_of(l->state);
+    l->argv[7] = bytes_of(l->holder);
+    l->walk = (struct walk){.plan = &plan, .line = member_line_of(req), .argv = l->argv, .args = LIST_ARGS};
+    walk_page(&l->walk, &l->page);
+    bad = walk_begin(&l->walk);
+    return bad == PROBLEM_NONE ? SUSPENDED : http_refuse(req, bad);
 }

@@ -10,7 +10,7 @@
 static void holder_write(struct http_request *req, struct bytes mode, const struct store_reply *holder)
 {
     struct json_out *json = http_json(req);
-    struct bytes meta = store_reply_text(holder, 5), session = store_reply_text(holder, 8);
+    struct bytes meta = store_reply_text(holder, 5);
 
     json_object(json, NULL);
     json_text(json, "holder", store_reply_text(holder, 1));
@@ -18,7 +18,7 @@ static void holder_write(struct http_request *req, struct bytes mode, const stru
     json_int(json, "token", store_reply_integer(holder, 0));
     json_text(json, "mode", mode);
     json_text(json, "hold", store_reply_text(holder, 7));
-    json_text_or_null(json, "session", session);
+    json_text_or_null(json, "session", store_reply_text(holder, 8));
     json_int(json, "holds", store_reply_integer(holder, 4));
     json_int(json, "ttl_ms", store_reply_integer(holder, 9));
     json_int(json, "expires_in_ms", store_reply_integer(holder, 2));

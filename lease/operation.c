@@ -121,19 +121,9 @@ const char *lease_id_read(const struct http_request *req, struct bytes *lease_id
 
 enum problem lease_claim_read(const struct http_request *req, struct token_claim *claim)
 {
-    unsigned count = 0;
-    struct bytes header = http_header(req, "Fencing-Token", &count);
+    enum problem bad = member_token_read(req, claim);
 
-    if (count == 0)
-        return PROBLEM_NONE;
-    if (count > 1)
-        return PROBLEM_MALFORMED_TOKEN;
-    switch (token_verify(worker_of(req)->keys, header, claim)) {
-    case TOKEN_MALFORMED: return PROBLEM_MALFORMED_TOKEN;
-    case TOKEN_BAD_SIGNATURE: return PROBLEM_BAD_SIGNATURE;
-    case TOKEN_GOOD: break;
-    }
-    return PROBLEM_NONE;
+    return bad == PROBLEM_TOKEN_REQUIRED ? PROBLEM_NONE : bad;
 }
 
 enum problem lease_hold_read(const struct lease_call *call, struct bytes *hold)
@@ -258,11 +248,10 @@ enum step grant_answer(struct http_request *req, const struct grant *grant, unsi
 void lease_held_write(struct json_out *json, const struct http_request *req, struct bytes name,
                       const struct store_reply *reply, size_t at)
 {
-    struct bytes holder = service_holder(req, name, store_reply_text(reply, at + 1));
-
     json_text(json, "lease", name);
     json_int(json, "token", store_reply_integer(reply, at));
-    json_text_or_null(json, "holder", holder); /* null: free, but delayed, or on its way; or not to be told */
+    /* null: free, but delayed, or on its way; or not to be told */
+    json_text_or_null(json, "holder", service_holder(req, name, store_reply_text(reply, at + 1)));
     json_int(json, "expires_in_ms", store_reply_integer(reply, at + 2));
 }
 

@@ -209,8 +209,3 @@ void remember_stop(struct remember *remember)
     loop_timer_done(&remember->timer);
     remember->stopped = true;
 }
-
-void remember_free(struct remember *remember)
-{
-    free(remember);
-}

@@ -127,6 +127,19 @@ static enum step session_lost(struct member_call *call, const struct store_reply
 
 /* -- the operations */
 
+static script_answer_fn session_opened, session_renewed, session_ended;
+
+/* What any of their scripts may say. */
+static const struct script_answer session_answers[] = {
+    {.word = "opened", .ends = session_opened},   /* 201 */
+    {.word = "renewed", .ends = session_renewed}, /* 200 */
+    {.word = "looked", .ends = session_looked},   /* 200 */
+    {.word = "ended", .ends = session_ended},     /* again, or 204 | 200 */
+    {.word = "lost", .ends = session_lost},       /* 410 */
+    {.word = "not-yours", .problem = PROBLEM_NOT_YOURS},
+    ANSWER_OTHER,
+};
+
 static enum step session_opened(struct member_call *call, const struct store_reply *reply)
 {
     struct session_open *o = container_of(call, struct session_open, session.record);
@@ -144,7 +157,6 @@ static enum step session_opened(struct member_call *call, const struct store_rep
 
 enum step session_open_start(struct http_request *req)
 {
-    static const struct script_answer answers[] = {{.word = "opened", .ends = session_opened}, ANSWER_OTHER};
     struct session_open *o = HTTP_SCRATCH(req, struct session_open);
     struct lease_call *session = &o->session;
     char id[SECRET_TEXT_SIZE];
@@ -166,7 +178,7 @@ enum step session_open_start(struct http_request *req)
     lease_call_arg(session, 5, bytes_of_number(o->ttl, o->request.ttl_ms));
     lease_call_arg(session, 6, (struct bytes){o->request.meta, o->request.meta_len});
     return lease_call_run(session, &script_session_open, lease_call_asker(session, http_identity(req), 6),
-                          answers);
+                          session_answers);
 }
 
 static enum step session_renewed(struct member_call *call, const struct store_reply *reply)
@@ -177,34 +189,22 @@ static enum step session_renewed(struct member_call *call, const struct store_re
 
 enum step session_renew_start(struct http_request *req)
 {
-    static const struct script_answer answers[] = {
-        {.word = "renewed", .ends = session_renewed},
-        {.word = "lost", .ends = session_lost},
-        {.word = "not-yours", .problem = PROBLEM_NOT_YOURS},
-        ANSWER_OTHER,
-    };
     struct lease_call *session = HTTP_SCRATCH(req, struct lease_call);
     const char *bad = session_init_secret(session, req);
 
     return bad != NULL ? http_refuse_detail(req, PROBLEM_INVALID_REQUEST, bad)
                        : lease_call_run(session, &script_session_renew,
-                                        lease_call_asker(session, http_identity(req), 3), answers);
+                                        lease_call_asker(session, http_identity(req), 3), session_answers);
 }
 
 enum step session_look_start(struct http_request *req)
 {
-    static const struct script_answer answers[] = {
-        {.word = "looked", .ends = session_looked},
-        {.word = "lost", .ends = session_lost},
-        {.word = "not-yours", .problem = PROBLEM_NOT_YOURS},
-        ANSWER_OTHER,
-    };
     struct lease_call *session = HTTP_SCRATCH(req, struct lease_call);
     const char *bad = session_init(session, req);
 
     return bad != NULL ? http_refuse_detail(req, PROBLEM_INVALID_REQUEST, bad)
                        : lease_call_run(session, &script_session_look,
-                                        lease_call_asker(session, http_identity(req), 2), answers);
+                                        lease_call_asker(session, http_identity(req), 2), session_answers);
 }
 
 static store_done_fn session_end_answer;
@@ -274,16 +274,11 @@ static enum step session_ended(struct member_call *call, const struct store_repl
 static enum step session_end_answer(struct store_call *call, enum store_outcome outcome,
                                     const struct store_reply *reply)
 {
-    static const struct script_answer answers[] = {
-        {.word = "ended", .ends = session_ended},
-        {.word = "lost", .ends = session_lost},
-        {.word = "not-yours", .problem = PROBLEM_NOT_YOURS},
-        ANSWER_OTHER,
-    };
     struct session_end *e = container_of(call, struct session_end, session.record.store);
     enum problem bad = member_problem(&e->session.record, outcome, reply);
 
     if (e->steps > 0 && (bad != PROBLEM_NONE || !store_reply_is(reply, "ended")))
         return session_end_done(e);
-    return bad != PROBLEM_NONE ? http_refuse(e->session.req, bad) : lease_answer(&e->session, reply, answers);
+    return bad != PROBLEM_NONE ? http_refuse(e->session.req, bad)
+                               : lease_answer(&e->session, reply, session_answers);
 }

@@ -11,7 +11,6 @@
 #include "lease/request.h"
 #include "scripts.h"
 #include "shared/member/walk.h"
-#include "shared/service/page.h"
 
 /* What a search goes on with: a cursor, and ids with a blank in front of each (session_list.lua). */
 enum { SESSION_LIST_ARGS = 4, SESSION_SEARCH_SIZE = 24 + 48 * 23 };
@@ -33,13 +32,6 @@ static void session_list_ask(struct walk *walk)
     l->argv[1] = keys_due(l->due, walk->stripe);
     l->argv[4] = bytes_of_number(l->left, l->page.limit - l->page.found);
     l->argv[5] = bytes_of(l->search);
-}
-
-static bool may_see(const struct session_list *l, struct bytes identity)
-{
-    const char *asker = http_identity(l->req);
-
-    return !l->page.is_filtered || identity.len == 0 || (asker != NULL && bytes_are(identity, asker));
 }
 
 /* {id, identity or "", holder, meta or "", ttl_ms, expires in ms, for how long it lives, leases, lost} */
@@ -66,7 +58,8 @@ static bool session_list_page(struct walk *walk, const struct store_reply *reply
 {
     struct session_list *l = container_of(walk, struct session_list, walk);
     const struct store_reply *items = store_reply_list(reply, 3);
-    struct bytes search = store_reply_text(reply, 5);
+    struct bytes search = store_reply_text(reply, 5), identity;
+    const char *asker = http_identity(l->req);
 
     snprintf(l->search, sizeof(l->search), "%.*s", (int)search.len, search.at);
     if (!l->has_begun) {
@@ -76,8 +69,10 @@ static bool session_list_page(struct walk *walk, const struct store_reply *reply
     }
     for (size_t i = 0; items != NULL && i < store_reply_count(items); i++) {
         const struct store_reply *item = store_reply_list(items, i);
-        bool sees = may_see(l, store_reply_text(item, 1));
+        bool sees;
 
+        identity = store_reply_text(item, 1);
+        sees = !l->page.is_filtered || identity.len == 0 || (asker != NULL && bytes_are(identity, asker));
         l->page.found += sees;
         l->page.hidden += !sees;
         if (sees)
@@ -90,11 +85,7 @@ static enum step session_list_ended(struct walk *walk, enum problem bad)
 {
     struct session_list *l = container_of(walk, struct session_list, walk);
 
-    if (bad != PROBLEM_NONE)
-        return http_refuse(l->req, bad);
-    l->page.after[walk->from_len] = '\0';
-    l->page.stripe = walk->stripe;
-    return page_answer(&l->page, l->req);
+    return bad != PROBLEM_NONE ? http_refuse(l->req, bad) : walk_page_answer(walk, &l->page, l->req);
 }
 
 enum step session_list_start(struct http_request *req)
@@ -123,15 +114,9 @@ enum step session_list_start(struct http_request *req)
         return http_refuse_detail(req, bad, detail);
     l->page.is_filtered = !service_allows_some(req, ACCESS_OPERATE);
     l->argv[3] = bytes_of_number(l->remember, (int64_t)worker_of(req)->service->settings.remember_ms);
-    l->walk = (struct walk){.plan = &plan,
-                            .line = member_line_of(req),
-                            .argv = l->argv,
-                            .args = SESSION_LIST_ARGS,
-                            .stripe = l->page.stripe,
-                            .end = STRIPES,
-                            .from = l->page.after,
-                            .from_size = PAGE_AFTER_MAX,
-                            .from_len = strlen(l->page.after)};
+    l->walk = (struct walk){
+        .plan = &plan, .line = member_line_of(req), .argv = l->argv, .args = SESSION_LIST_ARGS};
+    walk_page(&l->walk, &l->page);
     http_json_begin(req);
     bad = walk_begin(&l->walk);
     return bad == PROBLEM_NONE ? SUSPENDED : http_refuse(req, bad);

@@ -54,8 +54,8 @@ void lease_worker_free(struct worker *worker)
 {
     struct lease_worker *own = lease_worker_from(worker);
 
-    remember_free(own->remember);
-    handoff_free(own->handoff);
+    free(own->remember);
+    free(own->handoff);
     event_hub_free(own->event_hub);
     inbox_free(own->inbox);
     kept_free(&own->kept);

@@ -49,9 +49,8 @@ int init_store(struct service *service);
  * fits is forgotten. What must be remembered is not (lease/scripts/sweep_early.lua): when that alone is more,
  * nothing new is granted, while this service says so. */
 struct remember *remember_new(struct worker *worker);
-/* No new call begins; one in flight ends with the store. */
+/* No new call begins; one in flight ends with the store. Then it is freed by free(3). */
 void remember_stop(struct remember *remember);
-void remember_free(struct remember *remember);
 
 struct lease_worker *lease_worker_from(const struct worker *worker);
 struct lease_worker *lease_worker_of(const struct http_request *req);

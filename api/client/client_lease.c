@@ -66,15 +66,6 @@ int64_t client_random_between(int64_t low, int64_t high)
                : low;
 }
 
-/* When a hold ends at the earliest, as an answer says to a request that was sent at sent_ms. */
-static int64_t grant_deadline(int64_t sent_ms, int64_t answered_ms, int64_t waited_ms, int64_t expires_in_ms)
-{
-    int64_t passed_ms = answered_ms - sent_ms;
-
-    /* What was waited for lies between question and answer, whatever the answer says. */
-    return sent_ms + (waited_ms < passed_ms ? waited_ms : passed_ms) + expires_in_ms;
-}
-
 static bool read_mode(const struct json *json, enum pawl_mode *mode)
 {
     struct bytes text = client_member(json, "mode");
@@ -98,7 +89,7 @@ static bool read_fencing_token(const struct json *json, struct pawl_grant *grant
 static bool grant_take(const struct client_call *call, enum grant_kind kind, struct pawl_grant *grant)
 {
     const struct json *json = call->json;
-    int64_t token, epoch, expires_in_ms, waited_ms, answered_ms = pawl_now_ms();
+    int64_t token, epoch, expires_in_ms, waited_ms, passed_ms = pawl_now_ms() - call->sent_ms;
     struct pawl_grant fresh = *grant;
 
     if ((call->answer.status != 200 && (kind != GRANT_NEW || call->answer.status != 201)) || json == NULL ||
@@ -123,7 +114,8 @@ static bool grant_take(const struct client_call *call, enum grant_kind kind, str
     fresh.token = token;
     fresh.waited_ms = kind == GRANT_NEW ? waited_ms : grant->waited_ms;
     fresh.epoch = epoch;
-    fresh.deadline_ms = grant_deadline(call->sent_ms, answered_ms, waited_ms, expires_in_ms);
+    /* At the earliest. What was waited for lies between question and answer, whatever the answer says. */
+    fresh.deadline_ms = call->sent_ms + (waited_ms < passed_ms ? waited_ms : passed_ms) + expires_in_ms;
     if (!read_mode(json, &fresh.mode) || !read_fencing_token(json, &fresh))
         return false;
     *grant = fresh;
@@ -412,20 +404,12 @@ static enum pawl_outcome hold_begin(struct client_call *call, const struct pawl 
 
 /* -- renew */
 
-/* It may have been done, at any time from the first attempt on: then a shorter ttl counts from there. */
-static void renew_unreported(const struct client_call *call, struct pawl_grant *grant, uint64_t ttl_ms)
-{
-    int64_t least_ms = call->first_sent_ms + (int64_t)ttl_ms;
-
-    if (ttl_ms > 0 && least_ms < grant->deadline_ms)
-        grant->deadline_ms = least_ms;
-}
-
 static enum pawl_outcome renew_run(struct client_call *call, struct pawl_grant *grant, uint64_t ttl_ms,
                                    struct pawl_problem *problem)
 {
     struct client_body body;
     enum pawl_outcome outcome;
+    int64_t least_ms;
 
     if (ttl_ms > 0) {
         body_begin(&body);
@@ -436,8 +420,10 @@ static enum pawl_outcome renew_run(struct client_call *call, struct pawl_grant *
     outcome = call_run(call, problem);
     if (outcome == PAWL_OK && !grant_take(call, GRANT_RENEWED, grant))
         outcome = problem_say(problem, PAWL_UNKNOWN, "bad-answer", bad_answer);
-    if (outcome == PAWL_UNKNOWN)
-        renew_unreported(call, grant, ttl_ms);
+    /* It may have been done, at any time from the first attempt on: then a shorter ttl counts from there. */
+    least_ms = call->first_sent_ms + (int64_t)ttl_ms;
+    if (outcome == PAWL_UNKNOWN && ttl_ms > 0 && least_ms < grant->deadline_ms)
+        grant->deadline_ms = least_ms;
     return outcome;
 }
 

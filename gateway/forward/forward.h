@@ -28,7 +28,7 @@
  *   LATE     --ended, or timeout_ms passed once more-->  DONE       the connection is closed
  *
  * In the store an intent is, seen from here: asked for (ASKING); queued (QUEUED, PROBING); sending, and
- * nothing has left (SENDING, before upstream_has_sent()); sending (SENDING, TELLING, LATE); to be closed
+ * nothing has left (SENDING, before a byte of it may have); sending (SENDING, TELLING, LATE); to be closed
  * (DONE, in the closer's line); closed.
  *
  * An admission of unknown end (504 of the store) is answered 503: nothing is ever sent then, and what
@@ -69,7 +69,7 @@ bool forward_authorization_is_upstreams(struct http_request *req);
 void forward_wake_lease(struct gateway_worker *own, struct bytes lease);
 
 /* service_plan.judge. What has not left is refused, answers that are not whole are cut. */
-void forward_judge(struct gateway_worker *own);
+void forward_judge(struct worker *worker);
 
 /* The process is to end: to be called again and again. What is queued is refused (503 draining), late answers
  * are not waited for any more, and at last no answer is. */

@@ -423,9 +423,9 @@ static void judge_one(struct forward *f)
         forward_bar(f);
 }
 
-void forward_judge(struct gateway_worker *own)
+void forward_judge(struct worker *worker)
 {
-    for (struct forward *f = LIST_FIRST(&own->live), *next; f != NULL; f = next) {
+    for (struct forward *f = LIST_FIRST(&gateway_worker_from(worker)->live), *next; f != NULL; f = next) {
         next = LIST_NEXT(f, live);
         judge_one(f);
     }

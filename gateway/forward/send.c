@@ -152,11 +152,6 @@ bool forward_head_leads_elsewhere(const struct forward *f)
     return false;
 }
 
-static bool is_authorization(struct bytes name)
-{
-    return bytes_equal_nocase(name, BYTES("Authorization"));
-}
-
 static void put_passed(struct forward *f, struct bytes_out *text)
 {
     bool hides_authorization = f->route->authorization != NULL ||
@@ -169,7 +164,8 @@ static void put_passed(struct forward *f, struct bytes_out *text)
 
         http_field_at(f->fenced.req, i, &name, &value);
         kinds = field_kinds(name);
-        if (!request_field_passes(f, name, kinds) || (hides_authorization && is_authorization(name)))
+        if (!request_field_passes(f, name, kinds) ||
+            (hides_authorization && bytes_equal_nocase(name, BYTES("Authorization"))))
             continue;
         if ((kinds & FIELD_TARGET) == 0) {
             put_field(text, name, value);

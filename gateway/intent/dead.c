@@ -36,7 +36,7 @@ struct dead {
 };
 
 static enum step look_ask(struct dead *d);
-static fenced_then_fn look_fresh, look_known;
+static fenced_then_fn look_answer;
 static enum step take_begin(struct dead *d);
 static enum step unreported_ask(struct dead *d);
 static fenced_then_fn unreported_answer;
@@ -44,9 +44,9 @@ static enum step settle_ask(struct dead *d);
 static fenced_then_fn settle_answer;
 
 static const struct fenced_answer look_answers[] = {
-    {"fresh", look_fresh},   /* 409, or with force: go on */
-    {"known", look_known},   /* go on */
-    {"unknown", look_known}, /* go on, and see whether anything of it is open */
+    {"fresh", look_answer},   /* 409, or with force: go on */
+    {"known", look_answer},   /* go on */
+    {"unknown", look_answer}, /* go on, and see whether anything of it is open */
     {NULL, NULL},
 };
 static const struct fenced_answer unreported_answers[] = {{"dead", unreported_answer}, {NULL, NULL}};
@@ -127,13 +127,6 @@ static void dead_begin(struct dead *d, struct bytes incarnation)
     fenced_add(&d->fenced, incarnation);
 }
 
-/* From the first stripe on; the arguments are there. */
-static enum step dead_walk(struct dead *d, const struct walk_plan *plan)
-{
-    d->walk = (struct walk){.end = STRIPES, .from = d->from, .from_size = sizeof(d->from)};
-    return fenced_walk(&d->fenced, &d->walk, plan);
-}
-
 /* -- does it live, and is there such a one? */
 
 static enum step look_ask(struct dead *d)
@@ -144,7 +137,7 @@ static enum step look_ask(struct dead *d)
 }
 
 /* {"fresh" | "known" | "unknown", seq, ms, incarnation} */
-static struct dead *look_take(struct fenced_call *fenced, const struct store_reply *reply)
+static enum step look_answer(struct fenced_call *fenced, const struct store_reply *reply)
 {
     struct dead *d = container_of(fenced, struct dead, fenced);
     struct bytes incarnation = store_reply_text(reply, 3);
@@ -153,20 +146,9 @@ static struct dead *look_take(struct fenced_call *fenced, const struct store_rep
     d->is_known = !store_reply_is(reply, "unknown");
     if (is_id(incarnation))
         memcpy(d->seen, incarnation.at, incarnation.len);
-    return d;
-}
-
-static enum step look_fresh(struct fenced_call *fenced, const struct store_reply *reply)
-{
-    struct dead *d = look_take(fenced, reply);
-
-    return d->is_forced ? take_begin(d)
-                        : refuse_living(d, store_reply_text(reply, 3), store_reply_integer(reply, 2), NULL);
-}
-
-static enum step look_known(struct fenced_call *fenced, const struct store_reply *reply)
-{
-    return take_begin(look_take(fenced, reply));
+    if (store_reply_is(reply, "fresh") && !d->is_forced)
+        return refuse_living(d, incarnation, store_reply_integer(reply, 2), NULL);
+    return take_begin(d);
 }
 
 /* -- its intents */
@@ -218,7 +200,8 @@ static enum step take_begin(struct dead *d)
         fenced_add(&d->fenced, BYTES("seen"));
         fenced_add(&d->fenced, bytes_of(d->seen));
     }
-    return dead_walk(d, &plan);
+    d->walk = (struct walk){.end = STRIPES, .from = d->from, .from_size = sizeof(d->from)};
+    return fenced_walk(&d->fenced, &d->walk, &plan);
 }
 
 /* -- what a store may have lost of it */

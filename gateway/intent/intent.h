@@ -199,12 +199,10 @@ struct probe {
     int64_t at_ms;
 };
 struct probes {
-    pthread_mutex_t mutex;
+    pthread_mutex_t mutex; /* initialised and destroyed by the owner */
     struct probe kept[PROBES_KEPT];
     unsigned next;
 };
-void probes_init(struct probes *probes);
-void probes_done(struct probes *probes);
 /* at_ms: the store's time. */
 void probes_note(struct probes *probes, struct bytes text, int64_t at_ms, const char *said);
 /* The member "probe": when and what, or null. */

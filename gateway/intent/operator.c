@@ -83,7 +83,6 @@ static void requests_put(struct json_out *json, struct bytes text)
 static void intent_put(struct list *l, struct bytes text)
 {
     struct json_out *json = http_json(l->fenced.req);
-    struct bytes identity = intent_part(text, INTENT_IDENTITY);
     char id[BYTES_NUMBER_SIZE];
 
     json_object(json, NULL);
@@ -94,8 +93,8 @@ static void intent_put(struct list *l, struct bytes text)
     json_text(json, "guarantee", letter_word(intent_part(text, INTENT_KIND), kinds));
     json_int(json, "token", number_of(intent_part(text, INTENT_TOKEN)));
     json_int(json, "epoch", number_of(intent_part(text, INTENT_EPOCH)));
-    if (gateway_has_access(l->fenced.req))
-        json_text_or_null(json, "identity", identity);
+    if (service_judges(l->fenced.req))
+        json_text_or_null(json, "identity", intent_part(text, INTENT_IDENTITY));
     json_text(json, "gateway", intent_part(text, INTENT_GATEWAY));
     json_text(json, "incarnation", intent_part(text, INTENT_INCARNATION));
     requests_put(json, text);
@@ -133,9 +132,7 @@ static enum step list_ended(struct walk *walk, enum problem bad)
     if (bad != PROBLEM_NONE)
         return fenced_fail(&l->fenced, bad);
     text_exchange(l->page.after, walk->from_len, ' ', '~');
-    l->page.after[walk->from_len] = '\0';
-    l->page.stripe = walk->stripe;
-    return page_answer(&l->page, l->fenced.req);
+    return walk_page_answer(walk, &l->page, l->fenced.req);
 }
 
 /* fenced.lease: of which lease; empty: of all. */
@@ -166,11 +163,7 @@ static enum step list_start(struct list *l)
     page_filter(&l->page, req, ACCESS_RESOLVE, l->fenced.lease, !is_all);
     text_exchange(l->page.after, strlen(l->page.after), '~', ' ');
     l->page.end = is_all ? STRIPES : l->page.stripe + 1;
-    l->walk = (struct walk){.stripe = l->page.stripe,
-                            .end = l->page.end,
-                            .from = l->page.after,
-                            .from_size = PAGE_AFTER_MAX,
-                            .from_len = strlen(l->page.after)};
+    walk_page(&l->walk, &l->page);
     fenced_begin(&l->fenced, l->page.stripe);
     fenced_add(&l->fenced, l->fenced.lease);
     fenced_add(&l->fenced, BYTES("")); /* the walk's */

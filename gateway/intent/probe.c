@@ -25,16 +25,6 @@ static struct probe *probe_find(struct probes *probes, const char *key)
     return NULL;
 }
 
-void probes_init(struct probes *probes)
-{
-    pthread_mutex_init(&probes->mutex, NULL);
-}
-
-void probes_done(struct probes *probes)
-{
-    pthread_mutex_destroy(&probes->mutex);
-}
-
 void probes_note(struct probes *probes, struct bytes text, int64_t at_ms, const char *said)
 {
     char key[PROBE_KEY_SIZE];

@@ -81,7 +81,6 @@ struct recovery {
     struct bytes argv[ARGS_MAX + MEMBER_ARGS];
 };
 
-static void unreported_ask(struct recovery *recovery);
 static recovery_then_fn unreported_known;
 static void again_ask(struct recovery *recovery);
 static recovery_then_fn again_recorded;
@@ -135,34 +134,6 @@ static void recovery_fail(struct recovery *recovery)
     if (recovery->state != RECOVERY_IDLE)
         recovery_enter(recovery, RECOVERY_IDLE);
     recovery->is_done = recovery->waits = false;
-}
-
-void recovery_tick(struct recovery *recovery)
-{
-    struct member_line *line = &recovery->own->record.line;
-    int64_t epoch = epoch_number(line->store_epoch);
-
-    if (recovery->in_flight || recovery->own->closer.stopped || member_line_problem(line) != PROBLEM_NONE ||
-        loop_now_ms() < recovery->quiet_ms)
-        return;
-    recovery->quiet_ms = 0;
-    if (recovery->epoch != epoch || (recovery->state != RECOVERY_IDLE && !recovery->waits))
-        recovery_fail(recovery);
-    if (recovery->waits) {
-        again_ask(recovery);
-        return;
-    }
-    if (recovery->is_done) {
-        if (recovery->again_ms != 0 && loop_now_ms() >= recovery->again_ms)
-            take_begin(recovery);
-        return;
-    }
-    if (recovery->epoch != epoch)
-        recovery->members_version = 0;
-    recovery->epoch = epoch;
-    recovery_enter(recovery, RECOVERY_AGAIN);
-    intents_again(&recovery->own->gateway->intents);
-    unreported_ask(recovery);
 }
 
 /* Whether it goes on; else it begins anew, or never. */
@@ -229,6 +200,36 @@ static void recovery_own(struct recovery *recovery, unsigned stripe)
     recovery->argv[2] = bytes_of(gateway->incarnation);
 }
 
+void recovery_tick(struct recovery *recovery)
+{
+    struct member_line *line = &recovery->own->record.line;
+    int64_t epoch = epoch_number(line->store_epoch);
+
+    if (recovery->in_flight || recovery->own->closer.stopped || member_line_problem(line) != PROBLEM_NONE ||
+        loop_now_ms() < recovery->quiet_ms)
+        return;
+    recovery->quiet_ms = 0;
+    if (recovery->epoch != epoch || (recovery->state != RECOVERY_IDLE && !recovery->waits))
+        recovery_fail(recovery);
+    if (recovery->waits) {
+        again_ask(recovery);
+        return;
+    }
+    if (recovery->is_done) {
+        if (recovery->again_ms != 0 && loop_now_ms() >= recovery->again_ms)
+            take_begin(recovery);
+        return;
+    }
+    if (recovery->epoch != epoch)
+        recovery->members_version = 0;
+    recovery->epoch = epoch;
+    recovery_enter(recovery, RECOVERY_AGAIN);
+    intents_again(&recovery->own->gateway->intents);
+    /* Not without need: what an operator has resolved since would come back. */
+    recovery_own(recovery, 0);
+    recovery_run(recovery, 0, &script_unreported_look, 2, "doubt", unreported_known);
+}
+
 /* A hand has made a text longer than any of ours. */
 static void passed_over(struct recovery *recovery, struct bytes text)
 {
@@ -253,13 +254,6 @@ static void found_log(const struct recovery *recovery, const char *event, unsign
 }
 
 /* -- again */
-
-/* Not without need: what an operator has resolved since would come back. */
-static void unreported_ask(struct recovery *recovery)
-{
-    recovery_own(recovery, 0);
-    recovery_run(recovery, 0, &script_unreported_look, 2, "doubt", unreported_known);
-}
 
 static void unreported_known(struct recovery *recovery, const struct store_reply *reply)
 {

@@ -211,12 +211,6 @@ static bool check_probe(struct route_reading *reading)
     return true;
 }
 
-static bool check_one(struct route_reading *reading)
-{
-    return check_match(reading) && check_lease(reading) && check_guarantee(reading) &&
-           check_if_match(reading) && check_probe(reading);
-}
-
 /* -- two routes */
 
 /* The promises are about a lease and an upstream: what one route lets through, another must have waited for.
@@ -448,7 +442,8 @@ static bool table_fill(struct route_reading *reading, const struct json *json, s
         table->count++;
         if (object == NULL)
             return route_wrong(reading, "a route is an object");
-        if (!route_read(reading, object) || !check_one(reading))
+        if (!route_read(reading, object) || !check_match(reading) || !check_lease(reading) ||
+            !check_guarantee(reading) || !check_if_match(reading) || !check_probe(reading))
             return false;
     }
     return check_all(reading);

@@ -292,14 +292,6 @@ static const struct fenced_answer check_answers[] = {
     {NULL, fenced_refuse_stored},
 };
 
-/* A proxy may append the path and the query of the request that it asks about (Envoy does): only its very
- * own member means something, and a stranger who sends it changes the number of a refusal, never the
- * verdict. */
-static enum fenced_status statuses_wanted(const struct http_request *req)
-{
-    return bytes_are(http_query(req), "deny=native") ? FENCED_NATIVE : FENCED_FORWARD_AUTH;
-}
-
 enum step check_start(struct http_request *req)
 {
     struct fenced_call *fenced = HTTP_SCRATCH(req, struct fenced_call);
@@ -309,7 +301,10 @@ enum step check_start(struct http_request *req)
 
     if (wrong != NULL)
         return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, wrong);
-    fenced->statuses = statuses_wanted(req);
+    /* A proxy may append the path and the query of the request that it asks about (Envoy does): only its very
+     * own member means something, and a stranger who sends it changes the number of a refusal, never the
+     * verdict. */
+    fenced->statuses = bytes_are(http_query(req), "deny=native") ? FENCED_NATIVE : FENCED_FORWARD_AUTH;
     bad = fenced_read_token(fenced);
     return bad != PROBLEM_NONE ? fenced_refuse(fenced, bad) : check_ask(fenced);
 }

@@ -15,7 +15,7 @@
 
 enum { ETAG_CHARS = 16, TYPE_MAX = 256 };
 
-struct write {
+struct write { /* or a removal */
     struct fenced_call fenced;
     struct precondition precondition;
     struct bytes type, encoding;
@@ -24,12 +24,37 @@ struct write {
 
 static enum step write_ask(struct write *w);
 static fenced_then_fn write_done;
+static enum step remove_ask(struct write *w);
+static fenced_then_fn remove_done, remove_missing;
 
 static const struct fenced_answer write_answers[] = {
     {"written", write_done},  /* 201 | 204 */
     {"repeated", write_done}, /* what the first one was answered */
     {NULL, fenced_refuse_stored},
 };
+static const struct fenced_answer remove_answers[] = {
+    {"removed", remove_done},    /* 204 */
+    {"repeated", remove_done},   /* 204 */
+    {"missing", remove_missing}, /* 404 */
+    {NULL, fenced_refuse_stored},
+};
+
+/* wrong: what is wrong with it so far, or NULL. */
+static enum step write_begin(struct write *w, const char *wrong, enum step (*ask)(struct write *w))
+{
+    enum problem bad;
+
+    if (wrong != NULL)
+        return http_refuse_detail(w->fenced.req, PROBLEM_INVALID_REQUEST, wrong);
+    if (w->type.len > TYPE_MAX || w->encoding.len > TYPE_MAX) {
+        return http_refuse_detail(w->fenced.req, PROBLEM_OUT_OF_RANGE,
+                                  "The headers Content-Type and Content-Encoding may have 256 bytes each.");
+    }
+    if (!fenced_may_write(&w->fenced))
+        return service_forbid(w->fenced.req, ACCESS_WRITE, w->fenced.lease);
+    bad = fenced_read_token(&w->fenced);
+    return bad != PROBLEM_NONE ? fenced_refuse(&w->fenced, bad) : ask(w);
+}
 
 static const char *headers_read(struct write *w)
 {
@@ -48,29 +73,8 @@ enum step write_start(struct http_request *req)
 {
     struct write *w = HTTP_SCRATCH(req, struct write);
     const char *wrong = fenced_init_resource(&w->fenced, req, http_path_part(req, 0));
-    enum problem bad;
 
-    wrong = wrong != NULL ? wrong : headers_read(w);
-    if (wrong != NULL)
-        return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, wrong);
-    if (w->type.len > TYPE_MAX || w->encoding.len > TYPE_MAX) {
-        return http_refuse_detail(req, PROBLEM_OUT_OF_RANGE,
-                                  "The headers Content-Type and Content-Encoding may have 256 bytes each.");
-    }
-    if (!fenced_may_write(&w->fenced))
-        return service_forbid(req, ACCESS_WRITE, w->fenced.lease);
-    bad = fenced_read_token(&w->fenced);
-    return bad != PROBLEM_NONE ? fenced_refuse(&w->fenced, bad) : write_ask(w);
-}
-
-/* Whose bytes they are, and how many more it may have. */
-static void write_add_writer(struct fenced_call *fenced)
-{
-    const char *identity = http_identity(fenced->req);
-    int64_t room = service_quota_room(fenced->req, ACCESS_STORED_BYTES);
-
-    fenced_add(fenced, bytes_of(identity != NULL ? identity : ""));
-    fenced_add(fenced, room == INT64_MAX ? BYTES("") : bytes_of_number(fenced->number[2], room));
+    return write_begin(w, wrong != NULL ? wrong : headers_read(w), write_ask);
 }
 
 static enum step write_ask(struct write *w)
@@ -89,8 +93,13 @@ static enum step write_ask(struct write *w)
     fenced_add(fenced, body);
     if (is_full || service_judges(fenced->req))
         fenced_add(fenced, is_full ? BYTES("full") : BYTES(""));
-    if (service_judges(fenced->req))
-        write_add_writer(fenced);
+    if (service_judges(fenced->req)) { /* whose bytes they are, and how many more it may have */
+        const char *identity = http_identity(fenced->req);
+        int64_t room = service_quota_room(fenced->req, ACCESS_STORED_BYTES);
+
+        fenced_add(fenced, bytes_of(identity != NULL ? identity : ""));
+        fenced_add(fenced, room == INT64_MAX ? BYTES("") : bytes_of_number(fenced->number[2], room));
+    }
     return fenced_run(fenced, &script_write, write_answers);
 }
 
@@ -112,45 +121,23 @@ static enum step write_done(struct fenced_call *fenced, const struct store_reply
 
 /* -- DELETE */
 
-struct removal {
-    struct fenced_call fenced;
-    struct precondition precondition;
-};
-
-static enum step remove_ask(struct removal *r);
-static fenced_then_fn remove_done, remove_missing;
-
-static const struct fenced_answer remove_answers[] = {
-    {"removed", remove_done},    /* 204 */
-    {"repeated", remove_done},   /* 204 */
-    {"missing", remove_missing}, /* 404 */
-    {NULL, fenced_refuse_stored},
-};
-
 enum step remove_start(struct http_request *req)
 {
-    struct removal *r = HTTP_SCRATCH(req, struct removal);
-    const char *wrong = fenced_init_resource(&r->fenced, req, http_path_part(req, 0));
-    enum problem bad;
+    struct write *w = HTTP_SCRATCH(req, struct write);
+    const char *wrong = fenced_init_resource(&w->fenced, req, http_path_part(req, 0));
 
-    wrong = wrong != NULL ? wrong : precondition_read(&r->precondition, req);
-    if (wrong != NULL)
-        return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, wrong);
-    if (!fenced_may_write(&r->fenced))
-        return service_forbid(req, ACCESS_WRITE, r->fenced.lease);
-    bad = fenced_read_token(&r->fenced);
-    return bad != PROBLEM_NONE ? fenced_refuse(&r->fenced, bad) : remove_ask(r);
+    return write_begin(w, wrong != NULL ? wrong : precondition_read(&w->precondition, req), remove_ask);
 }
 
-static enum step remove_ask(struct removal *r)
+static enum step remove_ask(struct write *w)
 {
     struct bytes none = {"", 0};
-    uint64_t remember_ms = worker_of(r->fenced.req)->service->settings.remember_ms;
+    uint64_t remember_ms = worker_of(w->fenced.req)->service->settings.remember_ms;
 
-    precondition_digest(&r->precondition, http_identity(r->fenced.req), BYTES("DELETE"), none, none, none);
-    precondition_add(&r->precondition, &r->fenced);
-    fenced_add(&r->fenced, bytes_of_number(r->fenced.number[2], (int64_t)remember_ms));
-    return fenced_run(&r->fenced, &script_remove, remove_answers);
+    precondition_digest(&w->precondition, http_identity(w->fenced.req), BYTES("DELETE"), none, none, none);
+    precondition_add(&w->precondition, &w->fenced);
+    fenced_add(&w->fenced, bytes_of_number(w->fenced.number[2], (int64_t)remember_ms));
+    return fenced_run(&w->fenced, &script_remove, remove_answers);
 }
 
 /* {"removed", seq, mark} | {"repeated", seq, status, ETag, mark} */

@@ -381,12 +381,6 @@ static void addresses_init(struct upstream_pool *pool, const struct route_upstre
     addresses->until_ms = addresses->count > 0 ? UINT64_MAX : 0;
 }
 
-static void addresses_done(struct upstream_pool *pool)
-{
-    if (pool->place.lookup != NULL)
-        pool->place.lookup->pool = NULL;
-}
-
 static void lookup_work(struct loop_job *job)
 {
     struct upstream_lookup *lookup = container_of(job, struct upstream_lookup, job);
@@ -426,25 +420,21 @@ static void lookup_begin(struct upstream_pool *pool)
     loop_job_run(pool->loop, &lookup->job);
 }
 
-static bool addresses_known(struct upstream_pool *pool)
-{
-    if (loop_now_ms() < pool->place.until_ms)
-        return true;
-    if (pool->place.lookup == NULL)
-        lookup_begin(pool);
-    return false;
-}
-
 /* -- the connection: one address after the other, and TLS over it */
 
 void uplink_dial(struct upstream_link *link)
 {
+    struct upstream_pool *pool = link->pool;
+
     link->ms.connect_by = loop_now_ms() + UPSTREAM_CONNECT_MS;
     link->ms.keep_by = loop_now_ms() + UPSTREAM_KEPT_MS;
-    if (addresses_known(link->pool))
+    if (loop_now_ms() < pool->place.until_ms) {
         uplink_connect(link, NULL);
-    else
-        uplink_enter(link, UPLINK_NAMING);
+        return;
+    }
+    if (pool->place.lookup == NULL)
+        lookup_begin(pool);
+    uplink_enter(link, UPLINK_NAMING);
 }
 
 /* None of these can fail on a socket that is one; and if it did, only dead hosts would be noticed later. */
@@ -578,7 +568,8 @@ static void pool_free_now(struct upstream_pool *pool)
     upstream_pool_drain(pool);
     assert(LIST_EMPTY(&pool->due) && LIST_EMPTY(&pool->naming));
     loop_hook_remove(pool->loop, &pool->turn_end);
-    addresses_done(pool);
+    if (pool->place.lookup != NULL)
+        pool->place.lookup->pool = NULL;
     alarm_clock_free(pool->clock);
     free(pool->place.host);
     free(pool->in);

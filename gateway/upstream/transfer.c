@@ -282,13 +282,6 @@ static void uplink_feed(struct upstream_link *link, struct bytes *in)
     }
 }
 
-static void rest_keep(struct upstream_link *link, struct bytes in)
-{
-    link->answer.kept = must_have(malloc(in.len));
-    memcpy(link->answer.kept, in.at, in.len);
-    link->answer.rest = (struct bytes){link->answer.kept, in.len};
-}
-
 /* The end completes an answer without a length: a FIN, with TLS a close_notify. */
 static void answer_ended(struct upstream_link *link, const char *broken)
 {
@@ -298,12 +291,6 @@ static void answer_ended(struct upstream_link *link, const char *broken)
         uplink_broken(link, broken != NULL ? broken : link->answer.parser.why);
 }
 
-static ssize_t socket_read(struct upstream_link *link, char *to)
-{
-    return link->socket.tls != NULL ? tls_read(link->socket.tls, to, UPLINK_IN_SIZE)
-                                    : recv(link->socket.fd, to, UPLINK_IN_SIZE, MSG_DONTWAIT);
-}
-
 static const char broke_off[] = "it broke the connection off";
 
 void uplink_read(struct upstream_link *link)
@@ -311,7 +298,8 @@ void uplink_read(struct upstream_link *link)
     char *buffer = link->pool->in;
 
     for (unsigned i = 0; i < READS_MAX && takes(link); i++) {
-        ssize_t n = socket_read(link, buffer);
+        ssize_t n = link->socket.tls != NULL ? tls_read(link->socket.tls, buffer, UPLINK_IN_SIZE)
+                                             : recv(link->socket.fd, buffer, UPLINK_IN_SIZE, MSG_DONTWAIT);
         struct bytes in = {buffer, n > 0 ? (size_t)n : 0};
 
         if (n == 0)
@@ -322,8 +310,11 @@ void uplink_read(struct upstream_link *link)
             return;
         else if (errno != EINTR)
             uplink_broken(link, link->state == UPLINK_LISTENING ? broke_off : uplink_why(link));
-        if (uplink_is_open(link) && in.len > 0)
-            rest_keep(link, in);
+        if (uplink_is_open(link) && in.len > 0) {
+            link->answer.kept = must_have(malloc(in.len));
+            memcpy(link->answer.kept, in.at, in.len);
+            link->answer.rest = (struct bytes){link->answer.kept, in.len};
+        }
         if (n > 0 && n < UPLINK_IN_SIZE)
             return; /* that was all there is; the loop reports what comes next */
     }
@@ -416,9 +407,4 @@ void upstream_abort(struct upstream_call *call)
         uplink_broken(link, "it was broken off");
         uplink_due(link);
     }
-}
-
-bool upstream_has_sent(const struct upstream_call *call)
-{
-    return uplink_has_sent(call->link);
 }

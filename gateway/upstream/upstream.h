@@ -107,7 +107,5 @@ void upstream_body_end(struct upstream_call *call);
 void upstream_more(struct upstream_call *call);
 /* Breaks the connection off; ended() follows: UPSTREAM_NOT_SENT or UPSTREAM_UNKNOWN, as is true. */
 void upstream_abort(struct upstream_call *call);
-/* Whether a byte of the request may have left. Not when ended() was called: its end says it. */
-bool upstream_has_sent(const struct upstream_call *call);
 
 #endif

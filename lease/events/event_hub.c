@@ -429,13 +429,6 @@ static bool listener_send(struct event_channel *channel, struct event_listener *
     return listener->text(listener, (struct bytes){text + (from - begin), (size_t)(end - from)});
 }
 
-static void channel_round_begin(struct event_channel *channel)
-{
-    for (unsigned form = 0; form < EVENTS_FORMS; form++)
-        channel->end[form] = channel->begin[form] + channel->gathered[form].len;
-    channel->at = LIST_FIRST(&channel->gathering);
-}
-
 /* Everybody has got what was gathered before it: it is forgotten. */
 static void channel_round_end(struct event_channel *channel)
 {
@@ -464,8 +457,11 @@ static void channel_round(struct loop_timer *timer)
     bool was_empty = channel_is_empty(channel);
 
     channel->armed = false;
-    if (channel->at == NULL)
-        channel_round_begin(channel);
+    if (channel->at == NULL) {
+        for (unsigned form = 0; form < EVENTS_FORMS; form++)
+            channel->end[form] = channel->begin[form] + channel->gathered[form].len;
+        channel->at = LIST_FIRST(&channel->gathering);
+    }
     channel->in_round = true; /* the last of them may leave: the channel stays until this is over */
     for (unsigned i = 0; i < EVENT_HUB_SLICE && channel->at != NULL; i++) {
         struct event_listener *listener = channel->at;
@@ -776,6 +772,6 @@ void event_hub_free(struct event_hub *hub)
     loop_timer_done(&hub->linger);
     ring_drop(hub);
     channel_free(hub, hub->all);
-    event_lines_free(hub->lines);
+    free(hub->lines);
     free(hub);
 }

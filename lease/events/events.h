@@ -143,9 +143,8 @@ struct event_lines;
 typedef void event_line_fn(struct event_line *line, const struct store_reply *reply, bool is_new);
 
 struct event_lines *event_lines_new(struct worker *worker, event_line_fn *changed);
-/* Nothing is asked any more. */
+/* Nothing is asked any more. Freed by free(3). */
 void event_lines_stop(struct event_lines *lines);
-void event_lines_free(struct event_lines *lines);
 /* It may have changed. */
 void event_line_due(struct event_lines *lines, struct event_line *line);
 /* It is told, changed or not, unless nobody waits. */

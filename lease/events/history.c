@@ -85,15 +85,6 @@ struct bytes history_id_write(char buf[HISTORY_ID_SIZE], struct bytes lease, str
     return (struct bytes){buf, (size_t)len < HISTORY_ID_SIZE ? (size_t)len : HISTORY_ID_SIZE - 1};
 }
 
-/* As the problem has it. */
-static void instance_write(struct json_out *json, struct bytes uuid)
-{
-    char urn[HTTP_ID_SIZE];
-
-    snprintf(urn, sizeof(urn), "urn:uuid:%.*s", (int)uuid.len, uuid.at);
-    json_text(json, "instance", bytes_of(urn));
-}
-
 /* What stands behind the reason, a letter and its value each; and what need not be said there. */
 static void more_write(struct json_out *json, const struct history_item *item)
 {
@@ -102,7 +93,7 @@ static void more_write(struct json_out *json, const struct history_item *item)
         const char *number, *text; /* its name, as one or the other */
     } members[] = {{'t', "ttl_ms", NULL},        {'w', "waited_ms", NULL},     {'m', NULL, "mode"},
                    {'r', "renewed_at_ms", NULL}, {'d', "lock_delay_ms", NULL}, {'l', "lost_at_ms", NULL},
-                   {'c', "current_token", NULL}, {'g', NULL, "gateway"},       {'i', NULL, NULL},
+                   {'c', "current_token", NULL}, {'g', NULL, "gateway"},       {'i', NULL, "instance"},
                    {'p', NULL, "resource"}};
     bool is_exclusive = bytes_are(item->type, "granted"), has_waited = !is_exclusive;
     struct bytes rest = item->more;
@@ -116,12 +107,15 @@ static void more_write(struct json_out *json, const struct history_item *item)
         has_waited = has_waited || (one.len > 0 && one.at[0] == 'w');
         for (size_t i = 0; one.len > 1 && i < sizeof(members) / sizeof(members[0]); i++) {
             struct bytes value = {one.at + 1, one.len - 1};
+            char urn[HTTP_ID_SIZE];
 
             if (members[i].letter != one.at[0])
                 continue;
-            if (one.at[0] == 'i')
-                instance_write(json, value);
-            else if (members[i].number != NULL)
+            if (one.at[0] == 'i') { /* as the problem has it */
+                snprintf(urn, sizeof(urn), "urn:uuid:%.*s", (int)value.len, value.at);
+                value = bytes_of(urn);
+            }
+            if (members[i].number != NULL)
                 json_int(json, members[i].number, bytes_number(value, DIGITS_MAX));
             else
                 json_text(json, members[i].text, value);

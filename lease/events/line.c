@@ -136,8 +136,3 @@ void event_lines_stop(struct event_lines *lines)
     lines->is_stopped = true;
     loop_timer_done(&lines->timer);
 }
-
-void event_lines_free(struct event_lines *lines)
-{
-    free(lines);
-}

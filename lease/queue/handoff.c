@@ -83,11 +83,6 @@ void handoff_stop(struct handoff *handoff)
     handoff->stopped = true;
 }
 
-void handoff_free(struct handoff *handoff)
-{
-    free(handoff);
-}
-
 static void name_add(struct handoff *handoff, struct bytes name)
 {
     struct handoff_name *one = must_have(calloc(1, sizeof(*one) + name.len));
@@ -112,16 +107,6 @@ static bool job_run(struct handoff_job *job)
     return job->running;
 }
 
-static bool job_take(struct handoff_job *job)
-{
-    struct handoff *handoff = job->owner;
-    struct handoff_name *one = STAILQ_FIRST(&handoff->names);
-
-    lease_call_fill(&job->lease, handoff->worker, (struct bytes){one->text, one->len});
-    name_forget(handoff);
-    return job_run(job);
-}
-
 /* The next look is when all are done: what is not yet done is still due. */
 static void jobs_start(struct handoff *handoff)
 {
@@ -131,9 +116,16 @@ static void jobs_start(struct handoff *handoff)
         names_forget(handoff);
         return;
     }
-    for (unsigned i = 0; i < JOBS && !STAILQ_EMPTY(&handoff->names); i++)
-        if (!handoff->jobs[i].running && !job_take(&handoff->jobs[i]))
+    for (unsigned i = 0; i < JOBS && !STAILQ_EMPTY(&handoff->names); i++) {
+        const struct handoff_name *one = STAILQ_FIRST(&handoff->names);
+
+        if (handoff->jobs[i].running)
+            continue;
+        lease_call_fill(&handoff->jobs[i].lease, handoff->worker, (struct bytes){one->text, one->len});
+        name_forget(handoff);
+        if (!job_run(&handoff->jobs[i]))
             names_forget(handoff);
+    }
     if (handoff->look_at_ms == NEVER)
         loop_timer_disarm(&handoff->timer);
     else if (handoff->running == 0 && !handoff->looking)

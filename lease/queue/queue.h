@@ -209,10 +209,8 @@ struct handoff;
 struct handoff *handoff_new(struct worker *worker);
 /* When the next alarm rings, in ms; -1: none is set; 0: now, or unknown. Holds until the next call. */
 void handoff_alarm(struct handoff *handoff, int64_t in_ms);
-/* No new call is made; before the store is closed. */
+/* No new call is made; before the store is closed. Then it is freed by free(3). */
 void handoff_stop(struct handoff *handoff);
-/* When the store is closed. */
-void handoff_free(struct handoff *handoff);
 /* A script has said "more": the lease is looked at again at once, until nothing is left to do. name is
  * copied. */
 void handoff_more(struct handoff *handoff, struct bytes name);

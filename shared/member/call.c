@@ -63,6 +63,21 @@ enum problem member_store_problem(struct member_line *line, struct bytes store)
     return bytes_are(store, own) ? PROBLEM_NONE : PROBLEM_WRONG_STORE;
 }
 
+enum problem member_token_read(const struct http_request *req, struct token_claim *claim)
+{
+    unsigned count = 0;
+    struct bytes header = http_header(req, "Fencing-Token", &count);
+
+    if (count != 1)
+        return count == 0 ? PROBLEM_TOKEN_REQUIRED : PROBLEM_MALFORMED_TOKEN;
+    switch (token_verify(worker_of(req)->keys, header, claim)) {
+    case TOKEN_MALFORMED: return PROBLEM_MALFORMED_TOKEN;
+    case TOKEN_BAD_SIGNATURE: return PROBLEM_BAD_SIGNATURE;
+    case TOKEN_GOOD: break;
+    }
+    return PROBLEM_NONE;
+}
+
 enum problem member_unknown_problem(struct member_line *line)
 {
     enum problem problem = member_line_problem(line);

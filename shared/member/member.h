@@ -43,6 +43,9 @@ enum problem member_line_problem(struct member_line *line);
 /* Of a token that names this store: PROBLEM_NONE; WRONG_STORE; or, as long as this process does not know its
  * own store, why it does not: a process that cannot know says of no token that it is another's. */
 enum problem member_store_problem(struct member_line *line, struct bytes store);
+/* The Fencing-Token of a request: PROBLEM_NONE, TOKEN_REQUIRED: there is none; MALFORMED_TOKEN, BAD_SIGNATURE.
+ * claim is filled, if only for a refusal, with PROBLEM_NONE and BAD_SIGNATURE. */
+enum problem member_token_read(const struct http_request *req, struct token_claim *claim);
 /* Of one that does not know its own store: why. */
 enum problem member_unknown_problem(struct member_line *line);
 

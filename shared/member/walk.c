@@ -49,3 +49,19 @@ static enum step walk_answer(struct store_call *call, enum store_outcome outcome
     }
     return walk->plan->ended(walk, bad);
 }
+
+void walk_page(struct walk *walk, struct page *page)
+{
+    walk->stripe = page->stripe;
+    walk->end = page->end;
+    walk->from = page->after;
+    walk->from_size = PAGE_AFTER_MAX;
+    walk->from_len = strlen(page->after);
+}
+
+enum step walk_page_answer(const struct walk *walk, struct page *page, struct http_request *req)
+{
+    page->after[walk->from_len] = '\0';
+    page->stripe = walk->stripe;
+    return page_answer(page, req);
+}

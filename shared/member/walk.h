@@ -9,6 +9,7 @@
 #define PAWL_SHARED_MEMBER_WALK_H
 
 #include "shared/member/member.h"
+#include "shared/service/page.h"
 #include "shared/token/keys.h"
 
 struct walk;
@@ -37,6 +38,11 @@ struct walk {
     struct member_call call;
     char key[KEYS_STRIPE_SIZE];
 };
+
+/* A walk from where the page begins to its end, by page->after; and, in ended(), the answer: the page goes on
+ * where the walk would have. */
+void walk_page(struct walk *walk, struct page *page);
+enum step walk_page_answer(const struct walk *walk, struct page *page, struct http_request *req);
 
 /* From stripe and from on. PROBLEM_NONE: ended() is called later; else nothing was asked, and it is not. */
 enum problem walk_begin(struct walk *walk);

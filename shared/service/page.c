@@ -117,12 +117,6 @@ bool page_is_full(const struct page *page)
     return page->found >= page->limit || page->hidden >= HIDDEN_MAX;
 }
 
-bool page_is_whole(struct page *page)
-{
-    page->stripe += page->after[0] == '\0';
-    return page->stripe == page->end || page_is_full(page);
-}
-
 enum step page_answer(const struct page *page, struct http_request *req)
 {
     char cursor[CURSOR_SIZE];

@@ -42,9 +42,6 @@ void page_filter(struct page *page, const struct http_request *req, enum access_
 bool page_takes(struct page *page, const struct http_request *req, enum access_verb verb, struct bytes lease);
 /* Whether it has all that it may have. */
 bool page_is_full(const struct page *page);
-/* Once the items of one answer are counted and after is set ("": the stripe has no more): whether the page is
- * whole; else stripe and after say what to ask for next. */
-bool page_is_whole(struct page *page);
 /* Ends the list and the object that are open, with next_cursor in it, and answers 200. */
 enum step page_answer(const struct page *page, struct http_request *req);
 

@@ -15,7 +15,7 @@ TEST_UPSTREAM_EACH(a_request_goes_out_whole_and_its_answer_comes_back, 2,
 {
     peer_asked(peer, asker, world);
     CHECK_INT(upstream_pool_open_calls(world->pool), 1);
-    CHECK(upstream_has_sent(&asker->call));
+    CHECK(uplink_has_sent(asker->call.link));
     peer_send(peer, "HTTP/1.1 201 Created\r\nContent-Length: 5\r\nX: a b\r\n\r\nhello");
     ends_whole(asker, 201, "hello");
     CHECK_INT(asker->length, 5);
@@ -322,7 +322,7 @@ TEST_UPSTREAM_EACH(nothing_is_sent_where_nobody_listens, 2, nth == 0 ? world_ope
     close(world->listener);
     world->listener = -1;
     ask(asker, world);
-    CHECK(!upstream_has_sent(&asker->call));
+    CHECK(!uplink_has_sent(asker->call.link));
     ends(asker, UPSTREAM_NOT_SENT, "refused");
     CHECK_INT(asker->heads, 0);
 }
@@ -532,7 +532,7 @@ TEST_UPSTREAM(a_request_that_is_broken_off_is_unknown_and_its_connection_reset, 
 TEST_UPSTREAM(a_request_that_is_broken_off_before_it_was_sent_is_not_sent, world_open())
 {
     ask(asker, world);
-    CHECK(!upstream_has_sent(&asker->call));
+    CHECK(!uplink_has_sent(asker->call.link));
     asker_abort(asker);
     ends(asker, UPSTREAM_NOT_SENT, "broken off");
     peer_accept_raw(peer, world);

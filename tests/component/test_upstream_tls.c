@@ -141,7 +141,7 @@ TEST_UPSTREAM(a_handshake_that_takes_too_long_is_not_sent, world_open())
     peer_accept_raw(peer, world);
     UNTIL(world, peer_has(peer, 1));
     CHECK(asker->call.link->state == UPLINK_HANDSHAKE && asker->call.link->alarm.place > 0);
-    CHECK(!upstream_has_sent(&asker->call));
+    CHECK(!uplink_has_sent(asker->call.link));
     late_now(asker);
     ends(asker, UPSTREAM_NOT_SENT, "in time");
     UNTIL(world, peer_is_left(peer));
@@ -170,7 +170,7 @@ TEST_UPSTREAM(a_request_of_which_a_part_of_a_record_left_is_unknown, world_open(
     peer_accept(peer, world);
     UNTIL(world, asker->call.link->request.blocked);
     CHECK_INT(asker->call.link->request.sent, 0);
-    CHECK(upstream_has_sent(&asker->call));
+    CHECK(uplink_has_sent(asker->call.link));
     asker_abort(asker);
     ends(asker, UPSTREAM_UNKNOWN, "broken off");
 }
