@@ -123,11 +123,9 @@ static enum step fenced_failed(struct fenced_call *fenced, enum problem problem)
     return fenced->fail != NULL ? fenced->fail(fenced, problem) : fenced_fail(fenced, problem);
 }
 
-static enum step fenced_answered(struct store_call *call, enum store_outcome outcome,
-                                 const struct store_reply *reply)
+static enum step fenced_answered(struct member_call *call, enum problem bad, const struct store_reply *reply)
 {
-    struct fenced_call *fenced = container_of(call, struct fenced_call, record.store);
-    enum problem bad = member_problem(&fenced->record, outcome, reply);
+    struct fenced_call *fenced = container_of(call, struct fenced_call, record);
     const struct fenced_answer *answer = fenced->answers;
 
     if (bad != PROBLEM_NONE)
@@ -143,7 +141,7 @@ enum step fenced_run(struct fenced_call *fenced, const struct store_script *scri
     enum problem bad;
 
     fenced->answers = answers;
-    fenced->record.store.done = fenced_answered;
+    fenced->record.done = fenced_answered;
     bad = member_run(member_line_of(fenced->req), &fenced->record, fenced->on, script, fenced->keys,
                      fenced->keys + fenced->args, fenced->argv);
     return bad == PROBLEM_NONE ? SUSPENDED : fenced_failed(fenced, bad);

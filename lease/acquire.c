@@ -40,7 +40,7 @@ struct acquire {
     uint64_t patient_until_ms; /* 0: the ceiling was not met yet */
 };
 
-static store_done_fn acquire_answer;
+static member_done_fn acquire_answer;
 
 /* -- the call */
 
@@ -120,12 +120,10 @@ static bool acquire_is_patient(struct acquire *a)
     return true;
 }
 
-static enum step acquire_answer(struct store_call *call, enum store_outcome outcome,
-                                const struct store_reply *reply)
+static enum step acquire_answer(struct member_call *call, enum problem bad, const struct store_reply *reply)
 {
-    struct acquire *a = container_of(call, struct acquire, lease.record.store);
+    struct acquire *a = container_of(call, struct acquire, lease.record);
     struct http_request *req = a->lease.req;
-    enum problem bad = member_problem(&a->lease.record, outcome, reply);
 
     if (a->kind->wait.in_turn)
         turn_done(&lease_worker_of(req)->turn, store_network_us(worker_of(req)->store));

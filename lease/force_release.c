@@ -24,7 +24,7 @@ struct force_release {
     int64_t highest; /* token that was ended; 0: none */
 };
 
-static store_done_fn force_release_answer;
+static member_done_fn force_release_answer;
 
 static enum step force_release_run(struct force_release *f)
 {
@@ -108,7 +108,7 @@ static enum step force_release_other(struct member_call *call, const struct stor
     return force_release_failed(container_of(call, struct force_release, lease.record), PROBLEM_INTERNAL);
 }
 
-static enum step force_release_answer(struct store_call *call, enum store_outcome outcome,
+static enum step force_release_answer(struct member_call *call, enum problem bad,
                                       const struct store_reply *reply)
 {
     static const struct script_answer answers[] = {
@@ -116,8 +116,7 @@ static enum step force_release_answer(struct store_call *call, enum store_outcom
         {.word = "moved-on", .ends = moved_on},
         {.word = NULL, .ends = force_release_other},
     };
-    struct force_release *f = container_of(call, struct force_release, lease.record.store);
-    enum problem bad = member_problem(&f->lease.record, outcome, reply);
+    struct force_release *f = container_of(call, struct force_release, lease.record);
 
     return bad != PROBLEM_NONE ? force_release_failed(f, bad) : lease_answer(&f->lease, reply, answers);
 }

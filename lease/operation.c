@@ -54,13 +54,13 @@ unsigned lease_call_asker(struct lease_call *call, const char *identity, unsigne
 }
 
 enum step lease_call_send(struct lease_call *call, const struct store_script *script, unsigned args,
-                          store_done_fn *done)
+                          member_done_fn *done)
 {
     struct member_line *line = member_line_of(call->req);
     enum problem bad;
 
     assert(args <= LEASE_ARGS_MAX);
-    call->record.store.done = done;
+    call->record.done = done;
     bad = call->store.len == 0 ? member_unknown_problem(line)
                                : member_run(line, &call->record, call->stripe_number, script, call->keys,
                                             call->keys + args, call->argv);
@@ -76,12 +76,10 @@ enum step lease_answer(struct lease_call *call, const struct store_reply *reply,
                                 : http_refuse_detail(call->req, answer->problem, answer->detail);
 }
 
-static enum step lease_call_answer(struct store_call *store, enum store_outcome outcome,
+static enum step lease_call_answer(struct member_call *record, enum problem bad,
                                    const struct store_reply *reply)
 {
-    struct lease_call *call = container_of(store, struct lease_call, record.store);
-
-    enum problem bad = member_problem(&call->record, outcome, reply);
+    struct lease_call *call = container_of(record, struct lease_call, record);
 
     return bad == PROBLEM_NONE ? lease_answer(call, reply, call->answers) : http_refuse(call->req, bad);
 }

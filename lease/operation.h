@@ -49,7 +49,7 @@ enum step lease_call_run(struct lease_call *call, const struct store_script *scr
                          const struct script_answer *answers);
 /* The same with a continuation, which is called later, exactly once. */
 enum step lease_call_send(struct lease_call *call, const struct store_script *script, unsigned args,
-                          store_done_fn *done);
+                          member_done_fn *done);
 /* Starts an operation that only reads: the name from the path, ARGV[3] grant_may(), no more arguments. */
 enum step lease_read(struct http_request *req, const struct store_script *script,
                      const struct script_answer *answers);

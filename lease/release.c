@@ -50,8 +50,7 @@ static enum step left(struct member_call *call, const struct store_reply *reply)
     return http_json_end(req, 200);
 }
 
-static enum step release_answer(struct store_call *call, enum store_outcome outcome,
-                                const struct store_reply *reply)
+static enum step release_answer(struct member_call *call, enum problem bad, const struct store_reply *reply)
 {
     static const struct script_answer answers[] = {
         {.word = "released", .ends = released},
@@ -63,9 +62,8 @@ static enum step release_answer(struct store_call *call, enum store_outcome outc
         {.word = "keys-full", .problem = PROBLEM_OUT_OF_RANGE, .detail = LEASE_KEYS_FULL},
         ANSWER_OTHER,
     };
-    struct release *r = container_of(call, struct release, lease.record.store);
+    struct release *r = container_of(call, struct release, lease.record);
     struct http_request *req = r->lease.req;
-    enum problem bad = member_problem(&r->lease.record, outcome, reply);
 
     if (r->names_inbox) {
         inbox_release_ended(lease_worker_of(req)->inbox, r->lease.stripe_number,

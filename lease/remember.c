@@ -42,8 +42,8 @@ struct remember {
     struct bytes argv[LEASE_KEYS + 4 + MEMBER_ARGS];
 };
 
-static store_done_fn early_answer;
-static store_done_fn sample_answer;
+static member_done_fn early_answer;
+static member_done_fn sample_answer;
 
 static struct bytes number_put(struct remember *remember, unsigned slot, int64_t value)
 {
@@ -62,20 +62,19 @@ static void early_run(struct remember *remember)
     args[1] = number_put(remember, 1, (int64_t)remember->worker->service->settings.remember_ms);
     args[2] = number_put(remember, 2, remember->keep_ms);
     args[3] = number_put(remember, 3, remember->rank);
-    remember->call.store.done = early_answer;
+    remember->call.done = early_answer;
     remember->running = member_run(member_line_of_worker(remember->worker), &remember->call, remember->stripe,
                                    &script_sweep_early, LEASE_KEYS, LEASE_KEYS + 4,
                                    remember->argv) == PROBLEM_NONE;
 }
 
 /* {"swept", seq, rank or -1, how many}. What fails is left to the next round. */
-static enum step early_answer(struct store_call *call, enum store_outcome outcome,
-                              const struct store_reply *reply)
+static enum step early_answer(struct member_call *call, enum problem bad, const struct store_reply *reply)
 {
-    struct remember *remember = container_of(call, struct remember, call.store);
+    struct remember *remember = container_of(call, struct remember, call);
 
     remember->running = false;
-    if (member_problem(&remember->call, outcome, reply) != PROBLEM_NONE || remember->stopped)
+    if (bad != PROBLEM_NONE || remember->stopped)
         return ANSWERED;
     metric_add(remember->worker->metrics, (unsigned)SERVICE_METRICS + COUNT_FORGOTTEN,
                (uint64_t)store_reply_integer(reply, 3));
@@ -141,19 +140,16 @@ static void sample_run(struct remember *remember)
     args[0] = number_put(remember, 0, remember->stripe);
     args[1] = number_put(remember, 1, (int64_t)remember->worker->service->settings.remember_ms);
     args[2] = number_put(remember, 2, SAMPLE_STRIPES);
-    remember->call.store.done = sample_answer;
+    remember->call.done = sample_answer;
     remember->running = member_run(member_line_of_worker(remember->worker), &remember->call, remember->stripe,
                                    &script_remembered, 1, 4, remember->argv) == PROBLEM_NONE;
 }
 
 /* {"remembered", seq, {bytes, over ms, ...}, held}. A round that fails in the middle says nothing. */
-static enum step sample_answer(struct store_call *call, enum store_outcome outcome,
-                               const struct store_reply *reply)
+static enum step sample_answer(struct member_call *call, enum problem bad, const struct store_reply *reply)
 {
-    struct remember *remember = container_of(call, struct remember, call.store);
-    const struct store_reply *found = member_problem(&remember->call, outcome, reply) == PROBLEM_NONE
-                                          ? store_reply_list(reply, 2)
-                                          : NULL;
+    struct remember *remember = container_of(call, struct remember, call);
+    const struct store_reply *found = bad == PROBLEM_NONE ? store_reply_list(reply, 2) : NULL;
 
     remember->running = false;
     if (found == NULL || remember->stopped)

@@ -207,7 +207,7 @@ enum step session_look_start(struct http_request *req)
                                         lease_call_asker(session, http_identity(req), 2), session_answers);
 }
 
-static store_done_fn session_end_answer;
+static member_done_fn session_end_answer;
 
 static enum step session_end_run(struct session_end *e)
 {
@@ -271,11 +271,10 @@ static enum step session_ended(struct member_call *call, const struct store_repl
     return session_end_done(e);
 }
 
-static enum step session_end_answer(struct store_call *call, enum store_outcome outcome,
+static enum step session_end_answer(struct member_call *call, enum problem bad,
                                     const struct store_reply *reply)
 {
-    struct session_end *e = container_of(call, struct session_end, session.record.store);
-    enum problem bad = member_problem(&e->session.record, outcome, reply);
+    struct session_end *e = container_of(call, struct session_end, session.record);
 
     if (e->steps > 0 && (bad != PROBLEM_NONE || !store_reply_is(reply, "ended")))
         return session_end_done(e);

@@ -574,11 +574,9 @@ static void give_up(struct gateway_worker *own, struct bytes id)
 }
 
 /* {"given-up", seq, {ids}} */
-static enum step given_up_answer(struct store_call *call, enum store_outcome outcome,
-                                 const struct store_reply *reply)
+static enum step given_up_answer(struct member_call *call, enum problem bad, const struct store_reply *reply)
 {
-    struct given_up *given_up = container_of(call, struct given_up, call.store);
-    enum problem bad = member_problem(&given_up->call, outcome, reply);
+    struct given_up *given_up = container_of(call, struct given_up, call);
     const struct store_reply *ids = bad == PROBLEM_NONE ? store_reply_list(reply, 2) : NULL;
 
     given_up->in_flight = false;
@@ -607,7 +605,7 @@ void given_up_tick(struct gateway_worker *own)
     given_up->own = own;
     given_up->asked = number;
     given_up->asked_ms = now_ms;
-    given_up->call.store.done = given_up_answer;
+    given_up->call.done = given_up_answer;
     given_up->argv[0] = keys_stripe(given_up->key, own->worker->index % STRIPES);
     given_up->argv[1] = bytes_of(gateway->id);
     given_up->argv[2] = bytes_of(gateway->incarnation);

@@ -292,7 +292,7 @@ struct closing {
 };
 
 static bool intent_closer_run(struct intent_closer *closer);
-static store_done_fn closing_ended;
+static member_done_fn closing_ended;
 
 static void line_put(struct intent_line *line, struct intent *intent)
 {
@@ -460,7 +460,7 @@ static bool intent_closer_ask(struct intent_closer *closer)
         return false;
     closing = closing_new(closer);
     assert(closing->count > 0); /* the caller has looked */
-    closing->call.store.done = closing_ended;
+    closing->call.done = closing_ended;
     if (member_run(closer->line, &closing->call, closing->intents[0]->stripe, &script_intent_close,
                    closing->keys, closing->keys + closing->count, closing->argv) != PROBLEM_NONE) {
         closing_back(closing);
@@ -500,12 +500,10 @@ static void one_closed(struct intent_closer *closer, struct intent *intent)
         closer->closed(closer, lease);
 }
 
-static enum step closing_ended(struct store_call *call, enum store_outcome outcome,
-                               const struct store_reply *reply)
+static enum step closing_ended(struct member_call *call, enum problem bad, const struct store_reply *reply)
 {
-    struct closing *closing = container_of(call, struct closing, call.store);
+    struct closing *closing = container_of(call, struct closing, call);
     struct intent_closer *closer = closing->closer;
-    enum problem bad = member_problem(&closing->call, outcome, reply);
 
     closer->in_flight--;
     atomic_fetch_sub(&closer->intents->closing, 1);

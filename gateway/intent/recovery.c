@@ -149,11 +149,9 @@ static bool recovery_goes_on(struct recovery *recovery, enum problem bad, int64_
     return true;
 }
 
-static enum step recovery_answer(struct store_call *call, enum store_outcome outcome,
-                                 const struct store_reply *reply)
+static enum step recovery_answer(struct member_call *call, enum problem bad, const struct store_reply *reply)
 {
-    struct recovery *recovery = container_of(call, struct recovery, call.store);
-    enum problem bad = member_problem(&recovery->call, outcome, reply);
+    struct recovery *recovery = container_of(call, struct recovery, call);
 
     if (bad == PROBLEM_NONE && !store_reply_is(reply, recovery->word))
         bad = PROBLEM_INTERNAL;
@@ -166,7 +164,7 @@ static enum step recovery_answer(struct store_call *call, enum store_outcome out
 static void recovery_run(struct recovery *recovery, unsigned stripe, const struct store_script *script,
                          unsigned args, const char *word, recovery_then_fn *then)
 {
-    recovery->call.store.done = recovery_answer;
+    recovery->call.done = recovery_answer;
     recovery->word = word;
     recovery->then = then;
     recovery->in_flight = member_run(&recovery->own->record.line, &recovery->call, stripe, script, 1,

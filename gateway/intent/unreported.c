@@ -37,7 +37,7 @@ struct unreported {
 };
 
 static void unreported_ask(struct unreported *unreported);
-static store_done_fn unreported_told;
+static member_done_fn unreported_told;
 
 struct unreported *unreported_new(struct gateway_worker *own)
 {
@@ -98,7 +98,7 @@ static void unreported_ask(struct unreported *unreported)
 {
     const struct gateway *gateway = unreported->own->gateway;
 
-    unreported->call.store.done = unreported_told;
+    unreported->call.done = unreported_told;
     unreported->argv[0] = keys_stripe(unreported->key, 0);
     unreported->argv[1] = BYTES("4");
     unreported->argv[2] = bytes_of(gateway->id);
@@ -174,11 +174,9 @@ static void routes_log(struct unreported *unreported)
 }
 
 /* {"doubt", seq, how many, {{gateway, incarnation, state, since}, ...}, routes, marks lost} */
-static enum step unreported_told(struct store_call *call, enum store_outcome outcome,
-                                 const struct store_reply *reply)
+static enum step unreported_told(struct member_call *call, enum problem bad, const struct store_reply *reply)
 {
-    struct unreported *unreported = container_of(call, struct unreported, call.store);
-    enum problem bad = member_problem(&unreported->call, outcome, reply);
+    struct unreported *unreported = container_of(call, struct unreported, call);
 
     unreported->in_flight = false;
     if (unreported->own->closer.stopped || bad != PROBLEM_NONE || !store_reply_is(reply, "doubt"))

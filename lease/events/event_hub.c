@@ -102,13 +102,13 @@ struct event_hub {
 };
 
 static void channel_round(struct loop_timer *timer);
-static store_done_fn listen_answer;
+static member_done_fn listen_answer;
 
 /* -- that the store publishes */
 
 static void listen_run(struct event_hub *hub)
 {
-    hub->listen.call.store.done = listen_answer;
+    hub->listen.call.done = listen_answer;
     hub->listen.is_stale = false;
     hub->listen.asked = member_run(member_line_of_worker(hub->worker), &hub->listen.call, 0, &script_listen,
                                    1, 2, hub->listen.argv) == PROBLEM_NONE;
@@ -700,11 +700,9 @@ static void listen_confirmed(struct event_hub *hub, const struct store_reply *re
         event_hub_stands(hub);
 }
 
-static enum step listen_answer(struct store_call *call, enum store_outcome outcome,
-                               const struct store_reply *reply)
+static enum step listen_answer(struct member_call *call, enum problem bad, const struct store_reply *reply)
 {
-    struct event_hub *hub = container_of(call, struct event_hub, listen.call.store);
-    enum problem bad = member_problem(&hub->listen.call, outcome, reply);
+    struct event_hub *hub = container_of(call, struct event_hub, listen.call);
 
     hub->listen.asked = false;
     if (!hub->listen.wanted)

@@ -20,7 +20,7 @@ struct event_lines {
     TAILQ_HEAD(, event_line) due;
 };
 
-static store_done_fn line_answer;
+static member_done_fn line_answer;
 
 static void line_run(struct event_lines *lines)
 {
@@ -36,7 +36,7 @@ static void line_run(struct event_lines *lines)
     }
     line->at_ms = now_ms + EVENT_LINE_APART_MS;
     lease_call_fill(call, lines->worker, line->name);
-    call->record.store.done = line_answer;
+    call->record.done = line_answer;
     lines->asked = member_run(member_line_of_worker(lines->worker), &call->record, call->stripe_number,
                               &script_line, LEASE_KEYS, LEASE_KEYS + 2, call->argv) == PROBLEM_NONE;
     if (!lines->asked) {
@@ -96,11 +96,9 @@ static void line_digest(const struct worker *worker, const struct store_reply *r
     json_out_done(&json);
 }
 
-static enum step line_answer(struct store_call *call, enum store_outcome outcome,
-                             const struct store_reply *reply)
+static enum step line_answer(struct member_call *call, enum problem bad, const struct store_reply *reply)
 {
-    struct event_lines *lines = container_of(call, struct event_lines, call.record.store);
-    enum problem bad = member_problem(&lines->call.record, outcome, reply);
+    struct event_lines *lines = container_of(call, struct event_lines, call.record);
     struct event_line *line = lines->asking;
     char digest[DIGEST_TEXT + 1];
 

@@ -455,12 +455,10 @@ static void events_catch_up(struct listening *l, const struct store_reply *items
     json_out_done(&early);
 }
 
-static enum step events_answer(struct store_call *call, enum store_outcome outcome,
-                               const struct store_reply *reply)
+static enum step events_answer(struct member_call *call, enum problem bad, const struct store_reply *reply)
 {
-    struct events_call *ask = container_of(call, struct events_call, lease.record.store);
+    struct events_call *ask = container_of(call, struct events_call, lease.record);
     struct listening *l = ask->listening;
-    enum problem bad = member_problem(&ask->lease.record, outcome, reply);
     const struct store_reply *items = store_reply_list(reply, 3);
     char id[HISTORY_ID_SIZE];
     struct bytes last = {NULL, 0};
@@ -503,7 +501,7 @@ static enum step events_before(struct listening *l)
     lease->req = l->req;
     lease_call_fill(lease, l->worker, l->lease);
     lease_call_arg(lease, 3, grant_may(l->worker));
-    lease->record.store.done = events_answer;
+    lease->record.done = events_answer;
     bad = member_run(member_line_of(l->req), &lease->record, lease->stripe_number, &script_history,
                      LEASE_KEYS, LEASE_KEYS + 3, lease->argv);
     if (bad != PROBLEM_NONE)

@@ -44,7 +44,7 @@ struct handoff {
 };
 
 static void handoff_tick(struct loop_timer *timer);
-static store_done_fn job_answer;
+static member_done_fn job_answer;
 
 struct handoff *handoff_new(struct worker *worker)
 {
@@ -99,7 +99,7 @@ static bool job_run(struct handoff_job *job)
     struct handoff *handoff = job->owner;
 
     lease_call_arg(&job->lease, 3, grant_may(handoff->worker));
-    job->lease.record.store.done = job_answer;
+    job->lease.record.done = job_answer;
     job->running = member_run(member_line_of_worker(handoff->worker), &job->lease.record,
                               job->lease.stripe_number, &script_handoff, LEASE_KEYS, LEASE_KEYS + 3,
                               job->lease.argv) == PROBLEM_NONE;
@@ -132,12 +132,10 @@ static void jobs_start(struct handoff *handoff)
         loop_timer_arm(&handoff->timer, handoff->look_at_ms > now_ms ? handoff->look_at_ms - now_ms : 1, 0);
 }
 
-static enum step job_answer(struct store_call *call, enum store_outcome outcome,
-                            const struct store_reply *reply)
+static enum step job_answer(struct member_call *call, enum problem bad, const struct store_reply *reply)
 {
-    struct handoff_job *job = container_of(call, struct handoff_job, lease.record.store);
+    struct handoff_job *job = container_of(call, struct handoff_job, lease.record);
     struct handoff *handoff = job->owner;
-    enum problem bad = member_problem(&job->lease.record, outcome, reply);
 
     job->running = false;
     handoff->running--;
@@ -168,14 +166,13 @@ void handoff_alarm(struct handoff *handoff, int64_t in_ms)
     jobs_start(handoff);
 }
 
-static enum step look_answer(struct store_call *call, enum store_outcome outcome,
-                             const struct store_reply *reply)
+static enum step look_answer(struct member_call *call, enum problem bad, const struct store_reply *reply)
 {
-    struct handoff *handoff = container_of(call, struct handoff, call.store);
+    struct handoff *handoff = container_of(call, struct handoff, call);
     const struct store_reply *names;
 
     handoff->looking = false;
-    if (member_problem(&handoff->call, outcome, reply) == PROBLEM_NONE) {
+    if (bad == PROBLEM_NONE) {
         names = store_reply_list(reply, 3);
         handoff->look_at_ms = look_at(store_reply_integer(reply, 2));
         for (size_t i = 0; names != NULL && i < store_reply_count(names); i++)
@@ -190,7 +187,7 @@ static void handoff_tick(struct loop_timer *timer)
     struct handoff *handoff = container_of(timer, struct handoff, timer);
 
     handoff->look_at_ms = NEVER;
-    handoff->call.store.done = look_answer;
+    handoff->call.done = look_answer;
     handoff->looking = member_run(member_line_of_worker(handoff->worker), &handoff->call, 0, &script_alarm,
                                   LOOK_KEYS, LOOK_KEYS + 1, handoff->argv) == PROBLEM_NONE;
     jobs_start(handoff);

@@ -173,11 +173,9 @@ static bool link_is_the_same(const struct inbox *inbox)
            epoch_number(inbox->line->store_epoch) == inbox->epoch;
 }
 
-static enum step inbox_answer(struct store_call *call, enum store_outcome outcome,
-                              const struct store_reply *reply)
+static enum step inbox_answer(struct member_call *call, enum problem bad, const struct store_reply *reply)
 {
-    struct inbox *inbox = container_of(call, struct inbox, call.store);
-    enum problem bad = member_problem(&inbox->call, outcome, reply);
+    struct inbox *inbox = container_of(call, struct inbox, call);
     bool taken = bad == PROBLEM_NONE && store_reply_is(reply, "beats");
     bool not_sent = bad != PROBLEM_NONE && bad != PROBLEM_OUTCOME_UNKNOWN && bad != PROBLEM_INTERNAL;
 
@@ -199,7 +197,7 @@ static enum step inbox_answer(struct store_call *call, enum store_outcome outcom
 static void inbox_run(struct inbox *inbox, const char *what, enum inbox_state next)
 {
     inbox->argv[HEARTBEAT_KEYS + 1] = bytes_of(what);
-    inbox->call.store.done = inbox_answer;
+    inbox->call.done = inbox_answer;
     if (member_run(inbox->line, &inbox->call, inbox->stripe_number, &script_inbox_heartbeat, HEARTBEAT_KEYS,
                    HEARTBEAT_KEYS + 2, inbox->argv) != PROBLEM_NONE)
         return; /* the next look tries again */

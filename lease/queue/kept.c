@@ -30,13 +30,11 @@ struct leaving {
     char hold[TOKEN_HOLD_MAX + 1], keep[LEASE_NUMBER_SIZE];
 };
 
-static enum step leaving_done(struct store_call *call, enum store_outcome outcome,
-                              const struct store_reply *reply)
+static enum step leaving_done(struct member_call *call, enum problem bad, const struct store_reply *reply)
 {
-    struct leaving *one = container_of(call, struct leaving, lease.record.store);
+    struct leaving *one = container_of(call, struct leaving, lease.record);
 
-    if (member_problem(&one->lease.record, outcome, reply) == PROBLEM_NONE &&
-        bytes_are(store_reply_text(reply, 2), "more"))
+    if (bad == PROBLEM_NONE && bytes_are(store_reply_text(reply, 2), "more"))
         handoff_more(lease_worker_from(one->worker)->handoff, one->lease.name);
     free(one);
     return ANSWERED;
@@ -54,7 +52,7 @@ static struct leaving *leaving_new(struct worker *worker, struct bytes name, str
     lease_call_arg(&one->lease, 5, grant_may(worker));
     lease_call_arg(&one->lease, 6, BYTES("gone"));
     lease_call_arg(&one->lease, 7, bytes_of_number(one->keep, keep_ms));
-    one->lease.record.store.done = leaving_done;
+    one->lease.record.done = leaving_done;
     return one;
 }
 

@@ -278,7 +278,7 @@ static enum step wait_to_nobody(struct waiter *waiter)
 
 /* -- what is asked of the store */
 
-static store_done_fn wait_left;
+static member_done_fn wait_left;
 
 static enum problem wait_send(struct wait_call *call)
 {
@@ -310,7 +310,7 @@ static void wait_goes(struct turn_call *turn, enum problem bad)
 
 /* why: of leave.lua; else NULL. */
 static enum problem wait_run(struct waiter *waiter, const struct store_script *script, const char *why,
-                             store_done_fn *done)
+                             member_done_fn *done)
 {
     struct wait_call *call = must_have(calloc(1, sizeof(*call)));
     struct wait_request request = wait_request_of(waiter);
@@ -335,7 +335,7 @@ static enum problem wait_run(struct waiter *waiter, const struct store_script *s
     call->args = lease_call_asker(&call->lease, waiter->identity, call->args);
     call->waiter = waiter;
     call->script = script;
-    call->lease.record.store.done = done;
+    call->lease.record.done = done;
     if (!waiter->kind->in_turn)
         return wait_send(call);
     call->turn.go = wait_goes;
@@ -343,15 +343,12 @@ static enum problem wait_run(struct waiter *waiter, const struct store_script *s
     return PROBLEM_NONE;
 }
 
-static enum problem wait_call_end(struct wait_call *call, enum store_outcome outcome,
-                                  const struct store_reply *reply)
+static void wait_call_end(struct wait_call *call)
 {
-    enum problem bad = member_problem(&call->lease.record, outcome, reply);
 
     if (call->waiter->kind->in_turn)
         turn_done(&wait_worker(call->waiter)->turn, store_network_us(call->waiter->worker->store));
     free(call);
-    return bad;
 }
 
 static enum step wait_leave(struct waiter *waiter, enum wait_state next)
@@ -423,15 +420,14 @@ static enum step wait_has(struct waiter *waiter, const struct store_reply *reply
                : wait_refused(waiter, reply);
 }
 
-static enum step wait_claimed(struct store_call *call, enum store_outcome outcome,
-                              const struct store_reply *reply)
+static enum step wait_claimed(struct member_call *call, enum problem bad, const struct store_reply *reply)
 {
-    struct wait_call *own = container_of(call, struct wait_call, lease.record.store);
+    struct wait_call *own = container_of(call, struct wait_call, lease.record);
     struct waiter *waiter = own->waiter;
     int64_t waited_ms = own->waited_ms;
 
-    return wait_call_end(own, outcome, reply) == PROBLEM_NONE ? wait_has(waiter, reply, waited_ms)
-                                                              : wait_unheard(waiter);
+    wait_call_end(own);
+    return bad == PROBLEM_NONE ? wait_has(waiter, reply, waited_ms) : wait_unheard(waiter);
 }
 
 /* What is not sent is unknown, too: a release may have granted it the lease before. */
@@ -460,13 +456,12 @@ static enum step wait_timed_out(struct waiter *waiter, const struct store_reply 
     return http_problem_end(req, 0);
 }
 
-static enum step wait_left(struct store_call *call, enum store_outcome outcome,
-                           const struct store_reply *reply)
+static enum step wait_left(struct member_call *call, enum problem bad, const struct store_reply *reply)
 {
-    struct wait_call *own = container_of(call, struct wait_call, lease.record.store);
+    struct wait_call *own = container_of(call, struct wait_call, lease.record);
     struct waiter *waiter = own->waiter;
-    enum problem bad = wait_call_end(own, outcome, reply);
 
+    wait_call_end(own);
     wait_worker(waiter)->leaving--;
     if (bad == PROBLEM_NONE && store_reply_is(reply, "left"))
         waiter->kept_ms = (uint16_t)store_reply_integer(reply, 7);
@@ -542,14 +537,13 @@ static enum step wait_judged(struct waiter *waiter)
 
 /* -- the inbox has closed, and a release has perhaps granted the lease: again.lua */
 
-static enum step wait_found(struct store_call *call, enum store_outcome outcome,
-                            const struct store_reply *reply)
+static enum step wait_found(struct member_call *call, enum problem bad, const struct store_reply *reply)
 {
-    struct wait_call *own = container_of(call, struct wait_call, lease.record.store);
+    struct wait_call *own = container_of(call, struct wait_call, lease.record);
     struct waiter *waiter = own->waiter;
     int64_t waited_ms = own->waited_ms;
-    enum problem bad = wait_call_end(own, outcome, reply);
 
+    wait_call_end(own);
     wait_worker(waiter)->leaving--;
     if (bad != PROBLEM_NONE)
         return wait_unheard(waiter);

@@ -94,6 +94,14 @@ struct bytes member_may_grant(const struct member_line *line)
     return may ? BYTES("grant") : BYTES("hold-off");
 }
 
+static enum step call_answered(struct store_call *store, enum store_outcome outcome,
+                               const struct store_reply *reply)
+{
+    struct member_call *call = container_of(store, struct member_call, store);
+
+    return call->done(call, member_problem(call, outcome, reply), reply);
+}
+
 enum problem member_run(struct member_line *line, struct member_call *call, unsigned stripe,
                         const struct store_script *script, unsigned keys, unsigned args, struct bytes *argv)
 {
@@ -102,6 +110,8 @@ enum problem member_run(struct member_line *line, struct member_call *call, unsi
 
     if (problem != PROBLEM_NONE)
         return problem;
+    if (call->done != NULL)
+        call->store.done = call_answered;
     call->store_epoch = line->store_epoch;
     call->stripe = stripe;
     call->epoch = line->epoch;

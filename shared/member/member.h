@@ -54,8 +54,15 @@ enum problem member_unknown_problem(struct member_line *line);
  * script that might. */
 struct bytes member_may_grant(const struct member_line *line);
 
+struct member_call;
+/* The end of a call. bad: what it means; PROBLEM_NONE when the script ran on a stripe that is ours: then the
+ * first word of the reply says the rest. STORE_UNAVAILABLE, STORE_FULL, STORE_NOT_OURS, STORE_NOT_ADMITTED: it
+ * certainly did not happen. OUTCOME_UNKNOWN: it may have happened. */
+typedef enum step member_done_fn(struct member_call *call, enum problem bad, const struct store_reply *reply);
+
 struct member_call {
-    struct store_call store; /* done is set by the caller */
+    struct store_call store;
+    member_done_fn *done; /* set by the caller; NULL: store.done is, which asks member_problem() */
     struct epoch *store_epoch;
     unsigned stripe;
     int64_t epoch;
@@ -68,9 +75,7 @@ struct member_call {
 enum problem member_run(struct member_line *line, struct member_call *call, unsigned stripe,
                         const struct store_script *script, unsigned keys, unsigned args, struct bytes *argv);
 
-/* PROBLEM_NONE when the script ran on a stripe that is ours: then the first word of the reply says the rest.
- * STORE_UNAVAILABLE, STORE_FULL, STORE_NOT_OURS, STORE_NOT_ADMITTED: it certainly did not happen.
- * OUTCOME_UNKNOWN: it may have happened. */
+/* What a member_done_fn is told; remembers the sequence number. */
 enum problem member_problem(struct member_call *call, enum store_outcome outcome,
                             const struct store_reply *reply);
 

@@ -1,13 +1,13 @@
 /* walk.c - one script on every stripe of the store, one after the other, each page by page. */
 #include "shared/member/walk.h"
 
-static store_done_fn walk_answer;
+static member_done_fn walk_answer;
 
 enum problem walk_begin(struct walk *walk)
 {
     const struct walk_plan *plan = walk->plan;
 
-    walk->call.store.done = walk_answer;
+    walk->call.done = walk_answer;
     walk->argv[0] = keys_stripe(walk->key, walk->stripe);
     walk->argv[plan->from_at] = (struct bytes){walk->from, walk->from_len};
     if (plan->ask != NULL)
@@ -28,11 +28,9 @@ static bool walk_go_on(struct walk *walk, struct bytes next)
     return true;
 }
 
-static enum step walk_answer(struct store_call *call, enum store_outcome outcome,
-                             const struct store_reply *reply)
+static enum step walk_answer(struct member_call *call, enum problem bad, const struct store_reply *reply)
 {
-    struct walk *walk = container_of(call, struct walk, call.store);
-    enum problem bad = member_problem(&walk->call, outcome, reply);
+    struct walk *walk = container_of(call, struct walk, call);
     bool wants_more = false;
 
     if (bad == PROBLEM_NONE && !store_reply_is(reply, walk->plan->word))
