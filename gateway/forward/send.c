@@ -25,7 +25,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "gateway/fields.h"
 #include "scripts.h"
 
 /* == heads: of the request as it goes to the upstream, of the answer as it comes back */

@@ -6,7 +6,6 @@
  *   unreported.c  which gateways have not reported what they had sent, since the store lost something
  *   operator.c    GET /v1/intents, /v1/gateways/doubt, /v1/routes; POST .../resolve, .../adopt
  *   dead.c        POST /v1/gateways/{id}/dead
- *   probe.c       what upstreams have answered to the last probes
  *
  * An intent is opened by a script (forward/admit.c) before anything is sent, and closed by intent_close.lua
  * when its end is known; nothing waits for that, and it is tried again until the store has done it: what is
@@ -188,7 +187,7 @@ void unreported_detail(char detail[UNREPORTED_DETAIL_SIZE], const char *begin, s
 /* service_plan: lacking. Any thread. */
 const char *unreported_lacking(struct worker *worker, const char **member, char detail[READY_DETAIL_SIZE]);
 
-/* -- probe.c: of the process; any thread. text: of the intent. */
+/* -- operator.c: what upstreams have answered to the last probes. Of the process; any thread. text: of the intent. */
 enum {
     PROBES_KEPT = 64,
     PROBE_KEY_SIZE = 2 * MEMBER_ID_CHARS + 2 + INTENT_ID_SIZE + 1,

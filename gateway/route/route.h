@@ -109,6 +109,14 @@ struct route_match {
     struct bytes captures[ROUTE_CAPTURES_MAX]; /* in path, as they stand there (canonical, not decoded) */
 };
 
+/* What a header is by its name: gateway/fields.def, where the kinds are explained. All kinds that the name,
+ * which is not empty, is of, or 0; case does not matter. */
+enum { FIELD_HOP = 1, FIELD_OWN = 2, FIELD_TARGET = 4, FIELD_VERSION = 8, FIELD_ANSWER = 16 };
+unsigned field_kinds(struct bytes name);
+/* Whether the name has only letters, digits and "-": what else is in it becomes "_" as soon as CGI, WSGI, PHP
+ * and their like make a variable of it, and so another name. */
+bool field_is_plain(struct bytes name);
+
 /* The one canonical form of a path as it came (without its query): percent escapes of unreserved characters
  * are decoded, others are in upper case; what must be escaped is. NULL, or what is wrong (a static text,
  * 400): an empty segment that is not the last, "." or ".." segments (also escaped), %2F, %5C and a backslash,
