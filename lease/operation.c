@@ -53,17 +53,23 @@ unsigned lease_call_asker(struct lease_call *call, const char *identity, unsigne
     return args;
 }
 
-enum step lease_call_send(struct lease_call *call, const struct store_script *script, unsigned args,
-                          member_done_fn *done)
+enum problem lease_call_begin(struct lease_call *call, const struct worker *worker,
+                              const struct store_script *script, unsigned args, member_done_fn *done)
 {
-    struct member_line *line = member_line_of(call->req);
-    enum problem bad;
+    struct member_line *line = member_line_of_worker(worker);
 
     assert(args <= LEASE_ARGS_MAX);
     call->record.done = done;
-    bad = call->store.len == 0 ? member_unknown_problem(line)
-                               : member_run(line, &call->record, call->stripe_number, script, call->keys,
-                                            call->keys + args, call->argv);
+    return call->store.len == 0 ? member_unknown_problem(line)
+                                : member_run(line, &call->record, call->stripe_number, script, call->keys,
+                                             call->keys + args, call->argv);
+}
+
+enum step lease_call_send(struct lease_call *call, const struct store_script *script, unsigned args,
+                          member_done_fn *done)
+{
+    enum problem bad = lease_call_begin(call, worker_of(call->req), script, args, done);
+
     return bad == PROBLEM_NONE ? SUSPENDED : http_refuse(call->req, bad);
 }
 

@@ -47,7 +47,11 @@ unsigned lease_call_asker(struct lease_call *call, const char *identity, unsigne
  * table. Or refuses at once: 503. */
 enum step lease_call_run(struct lease_call *call, const struct store_script *script, unsigned args,
                          const struct script_answer *answers);
-/* The same with a continuation, which is called later, exactly once. */
+/* The same without a request, with a continuation, which is called later, exactly once. PROBLEM_NONE: it is
+ * under way; else certainly nothing was sent. */
+enum problem lease_call_begin(struct lease_call *call, const struct worker *worker,
+                              const struct store_script *script, unsigned args, member_done_fn *done);
+/* The same of a request's, which is refused at once if nothing was sent. */
 enum step lease_call_send(struct lease_call *call, const struct store_script *script, unsigned args,
                           member_done_fn *done);
 /* Starts an operation that only reads: the name from the path, ARGV[3] grant_may(), no more arguments. */

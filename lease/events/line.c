@@ -36,9 +36,7 @@ static void line_run(struct event_lines *lines)
     }
     line->at_ms = now_ms + EVENT_LINE_APART_MS;
     lease_call_fill(call, lines->worker, line->name);
-    call->record.done = line_answer;
-    lines->asked = member_run(member_line_of_worker(lines->worker), &call->record, call->stripe_number,
-                              &script_line, LEASE_KEYS, LEASE_KEYS + 2, call->argv) == PROBLEM_NONE;
+    lines->asked = lease_call_begin(call, lines->worker, &script_line, 2, line_answer) == PROBLEM_NONE;
     if (!lines->asked) {
         loop_timer_arm(&lines->timer, EVENT_LINE_APART_MS, 0);
         return;

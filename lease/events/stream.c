@@ -501,9 +501,7 @@ static enum step events_before(struct listening *l)
     lease->req = l->req;
     lease_call_fill(lease, l->worker, l->lease);
     lease_call_arg(lease, 3, grant_may(l->worker));
-    lease->record.done = events_answer;
-    bad = member_run(member_line_of(l->req), &lease->record, lease->stripe_number, &script_history,
-                     LEASE_KEYS, LEASE_KEYS + 3, lease->argv);
+    bad = lease_call_begin(lease, l->worker, &script_history, 3, events_answer);
     if (bad != PROBLEM_NONE)
         return events_refuse(l, bad);
     events_enter(l, EVENTS_STORE);

@@ -99,10 +99,8 @@ static bool job_run(struct handoff_job *job)
     struct handoff *handoff = job->owner;
 
     lease_call_arg(&job->lease, 3, grant_may(handoff->worker));
-    job->lease.record.done = job_answer;
-    job->running = member_run(member_line_of_worker(handoff->worker), &job->lease.record,
-                              job->lease.stripe_number, &script_handoff, LEASE_KEYS, LEASE_KEYS + 3,
-                              job->lease.argv) == PROBLEM_NONE;
+    job->running = lease_call_begin(&job->lease, handoff->worker, &script_handoff, 3, job_answer) ==
+                   PROBLEM_NONE;
     handoff->running += job->running;
     return job->running;
 }

@@ -52,14 +52,12 @@ static struct leaving *leaving_new(struct worker *worker, struct bytes name, str
     lease_call_arg(&one->lease, 5, grant_may(worker));
     lease_call_arg(&one->lease, 6, BYTES("gone"));
     lease_call_arg(&one->lease, 7, bytes_of_number(one->keep, keep_ms));
-    one->lease.record.done = leaving_done;
     return one;
 }
 
 static void leaving_send(struct leaving *one)
 {
-    if (member_run(&lease_worker_from(one->worker)->record.line, &one->lease.record, one->lease.stripe_number,
-                   &script_leave, LEASE_KEYS, LEASE_KEYS + 7, one->lease.argv) != PROBLEM_NONE)
+    if (lease_call_begin(&one->lease, one->worker, &script_leave, 7, leaving_done) != PROBLEM_NONE)
         free(one);
 }
 

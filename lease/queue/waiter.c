@@ -287,8 +287,7 @@ static enum problem wait_send(struct wait_call *call)
 
     lease_call_arg(&call->lease, 5, grant_may(waiter->worker));
     call->waited_ms = (int64_t)((loop_now_us() - waiter->started_us) / 1000);
-    bad = member_run(&wait_worker(waiter)->record.line, &call->lease.record, call->lease.stripe_number,
-                     call->script, LEASE_KEYS, LEASE_KEYS + call->args, call->lease.argv);
+    bad = lease_call_begin(&call->lease, waiter->worker, call->script, call->args, call->lease.record.done);
     if (bad != PROBLEM_NONE)
         free(call);
     return bad;
