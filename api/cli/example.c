@@ -124,7 +124,7 @@ int example_start(char url[CLUSTER_URL_SIZE])
         return cli_fail(CLI_CONFIG, "the example cannot listen on 127.0.0.1: %s", strerror(errno));
     }
     snprintf(url, CLUSTER_URL_SIZE, "http://127.0.0.1:%u", ntohs(at.sin_port));
-    error = client_thread_start(&thread, NULL, example_run, example);
+    error = client_thread_start(&thread, example_run, example);
     return error == 0 ? CLI_GO_ON
                       : cli_fail(CLI_CONFIG, "the example cannot be started: %s", strerror(error));
 }

@@ -27,14 +27,13 @@ const char *pawl_version(void)
 
 const char *pawl_outcome_text(enum pawl_outcome outcome)
 {
-    switch (outcome) {
-    case PAWL_OK: return "done";
-    case PAWL_HELD: return "not granted: it is held";
-    case PAWL_LOST: return "the hold is over";
-    case PAWL_NOT_DONE: return "certainly not done";
-    case PAWL_UNKNOWN: return "not known: it may have happened";
-    }
-    return "no outcome";
+    static const char *const texts[] = {[PAWL_OK] = "done",
+                                        [PAWL_HELD] = "not granted: it is held",
+                                        [PAWL_LOST] = "the hold is over",
+                                        [PAWL_NOT_DONE] = "certainly not done",
+                                        [PAWL_UNKNOWN] = "not known: it may have happened"};
+
+    return (unsigned)outcome <= PAWL_UNKNOWN ? texts[outcome] : "no outcome";
 }
 
 int64_t pawl_now_ms(void)

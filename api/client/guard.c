@@ -341,7 +341,7 @@ static enum pawl_outcome guard_begin(struct pawl_guard *guard, const char *name,
     atomic_store(&guard->deadline_ms, guard->grant.deadline_ms);
     guard_clock_set(guard->timer_fd, guard->grant.deadline_ms, NULL);
     guard_clock_set(guard->wake_fd, guard_clock_next(&guard->grant), NULL);
-    if (client_thread_start(&guard->thread, NULL, guard_thread_run, guard) == 0)
+    if (client_thread_start(&guard->thread, guard_thread_run, guard) == 0)
         return PAWL_OK;
     outcome = hold_release(guard->pawl, &guard->grant, guard->pawl->attempts, &unused);
     problem_say(problem, PAWL_NOT_DONE, "no-resources",

@@ -96,6 +96,6 @@ enum http_client_outcome http_client_send(const struct http_client_request *requ
 void http_client_answer_done(struct http_client_answer *answer);
 
 /* As pthread_create(3), with every signal blocked: they are for the program's own threads. */
-int client_thread_start(pthread_t *thread, const pthread_attr_t *attr, void *(*work)(void *of), void *of);
+int client_thread_start(pthread_t *thread, void *(*work)(void *of), void *of);
 
 #endif

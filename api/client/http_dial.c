@@ -219,35 +219,22 @@ static void *lookup_work(void *at)
     return NULL;
 }
 
-int client_thread_start(pthread_t *thread, const pthread_attr_t *attr, void *(*work)(void *of), void *of)
+int client_thread_start(pthread_t *thread, void *(*work)(void *of), void *of)
 {
     sigset_t all, before;
     int error;
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(thread, attr, work, of);
+    error = pthread_create(thread, NULL, work, of);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return error;
-}
-
-static bool thread_begin(struct lookup *lookup)
-{
-    pthread_attr_t attr;
-    pthread_t thread;
-    bool begun;
-
-    if (pthread_attr_init(&attr) != 0)
-        return false;
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    begun = client_thread_start(&thread, &attr, lookup_work, lookup) == 0;
-    pthread_attr_destroy(&attr);
-    return begun;
 }
 
 static struct lookup *lookup_begin(const struct http_place *place)
 {
     struct lookup *lookup = calloc(1, sizeof(*lookup));
+    pthread_t thread;
 
     if (lookup == NULL)
         return NULL;
@@ -256,12 +243,13 @@ static struct lookup *lookup_begin(const struct http_place *place)
     lookup->ready = eventfd(0, EFD_CLOEXEC);
     atomic_init(&lookup->owners, 2);
     atomic_init(&lookup->is_done, false);
-    if (lookup->ready < 0 || !thread_begin(lookup)) {
+    if (lookup->ready < 0 || client_thread_start(&thread, lookup_work, lookup) != 0) {
         if (lookup->ready >= 0)
             close(lookup->ready);
         free(lookup);
         return NULL;
     }
+    pthread_detach(thread);
     return lookup;
 }
 

@@ -18,9 +18,9 @@
 --            Nothing is recorded in these last five. Who gets no reply must forget it (intent_close.lua).
 local OPEN = intents_of(KEYS[1])
 local OPEN_MAX = 1000
-local routes = redis.call('HGET', STORE, 'routes') or ''
-if routes ~= ARGV[7] and routes ~= '' then
-    return { 'routes-differ', SEQ, routes }
+local routes, differ = routes_served()
+if differ then
+    return differ
 end
 local check, but = check_of(), waits_not_for(ARGV[8])
 local record = check.read()
@@ -35,7 +35,7 @@ end
 if ARGV[13] == 'full' then
     return { 'store-full', SEQ, record.mark }
 end
-local own = string.format('%015d %015d', PRESENTED_EPOCH, PRESENTED)
+local own = presented_text()
 local first, gone, graces, open = nil, nil, 0, redis.call('ZCARD', OPEN)
 if but and open > 0 then
     local behind = '(' .. ARGV[1] .. ' ' .. own .. (ARGV[8] == 'o+' and '!' or '')

@@ -12,9 +12,9 @@
 --
 -- Only a queued one is ever taken out here: one that is being sent may have been sent.
 local OPEN = intents_of(KEYS[1])
-local routes = redis.call('HGET', STORE, 'routes') or ''
-if routes ~= ARGV[7] and routes ~= '' then
-    return { 'routes-differ', SEQ, routes }
+local _, differ = routes_served()
+if differ then
+    return differ
 end
 local check = check_of()
 local record = check.read()
@@ -40,7 +40,7 @@ if doubtful then
     return { 'queued', SEQ, mark, text, 'store', doubtful }
 end
 -- Equal ones are in front of a serial one if they came before it.
-local own = string.format('%015d %015d', PRESENTED_EPOCH, PRESENTED)
+local own = presented_text()
 local behind = ARGV[8] == 'o+' and head or ARGV[1] .. ' ' .. own
 local first, gone, graces = intent_look(own, '(' .. behind, waits_not_for(ARGV[8]) or '')
 intent_remove(gone)

@@ -10,9 +10,9 @@
 --            {"refused", ...} (lib/fence.lua)
 --            {"routes-differ", seq, hash of the table that is served}
 local OPEN = intents_of(KEYS[1])
-local routes = redis.call('HGET', STORE, 'routes') or ''
-if routes ~= ARGV[7] and routes ~= '' then
-    return { 'routes-differ', SEQ, routes }
+local routes, differ = routes_served()
+if differ then
+    return differ
 end
 local check = check_of()
 local record = check.read()
@@ -22,7 +22,7 @@ if reason then
 end
 local doubtful, first, gone, graces = doubt_of(ARGV[8]), nil, nil, 0
 if redis.call('ZCARD', OPEN) > 0 then
-    local own = string.format('%015d %015d', PRESENTED_EPOCH, PRESENTED)
+    local own = presented_text()
     first, gone, graces = intent_look(own, '(' .. ARGV[1] .. ' ' .. own, 'k')
 end
 

@@ -137,8 +137,7 @@ struct run_show *run_show_begin(const char *name, const char *lease_url)
     *show = (struct run_show){.name = name, .pawl = pawl_open(&options, NULL)};
     pthread_mutex_init(&show->lock, NULL);
     show->stop_fd = eventfd(0, EFD_CLOEXEC);
-    if (show->pawl == NULL || show->stop_fd < 0 ||
-        client_thread_start(&show->thread, NULL, show_run, show) != 0) {
+    if (show->pawl == NULL || show->stop_fd < 0 || client_thread_start(&show->thread, show_run, show) != 0) {
         show_done(show);
         return NULL;
     }

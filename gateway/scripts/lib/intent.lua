@@ -46,6 +46,17 @@ local function intents_of(stripe)
     return stripe .. ':i'
 end
 
+-- The table that all gateways serve, "" if none is yet; and the reply to who would serve another one, or nil.
+local function routes_served()
+    local routes = redis.call('HGET', STORE, 'routes') or ''
+    return routes, routes ~= ARGV[7] and routes ~= '' and { 'routes-differ', SEQ, routes } or nil
+end
+
+-- Epoch and token that are presented, as a text has them.
+local function presented_text()
+    return string.format('%015d %015d', PRESENTED_EPOCH, PRESENTED)
+end
+
 -- The text of an intent as it stands now; nil: it is not open.
 local function intent_find(key, text)
     local head, owner = string.match(text, '^(%S+ %d+ %d+ %d+) %a %S+ (%S+ %S+ %S+) ')
