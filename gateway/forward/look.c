@@ -51,12 +51,6 @@ static void look_head(struct upstream_call *call, const struct upstream_head *he
     }
 }
 
-static size_t look_piece(struct upstream_call *call, struct bytes piece)
-{
-    (void)call;
-    return piece.len;
-}
-
 static enum step look_begin(struct forward *f)
 {
     char fields[FORWARD_HEAD_MAX], target[FORWARD_HEAD_MAX];
@@ -68,7 +62,7 @@ static enum step look_begin(struct forward *f)
     f->look.etag_len = 0;
     if (!forward_head_make(f, fields, &request.fields.len, target, &request.target.len))
         return look_failed(f, "With what a gateway adds the headers are too long to be forwarded.");
-    f->up.call = (struct upstream_call){.head = look_head, .piece = look_piece, .ended = look_ended};
+    f->up.call = (struct upstream_call){.head = look_head, .ended = look_ended};
     upstream_begin(f->use->pools[f->route->upstream->index], &f->up.call, &request);
     forward_alarm(f, f->route->timeout_ms);
     return SUSPENDED;
@@ -212,7 +206,7 @@ static bool probe_begin(struct forward *f)
         fields_len >= (int)sizeof(fields))
         return false;
     forward_enter(f, FORWARD_PROBING);
-    f->up.call = (struct upstream_call){.head = probe_head, .piece = look_piece, .ended = probe_ended};
+    f->up.call = (struct upstream_call){.head = probe_head, .ended = probe_ended};
     upstream_begin(f->use->pools[f->route->upstream->index], &f->up.call, &request);
     forward_alarm(f, PROBE_TIMEOUT_MS);
     return true;

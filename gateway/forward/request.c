@@ -37,31 +37,23 @@ static enum step forward_take_body(struct forward *f);
 static enum step forward_admit(struct forward *f);
 static void forward_body_drop(struct forward *f);
 
+#define TO(state) (1u << FORWARD_##state)
+
 bool forward_allows(enum forward_state from, enum forward_state to)
 {
-    static const bool arrows[FORWARD_STATES][FORWARD_STATES] = {
-        [FORWARD_NEW] = {[FORWARD_SENDING] = true,
-                         [FORWARD_LOOKING] = true,
-                         [FORWARD_ASKING] = true,
-                         [FORWARD_TAKING] = true,
-                         [FORWARD_DONE] = true},
-        [FORWARD_TAKING] = {[FORWARD_SENDING] = true,
-                            [FORWARD_LOOKING] = true,
-                            [FORWARD_ASKING] = true,
-                            [FORWARD_DONE] = true},
-        [FORWARD_LOOKING] = {[FORWARD_ASKING] = true, [FORWARD_DONE] = true},
-        [FORWARD_ASKING] = {[FORWARD_ASKING] = true,
-                            [FORWARD_SENDING] = true,
-                            [FORWARD_QUEUED] = true,
-                            [FORWARD_DONE] = true},
-        [FORWARD_QUEUED] = {[FORWARD_ASKING] = true, [FORWARD_PROBING] = true, [FORWARD_DONE] = true},
-        [FORWARD_PROBING] = {[FORWARD_ASKING] = true},
-        [FORWARD_SENDING] = {[FORWARD_TELLING] = true, [FORWARD_LATE] = true, [FORWARD_DONE] = true},
-        [FORWARD_TELLING] = {[FORWARD_LATE] = true, [FORWARD_LOOKING] = true, [FORWARD_DONE] = true},
-        [FORWARD_LATE] = {[FORWARD_DONE] = true},
+    static const unsigned arrows[FORWARD_STATES] = {
+        [FORWARD_NEW] = TO(SENDING) | TO(LOOKING) | TO(ASKING) | TO(TAKING) | TO(DONE),
+        [FORWARD_TAKING] = TO(SENDING) | TO(LOOKING) | TO(ASKING) | TO(DONE),
+        [FORWARD_LOOKING] = TO(ASKING) | TO(DONE),
+        [FORWARD_ASKING] = TO(ASKING) | TO(SENDING) | TO(QUEUED) | TO(DONE),
+        [FORWARD_QUEUED] = TO(ASKING) | TO(PROBING) | TO(DONE),
+        [FORWARD_PROBING] = TO(ASKING),
+        [FORWARD_SENDING] = TO(TELLING) | TO(LATE) | TO(DONE),
+        [FORWARD_TELLING] = TO(LATE) | TO(LOOKING) | TO(DONE),
+        [FORWARD_LATE] = TO(DONE),
     };
 
-    return arrows[from][to];
+    return arrows[from] >> to & 1;
 }
 
 void forward_enter(struct forward *f, enum forward_state next)

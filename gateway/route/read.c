@@ -91,16 +91,6 @@ static int compare_texts(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Sorts, and says which text stands there twice, or NULL. */
-static const char *texts_sort(char **texts, unsigned count)
-{
-    qsort(texts, count, sizeof(*texts), compare_texts);
-    for (unsigned i = 1; i < count; i++)
-        if (strcmp(texts[i - 1], texts[i]) == 0)
-            return texts[i];
-    return NULL;
-}
-
 /* The length of a list that may be absent. False: it is no list, or a longer one. */
 static bool list_begin(struct route_reading *reading, const struct json *json, const char *name, size_t max,
                        size_t *count, bool *absent)
@@ -114,17 +104,41 @@ static bool list_begin(struct route_reading *reading, const struct json *json, c
     return *count <= max || route_wrong(reading, "%s must have at most %zu entries", name, max);
 }
 
+struct side;
+
+/* Names of a list, each of which is_good(), which may write it in another way; sorted, and none twice. where: in
+ * front of the list's own name in a report. */
+static bool names_take(struct route_reading *reading, const struct json *json, const char *where,
+                       const char *list, size_t count, const struct side *side,
+                       bool (*is_good)(struct route_reading *, const struct side *, struct bytes, char *),
+                       char **names, unsigned *names_count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct bytes name;
+
+        if (!json_list_text(json, list, i, &name))
+            return route_wrong(reading, "%s%s must be a list of texts", where, list);
+        names[*names_count] = route_text(reading->table, name);
+        if (!is_good(reading, side, name, names[(*names_count)++]))
+            return false;
+    }
+    qsort(names, *names_count, sizeof(*names), compare_texts);
+    for (unsigned i = 1; i < *names_count; i++)
+        if (strcmp(names[i - 1], names[i]) == 0)
+            return route_wrong(reading, "%s%s has %s twice", where, list, names[i]);
+    return true;
+}
+
 /* -- methods */
 
-static bool method_is_good(struct route_reading *reading, struct bytes method)
+static bool method_is_good(struct route_reading *reading, const struct side *side, struct bytes method,
+                           char *text)
 {
-    char text[ROUTE_METHOD_MAX + 1] = "";
-
+    (void)side;
     if (method.len > ROUTE_METHOD_MAX || !is_token(method)) {
         return route_wrong(reading, "read_methods must have names of methods, of at most %d characters",
                            ROUTE_METHOD_MAX);
     }
-    memcpy(text, method.at, method.len);
     for (size_t i = 0; i < method.len; i++)
         if (text[i] >= 'a' && text[i] <= 'z')
             return route_wrong(reading, "read_methods: %s is no method; they are written in capitals", text);
@@ -138,7 +152,6 @@ static bool read_methods(struct route_reading *reading, const struct json *json)
 {
     static const char *const usual[] = {"GET", "HEAD", "OPTIONS"};
     struct route_own *own = reading->route->own;
-    const char *twice;
     size_t count;
     bool absent;
 
@@ -147,17 +160,8 @@ static bool read_methods(struct route_reading *reading, const struct json *json)
     own->reads = route_alloc(reading->table, ROUTE_METHODS_MAX, sizeof(*own->reads));
     for (size_t i = 0; absent && i < sizeof(usual) / sizeof(usual[0]); i++)
         own->reads[own->read_count++] = route_text(reading->table, bytes_of(usual[i]));
-    for (size_t i = 0; i < count; i++) {
-        struct bytes method;
-
-        if (!json_list_text(json, "read_methods", i, &method))
-            return route_wrong(reading, "read_methods must be a list of texts");
-        if (!method_is_good(reading, method))
-            return false;
-        own->reads[own->read_count++] = route_text(reading->table, method);
-    }
-    twice = texts_sort(own->reads, own->read_count);
-    return twice == NULL || route_wrong(reading, "read_methods has %s twice", twice);
+    return names_take(reading, json, "", "read_methods", count, NULL, method_is_good, own->reads,
+                      &own->read_count);
 }
 
 bool route_reads(const struct route *route, struct bytes method)
@@ -179,15 +183,13 @@ struct side {
     struct route_fields *fields;
 };
 
-static bool field_take(struct route_reading *reading, const struct side *side, struct bytes name)
+static bool field_is_good(struct route_reading *reading, const struct side *side, struct bytes name,
+                          char *text)
 {
-    char *text;
-
     if (name.len > ROUTE_FIELD_MAX || !is_token(name)) {
         return route_wrong(reading, "headers must have names of headers, of at most %d characters",
                            ROUTE_FIELD_MAX);
     }
-    text = side->fields->names[side->fields->count++] = route_text(reading->table, name);
     for (char *c = text; *c != '\0'; c++)
         *c = *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
     if ((field_kinds(name) & side->own) != 0 || (side->own == REQUEST_OWN && !field_is_plain(name)))
@@ -205,7 +207,6 @@ static bool fields_take(struct route_reading *reading, const struct side *side, 
     struct route_fields *fields = side->fields;
     size_t count;
     bool absent;
-    const char *twice;
 
     if (!list_begin(reading, json, list, ROUTE_FIELDS_MAX, &count, &absent))
         return false;
@@ -215,16 +216,8 @@ static bool fields_take(struct route_reading *reading, const struct side *side, 
         return route_wrong(reading, "headers: %s has allow or deny, not both", side->name);
     fields->kind = list[0] == 'a' ? ROUTE_LIST_ALLOW : ROUTE_LIST_DENY;
     fields->names = route_alloc(reading->table, ROUTE_FIELDS_MAX, sizeof(*fields->names));
-    for (size_t i = 0; i < count; i++) {
-        struct bytes name;
-
-        if (!json_list_text(json, list, i, &name))
-            return route_wrong(reading, "headers: %s must be a list of texts", list);
-        if (!field_take(reading, side, name))
-            return false;
-    }
-    twice = texts_sort(fields->names, fields->count);
-    return twice == NULL || route_wrong(reading, "headers: %s has %s twice", list, twice);
+    return names_take(reading, json, "headers: ", list, count, side, field_is_good, fields->names,
+                      &fields->count);
 }
 
 static bool side_read(struct route_reading *reading, const struct side *side, const struct json *headers)

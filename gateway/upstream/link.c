@@ -51,23 +51,22 @@ static void pool_named(struct upstream_pool *pool, const char *why);
 static void pool_turn_end(struct loop_hook *hook);
 /* == the machine */
 
+#define TO(state) (1u << UPLINK_##state)
+
 bool uplink_allows(enum uplink_state from, enum uplink_state to)
 {
-    static const bool arrows[UPLINK_STATES][UPLINK_STATES] = {
-        [UPLINK_FRESH] = {[UPLINK_CONNECTING] = true, [UPLINK_NAMING] = true},
-        [UPLINK_NAMING] = {[UPLINK_CONNECTING] = true, [UPLINK_OVER] = true},
-        [UPLINK_CONNECTING] = {[UPLINK_CONNECTING] = true,
-                               [UPLINK_HANDSHAKE] = true,
-                               [UPLINK_SENDING] = true,
-                               [UPLINK_OVER] = true},
-        [UPLINK_HANDSHAKE] = {[UPLINK_SENDING] = true, [UPLINK_OVER] = true},
-        [UPLINK_SENDING] = {[UPLINK_RECEIVING] = true, [UPLINK_LISTENING] = true, [UPLINK_OVER] = true},
-        [UPLINK_RECEIVING] = {[UPLINK_IDLE] = true, [UPLINK_OVER] = true},
-        [UPLINK_LISTENING] = {[UPLINK_OVER] = true},
-        [UPLINK_IDLE] = {[UPLINK_SENDING] = true, [UPLINK_OVER] = true},
+    static const unsigned arrows[UPLINK_STATES] = {
+        [UPLINK_FRESH] = TO(CONNECTING) | TO(NAMING),
+        [UPLINK_NAMING] = TO(CONNECTING) | TO(OVER),
+        [UPLINK_CONNECTING] = TO(CONNECTING) | TO(HANDSHAKE) | TO(SENDING) | TO(OVER),
+        [UPLINK_HANDSHAKE] = TO(SENDING) | TO(OVER),
+        [UPLINK_SENDING] = TO(RECEIVING) | TO(LISTENING) | TO(OVER),
+        [UPLINK_RECEIVING] = TO(IDLE) | TO(OVER),
+        [UPLINK_LISTENING] = TO(OVER),
+        [UPLINK_IDLE] = TO(SENDING) | TO(OVER),
     };
 
-    return arrows[from][to];
+    return arrows[from] >> to & 1;
 }
 
 static void uplink_hang_up(struct upstream_link *link)

@@ -100,23 +100,20 @@ struct wait_call {
     char keep[LEASE_NUMBER_SIZE];                       /* of leave.lua */
 };
 
+#define TO(state) (1u << WAIT_##state)
+
 bool wait_allows(enum wait_state from, enum wait_state to)
 {
-    static const bool arrows[WAIT_STATES][WAIT_STATES] = {
-        [WAIT_REQUESTED] = {[WAIT_QUEUED] = true, [WAIT_CLAIMING] = true, [WAIT_DONE] = true},
-        [WAIT_QUEUED] = {[WAIT_CLAIMING] = true,
-                         [WAIT_LEAVING] = true,
-                         [WAIT_RETURNING] = true,
-                         [WAIT_AGAIN] = true,
-                         [WAIT_DONE] = true},
-        [WAIT_CLAIMING] = {[WAIT_DONE] = true, [WAIT_RETURNING] = true},
-        [WAIT_LEAVING] = {[WAIT_DONE] = true, [WAIT_CLAIMING] = true},
-        [WAIT_RETURNING] = {[WAIT_DONE] = true},
-        [WAIT_AGAIN] =
-            {[WAIT_QUEUED] = true, [WAIT_LEAVING] = true, [WAIT_RETURNING] = true, [WAIT_DONE] = true},
+    static const unsigned arrows[WAIT_STATES] = {
+        [WAIT_REQUESTED] = TO(QUEUED) | TO(CLAIMING) | TO(DONE),
+        [WAIT_QUEUED] = TO(CLAIMING) | TO(LEAVING) | TO(RETURNING) | TO(AGAIN) | TO(DONE),
+        [WAIT_CLAIMING] = TO(DONE) | TO(RETURNING),
+        [WAIT_LEAVING] = TO(DONE) | TO(CLAIMING),
+        [WAIT_RETURNING] = TO(DONE),
+        [WAIT_AGAIN] = TO(QUEUED) | TO(LEAVING) | TO(RETURNING) | TO(DONE),
     };
 
-    return arrows[from][to];
+    return arrows[from] >> to & 1;
 }
 
 static struct lease_worker *wait_worker(const struct waiter *waiter)
