@@ -187,7 +187,8 @@ void unreported_detail(char detail[UNREPORTED_DETAIL_SIZE], const char *begin, s
 /* service_plan: lacking. Any thread. */
 const char *unreported_lacking(struct worker *worker, const char **member, char detail[READY_DETAIL_SIZE]);
 
-/* -- operator.c: what upstreams have answered to the last probes. Of the process; any thread. text: of the intent. */
+/* -- operator.c: what upstreams have answered to the last probes. Of the process; any thread. text: of the
+ * intent. */
 enum {
     PROBES_KEPT = 64,
     PROBE_KEY_SIZE = 2 * MEMBER_ID_CHARS + 2 + INTENT_ID_SIZE + 1,

@@ -1,4 +1,5 @@
-/* operator.c - what an operator asks and says of what gateways have sent on, and of their route table.
+/* operator.c - what an operator asks and says of what gateways have sent on, and of their route table; and
+ * what upstreams have answered to the last probes.
  *
  *   intents_all_start, intents_start   read the query and the cursor          400 | 422, or go on
  *   list_page        run intent_list.lua on one stripe after the other        suspended

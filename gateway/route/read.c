@@ -1,5 +1,5 @@
 /* read.c - the members of one route: what is there, of the right kind and within its limits; and its lists:
- * which methods read, which headers pass, which statuses are final. */
+ * which methods read, which headers pass, which statuses are final; and what a header is by its name. */
 #include "gateway/route/route_internal.h"
 
 #include <inttypes.h>
@@ -106,8 +106,8 @@ static bool list_begin(struct route_reading *reading, const struct json *json, c
 
 struct side;
 
-/* Names of a list, each of which is_good(), which may write it in another way; sorted, and none twice. where: in
- * front of the list's own name in a report. */
+/* Names of a list, each of which is_good(), which may write it in another way; sorted, and none twice. where:
+ * in front of the list's own name in a report. */
 static bool names_take(struct route_reading *reading, const struct json *json, const char *where,
                        const char *list, size_t count, const struct side *side,
                        bool (*is_good)(struct route_reading *, const struct side *, struct bytes, char *),

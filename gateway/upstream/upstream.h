@@ -61,8 +61,8 @@ struct upstream_head {
  * call of this module. */
 struct upstream_call {
     void (*head)(struct upstream_call *call, const struct upstream_head *head);
-    /* Returns how many bytes were taken; if not all, the upstream is not read from until upstream_more(). NULL:
-     * all are, and dropped. */
+    /* Returns how many bytes were taken; if not all, the upstream is not read from until upstream_more().
+     * NULL: all are, and dropped. */
     size_t (*piece)(struct upstream_call *call, struct bytes piece);
     /* After upstream_write() took less than all: there is room again. */
     void (*room)(struct upstream_call *call);

@@ -43,11 +43,11 @@ enum problem member_line_problem(struct member_line *line);
 /* Of a token that names this store: PROBLEM_NONE; WRONG_STORE; or, as long as this process does not know its
  * own store, why it does not: a process that cannot know says of no token that it is another's. */
 enum problem member_store_problem(struct member_line *line, struct bytes store);
-/* The Fencing-Token of a request: PROBLEM_NONE, TOKEN_REQUIRED: there is none; MALFORMED_TOKEN, BAD_SIGNATURE.
- * claim is filled, if only for a refusal, with PROBLEM_NONE and BAD_SIGNATURE. */
-enum problem member_token_read(const struct http_request *req, struct token_claim *claim);
 /* Of one that does not know its own store: why. */
 enum problem member_unknown_problem(struct member_line *line);
+/* The Fencing-Token of a request: PROBLEM_NONE, TOKEN_REQUIRED: there is none; MALFORMED_TOKEN,
+ * BAD_SIGNATURE. claim is filled, if only for a refusal, with PROBLEM_NONE and BAD_SIGNATURE. */
+enum problem member_token_read(const struct http_request *req, struct token_claim *claim);
 
 /* "grant", or "hold-off": while the store's settings can lose a lock, or this process's own floor is lost, no
  * script may grant, nor hand on; or "full": nor let anybody in line, for the store is. An argument of every
@@ -55,7 +55,7 @@ enum problem member_unknown_problem(struct member_line *line);
 struct bytes member_may_grant(const struct member_line *line);
 
 struct member_call;
-/* The end of a call. bad: what it means; PROBLEM_NONE when the script ran on a stripe that is ours: then the
+/* The end of a call. bad: what it means; PROBLEM_NONE when the script ran on a stripe that is ours: the
  * first word of the reply says the rest. STORE_UNAVAILABLE, STORE_FULL, STORE_NOT_OURS, STORE_NOT_ADMITTED: it
  * certainly did not happen. OUTCOME_UNKNOWN: it may have happened. */
 typedef enum step member_done_fn(struct member_call *call, enum problem bad, const struct store_reply *reply);
