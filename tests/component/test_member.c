@@ -46,6 +46,14 @@ static void damage(struct stage *stage)
     redis_ask(&stage->redis, "DEL pawl:{00}");
 }
 
+/* So many calls more. */
+static void calls_go_by(struct party *party, unsigned count)
+{
+    uint64_t calls = store_counts(party->store).done;
+
+    UNTIL(party->stage, store_counts(party->store).done >= calls + count);
+}
+
 static void check_refused(struct party *party, enum problem wanted, const char *wanted_check)
 {
     enum problem problem;
@@ -218,14 +226,12 @@ TEST(nobody_joins_or_reports_before_every_worker_has_told_that_it_is_idle)
 {
     struct stage stage;
     struct party *lease;
-    uint64_t calls;
 
     stage_open(&stage, NULL);
     stage_init_store(&stage, 1000);
     lease = party_open(&stage, 0, (struct party_plan){MEMBER_LEASE, "a", 1000, 2});
     epoch_line_report(lease->store_epoch, 1, "", true, false);
-    calls = store_counts(lease->store).done;
-    UNTIL(&stage, store_counts(lease->store).done >= calls + QUIET_CALLS);
+    calls_go_by(lease, QUIET_CALLS);
     CHECK_INT(lease->member.state, MEMBER_PENDING); /* nor does anybody join before that */
     CHECK_TEXT(bytes_of(member_field(lease, "state")), BYTES("out"));
     epoch_line_report(lease->store_epoch, 1, lease->member.run, true, false);
@@ -234,15 +240,13 @@ TEST(nobody_joins_or_reports_before_every_worker_has_told_that_it_is_idle)
     UNTIL(&stage, lease->member.state == MEMBER_GATED);
     for (unsigned i = 0; i < 3; i++) {
         epoch_line_report(lease->store_epoch, 1, lease->member.run, false, false); /* a call is in flight */
-        calls = store_counts(lease->store).done;
-        UNTIL(&stage, store_counts(lease->store).done >= calls + QUIET_CALLS);
+        calls_go_by(lease, QUIET_CALLS);
         CHECK(!lease->member.reported);
         CHECK_TEXT(bytes_of(member_field(lease, "rgate")), BYTES("$-1"));
     }
     CHECK_INT(lease->member.state, MEMBER_GATED);
     epoch_line_report(lease->store_epoch, 1, "another-run", true, false);
-    calls = store_counts(lease->store).done;
-    UNTIL(&stage, store_counts(lease->store).done >= calls + QUIET_CALLS);
+    calls_go_by(lease, QUIET_CALLS);
     CHECK_INT(lease->member.state, MEMBER_GATED);
     epoch_line_report(lease->store_epoch, 1, lease->member.run, true, false);
     UNTIL(&stage, lease->member.state == MEMBER_IN);
@@ -257,8 +261,7 @@ TEST_MEMBER(nothing_is_reported_while_it_is_not_certain_what_the_disk_says)
     UNTIL(stage, !state_file_is_settled(&lease->state_file) && !lease->state_file.is_busy);
     damage(stage);
     UNTIL(stage, lease->member.state == MEMBER_GATED && strstr(lease->detail, lease->dir) != NULL);
-    uint64_t calls = store_counts(lease->store).done;
-    UNTIL(stage, store_counts(lease->store).done >= calls + QUIET_CALLS);
+    calls_go_by(lease, QUIET_CALLS);
     CHECK(lease->member.state == MEMBER_GATED && !lease->member.reported);
     CHECK_TEXT(bytes_of(member_field(lease, "rgate")), BYTES("$-1"));
     atomic_store(&dirs_fail, false);
@@ -295,8 +298,7 @@ TEST_MEMBER(who_waits_or_is_shut_out_does_not_heartbeat_more_often_than_every_se
     gateway = party_open(stage, 1, gateway_plan());
     UNTIL(stage, gateway->member.state == MEMBER_PENDING);
     beats = strtol(member_field(gateway, "beats"), NULL, 10);
-    calls = store_counts(gateway->store).done;
-    UNTIL(stage, store_counts(gateway->store).done >= calls + QUIET_CALLS);
+    calls_go_by(gateway, QUIET_CALLS);
     CHECK(strtol(member_field(gateway, "beats"), NULL, 10) <= beats + 1);
     damage(stage);
     UNTIL(stage, gateway->member.state == MEMBER_GATED && gateway->member.reported);
@@ -362,8 +364,7 @@ TEST_MEMBER(the_gate_stays_shut_until_it_is_on_disk_who_is_in_doubt)
     redis_kill(&stage->redis);
     redis_run(&stage->redis, NULL);
     UNTIL(stage, lease->member.state == MEMBER_GATED && strstr(lease->detail, lease->dir) != NULL);
-    uint64_t calls = store_counts(lease->store).done;
-    UNTIL(stage, store_counts(lease->store).done >= calls + QUIET_CALLS);
+    calls_go_by(lease, QUIET_CALLS);
     check_refused(lease, PROBLEM_STORE_NOT_ADMITTED, "state-dir");
     CHECK_INT(lease->told[TOLD_BEGUN], 0);
     unsigned failed = atomic_load(&dirs_failed);
@@ -418,7 +419,6 @@ TEST_MEMBER(without_the_floor_of_another_lease_service_nobody_admits_and_that_is
 {
     struct party *other;
     char id[MEMBER_ID_CHARS + 1];
-    uint64_t calls;
 
     other = party_open(stage, 1, lease_plan("b"));
     UNTIL(stage, other->member.state == MEMBER_IN && listed(&lease->state_file.recorded, STATE_MEMBER) == 2 &&
@@ -431,8 +431,7 @@ TEST_MEMBER(without_the_floor_of_another_lease_service_nobody_admits_and_that_is
     UNTIL(stage, strstr(lease->detail, id) != NULL);
     unsigned suspended = lease->told[TOLD_SUSPENDED];
     CHECK_INT(suspended, 3); /* the link broke, the store is closed, one is waited for */
-    calls = store_counts(lease->store).done;
-    UNTIL(stage, store_counts(lease->store).done >= calls + 4 * QUIET_CALLS);
+    calls_go_by(lease, 4 * QUIET_CALLS);
     CHECK_INT(lease->told[TOLD_SUSPENDED], suspended);
     CHECK_INT(lease->told[TOLD_BEGUN], 0);
     check_refused(lease, PROBLEM_STORE_NOT_ADMITTED, "store-not-admitted");
@@ -495,8 +494,7 @@ TEST_MEMBER(an_emptied_redis_is_noticed_and_every_call_refused_at_once)
     CHECK(went(lease, MEMBER_IN, MEMBER_REFUSED));
     CHECK(member_is_settled(&lease->member));
     unsigned suspended = lease->told[TOLD_SUSPENDED];
-    uint64_t calls = store_counts(lease->store).done;
-    UNTIL(stage, store_counts(lease->store).done >= calls + 4 * QUIET_CALLS);
+    calls_go_by(lease, 4 * QUIET_CALLS);
     CHECK_INT(lease->told[TOLD_SUSPENDED], suspended);
     CHECK_TEXT(bytes_of(redis_ask(&stage->redis, "DBSIZE")), BYTES(":0")); /* nothing is made by accident */
     redis_kill(&stage->redis);

@@ -4,11 +4,9 @@
 
 enum { LOOK_MS = 15 };
 
-struct setting {
+static const struct {
     const char *spoil, *mend, *told;
-};
-
-static const struct setting settings[] = {
+} settings[] = {
     {"CONFIG SET maxmemory-policy allkeys-lru", "CONFIG SET maxmemory-policy noeviction",
      "maxmemory-policy is allkeys-lru, must be noeviction"},
     {"CONFIG SET appendfsync everysec", "CONFIG SET appendfsync always",

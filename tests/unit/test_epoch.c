@@ -319,7 +319,26 @@ struct crowd {
     struct epoch *store_epoch;
     atomic_bool over, busy;
     atomic_uint calls;
+    pthread_t thread[HAMMERS];
+    unsigned count;
 };
+
+static void crowd_begin(struct crowd *crowd, unsigned count, void *(*work)(void *))
+{
+    for (crowd->count = 0; crowd->count < count; crowd->count++)
+        pthread_create(&crowd->thread[crowd->count], NULL, work, crowd);
+}
+
+/* Ends when all have ended. */
+static void crowd_end(struct crowd *crowd)
+{
+    for (unsigned i = 0; i < crowd->count; i++)
+        pthread_join(crowd->thread[i], NULL);
+}
+
+/* A test with an epoch that several threads know. */
+#define TEST_CROWD(sentence)                                                                                 \
+    TEST_WITH(sentence, struct crowd, crowd, crowd->store_epoch = epoch_new(), epoch_free(crowd->store_epoch))
 
 /* A number says of which epoch it is, and the older the epoch, the greater the number. */
 static uint64_t number_of(int64_t epoch, uint64_t k)
@@ -363,31 +382,26 @@ static unsigned look_at_epoch(struct epoch *store_epoch, int64_t epoch)
     return wrong;
 }
 
-TEST(an_answer_of_a_former_epoch_never_raises_what_is_seen_in_the_next)
+TEST_CROWD(an_answer_of_a_former_epoch_never_raises_what_is_seen_in_the_next)
 {
-    struct crowd crowd = {.store_epoch = epoch_new()};
-    pthread_t thread[HAMMERS];
     uint64_t seqs[STRIPES];
     unsigned wrong = 0;
 
-    for (unsigned i = 0; i < HAMMERS; i++)
-        pthread_create(&thread[i], NULL, hammer, &crowd);
+    crowd_begin(crowd, HAMMERS, hammer);
     for (int64_t epoch = 1; epoch <= EPOCHS; epoch++) {
-        unsigned calls = atomic_load(&crowd.calls);
+        unsigned calls = atomic_load(&crowd->calls);
 
         for (unsigned i = 0; i < STRIPES; i++)
             seqs[i] = number_of(epoch, 0);
-        epoch_admit(crowd.store_epoch, "2:ours", RUN_A, BYTES(REPLID), epoch, seqs, 1000);
-        wrong += look_at_epoch(crowd.store_epoch, epoch);
-        while (epoch % 50 == 0 && atomic_load(&crowd.calls) - calls < HAMMERS)
+        epoch_admit(crowd->store_epoch, "2:ours", RUN_A, BYTES(REPLID), epoch, seqs, 1000);
+        wrong += look_at_epoch(crowd->store_epoch, epoch);
+        while (epoch % 50 == 0 && atomic_load(&crowd->calls) - calls < HAMMERS)
             sched_yield(); /* so that some epochs last, however few processors there are */
-        wrong += look_at_epoch(crowd.store_epoch, epoch);
+        wrong += look_at_epoch(crowd->store_epoch, epoch);
     }
-    atomic_store(&crowd.over, true);
-    for (unsigned i = 0; i < HAMMERS; i++)
-        pthread_join(thread[i], NULL);
+    atomic_store(&crowd->over, true);
+    crowd_end(crowd);
     CHECK_INT(wrong, 0);
-    epoch_free(crowd.store_epoch);
 }
 
 static void *raise_seen(void *argument)
@@ -402,21 +416,15 @@ static void *raise_seen(void *argument)
     return NULL;
 }
 
-TEST(of_what_several_threads_have_seen_the_highest_stays)
+TEST_CROWD(of_what_several_threads_have_seen_the_highest_stays)
 {
-    struct crowd crowd = {.store_epoch = epoch_new()};
-    pthread_t thread[HAMMERS];
-
-    admit(crowd.store_epoch, 7);
-    epoch_set_ceiling(crowd.store_epoch, ROUNDS, 0);
-    for (unsigned i = 0; i < HAMMERS; i++)
-        pthread_create(&thread[i], NULL, raise_seen, &crowd);
-    for (unsigned i = 0; i < HAMMERS; i++)
-        pthread_join(thread[i], NULL);
-    CHECK_INT(epoch_seen(crowd.store_epoch, 0, 7), ROUNDS);
-    CHECK_INT(epoch_let_through_most(crowd.store_epoch), ROUNDS);
-    CHECK(epoch_now_ms(crowd.store_epoch) >= 1000000 + ROUNDS);
-    epoch_free(crowd.store_epoch);
+    admit(crowd->store_epoch, 7);
+    epoch_set_ceiling(crowd->store_epoch, ROUNDS, 0);
+    crowd_begin(crowd, HAMMERS, raise_seen);
+    crowd_end(crowd);
+    CHECK_INT(epoch_seen(crowd->store_epoch, 0, 7), ROUNDS);
+    CHECK_INT(epoch_let_through_most(crowd->store_epoch), ROUNDS);
+    CHECK(epoch_now_ms(crowd->store_epoch) >= 1000000 + ROUNDS);
 }
 
 /* A worker as call.c makes one: it asks again only when something has changed, its calls stay in flight for a
@@ -447,31 +455,28 @@ static void *work(void *argument)
     return NULL;
 }
 
-TEST(once_settled_no_worker_has_a_call_in_flight_nor_makes_one)
+TEST_CROWD(once_settled_no_worker_has_a_call_in_flight_nor_makes_one)
 {
-    struct crowd crowd = {.store_epoch = epoch_new()};
-    pthread_t thread;
     unsigned wrong = 0;
 
-    pthread_create(&thread, NULL, work, &crowd);
+    crowd_begin(crowd, 1, work);
     for (int64_t round = 1; round <= ROUNDS; round++) {
-        unsigned calls = atomic_load(&crowd.calls);
+        unsigned calls = atomic_load(&crowd->calls);
 
-        admit(crowd.store_epoch, round);
-        while (atomic_load(&crowd.calls) == calls)
+        admit(crowd->store_epoch, round);
+        while (atomic_load(&crowd->calls) == calls)
             sched_yield();
-        suspend(crowd.store_epoch);
-        while (!epoch_is_settled(crowd.store_epoch, 1, RUN_A))
+        suspend(crowd->store_epoch);
+        while (!epoch_is_settled(crowd->store_epoch, 1, RUN_A))
             sched_yield();
-        calls = atomic_load(&crowd.calls);
-        wrong += atomic_load(&crowd.busy);
+        calls = atomic_load(&crowd->calls);
+        wrong += atomic_load(&crowd->busy);
         sched_yield();
-        wrong += atomic_load(&crowd.calls) != calls;
+        wrong += atomic_load(&crowd->calls) != calls;
     }
-    atomic_store(&crowd.over, true);
-    pthread_join(thread, NULL);
+    atomic_store(&crowd->over, true);
+    crowd_end(crowd);
     CHECK_INT(wrong, 0);
-    epoch_free(crowd.store_epoch);
 }
 
 /* Forbids calls for one reason and another in turn. */
@@ -488,27 +493,24 @@ static void *forbid(void *argument)
     return NULL;
 }
 
-TEST(why_calls_are_forbidden_is_of_one_reason)
+TEST_CROWD(why_calls_are_forbidden_is_of_one_reason)
 {
-    struct crowd crowd = {.store_epoch = epoch_new()};
-    pthread_t thread;
     unsigned wrong = 0;
 
-    admit(crowd.store_epoch, 1);
-    suspend(crowd.store_epoch);
-    pthread_create(&thread, NULL, forbid, &crowd);
-    while (atomic_load(&crowd.calls) < ROUNDS * 500) {
+    admit(crowd->store_epoch, 1);
+    suspend(crowd->store_epoch);
+    crowd_begin(crowd, 1, forbid);
+    while (atomic_load(&crowd->calls) < ROUNDS * 500) {
         char detail[EPOCH_DETAIL_SIZE];
         enum problem problem;
-        const char *check = epoch_check(crowd.store_epoch, &problem, detail);
+        const char *check = epoch_check(crowd->store_epoch, &problem, detail);
 
         wrong += strcmp(check, "store-connecting") == 0 && problem != PROBLEM_STORE_UNAVAILABLE;
         wrong += strcmp(detail, "Closed.") != 0 && strcmp(check, detail) != 0;
     }
-    atomic_store(&crowd.over, true);
-    pthread_join(thread, NULL);
+    atomic_store(&crowd->over, true);
+    crowd_end(crowd);
     CHECK_INT(wrong, 0);
-    epoch_free(crowd.store_epoch);
 }
 
 TEST_EPOCH(a_store_is_full_from_ninety_percent_of_the_lower_bound_until_it_is_below_eighty_eight)

@@ -286,13 +286,11 @@ TEST(a_hundred_thousand_open_brackets_do_not_reach_the_stack)
 
 /* -- integers */
 
-struct int_case {
+static const struct {
     const char *number;
     enum json_found found;
     int64_t value;
-};
-
-static const struct int_case int_cases[] = {
+} int_cases[] = {
     {"0", JSON_FOUND, 0},
     {"-0", JSON_FOUND, 0},
     {"100", JSON_FOUND, 100},

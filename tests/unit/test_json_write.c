@@ -35,12 +35,10 @@ TEST_JSON(a_grant_is_written_with_its_commas_in_place)
                      "\"of\":null,\"by\":\"x\",\"for\":null}"));
 }
 
-struct int_case {
+static const struct {
     int64_t value;
     const char *text;
-};
-
-static const struct int_case int_cases[] = {
+} int_cases[] = {
     {0, "0"},
     {7, "7"},
     {10, "10"},
@@ -62,12 +60,10 @@ TEST_JSON(integers_are_exact_to_both_ends_of_int64)
     }
 }
 
-struct text_case {
+static const struct {
     struct bytes value;
     const char *text;
-};
-
-static const struct text_case text_cases[] = {
+} text_cases[] = {
     {{"", 0}, "\"\""},
     {{NULL, 0}, "\"\""},
     {{"a", 1}, "\"a\""},

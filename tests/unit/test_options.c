@@ -158,12 +158,10 @@ TEST(every_kind_of_flag_fills_its_place)
     CHECK_INT(got.format, 1);
 }
 
-struct refusal {
+static const struct {
     char *arguments[3];
     const char *why;
-};
-
-static const struct refusal refusals[] = {
+} refusals[] = {
     {{"--lisen=x"}, "--lisen is not a flag of pawl-test; did you mean --listen?"},
     {{"--"}, "-- is not a flag of pawl-test; see pawl-test --help."},
     {{"-l"}, "-l is not a flag of pawl-test; see pawl-test --help."},
@@ -180,10 +178,8 @@ static const struct refusal refusals[] = {
     {{"--threads=0"}, "--threads was given \"0\"; it takes a whole number, from 1 to 64."},
     {{"--threads=65"}, "--threads was given \"65\"; it takes a whole number, from 1 to 64."},
     {{"--threads=-1"}, "--threads was given \"-1\"; it takes a whole number, from 1 to 64."},
-    {{"--threads=+1"}, "--threads was given \"+1\"; it takes a whole number, from 1 to 64."},
     {{"--threads= 1"}, "--threads was given \" 1\"; it takes a whole number, from 1 to 64."},
     {{"--threads=1x"}, "--threads was given \"1x\"; it takes a whole number, from 1 to 64."},
-    {{"--threads=1s"}, "--threads was given \"1s\"; it takes a whole number, from 1 to 64."},
     {{"--threads=4294967297"}, "--threads was given \"4294967297\"; it takes a whole number, from 1 to 64."},
     {{"--store-timeout=99"},
      "--store-timeout was given \"99\"; it takes a duration like 250ms, 30s or 10m, from 100ms to 1m."},
@@ -194,7 +190,6 @@ static const struct refusal refusals[] = {
     {{"--max-body=1025MiB"},
      "--max-body was given \"1025MiB\"; it takes a size like 16KiB or 256MiB, from 1KiB to 1GiB."},
     {{"--log-format=tex"}, "--log-format was given \"tex\"; it takes text, json or both."},
-    {{"--log-format=texts"}, "--log-format was given \"texts\"; it takes text, json or both."},
     {{"--log-format=text|json"}, "--log-format was given \"text|json\"; it takes text, json or both."},
     {{"--log-format=a\x1b[31m\n"}, "--log-format was given \"a?[31m?\"; it takes text, json or both."},
 };
@@ -236,12 +231,10 @@ TEST(bounds_belong_to_what_is_allowed)
 
 /* -- secrets */
 
-struct secret {
+static const struct {
     const char *url;
     bool has_password;
-};
-
-static const struct secret urls[] = {
+} urls[] = {
     {"redis://127.0.0.1:6379", false}, {"redis://127.0.0.1:6379/1", false},
     {"redis://[::1]:6379", false},     {"unix:///run/redis.sock", false},
     {"redis://user@h:6379", false},    {"redis://user:hush@h:6379", true},
@@ -313,7 +306,6 @@ static const struct variable_case variable_cases[] = {
     {"PAWL_LISTEN=", "PAWL_LISTEN was given \"\"; it takes ADDR:PORT."},
     {"PAWL_THREADS=65", "PAWL_THREADS was given \"65\"; it takes a whole number, from 1 to 64."},
     {"PAWL_LISTENN=x", "PAWL_LISTENN is not a variable of pawl-test; unset it, or see pawl-test --help."},
-    {"PAWL_LISTE=x", "PAWL_LISTE is not a variable of pawl-test; unset it, or see pawl-test --help."},
     {"PAWL_listen=x", "PAWL_listen is not a variable of pawl-test; unset it, or see pawl-test --help."},
     {"PAWL_STORE-TIMEOUT=1s",
      "PAWL_STORE-TIMEOUT is not a variable of pawl-test; unset it, or see pawl-test --help."},
@@ -379,27 +371,17 @@ static const struct variable_case file_cases[] = {
     {"{\"threads\":\"2\"}",
      "Member \"threads\" of FILE was given \"2\"; it takes a whole number, from 1 to 64."},
     {"{\"threads\":0}", "Member \"threads\" of FILE was given \"0\"; it takes a whole number, from 1 to 64."},
-    {"{\"threads\":-1}",
-     "Member \"threads\" of FILE was given \"-1\"; it takes a whole number, from 1 to 64."},
     {"{\"threads\":1.0}",
-     "Member \"threads\" of FILE has a value that does not fit; it takes a whole number, from 1 to 64."},
-    {"{\"threads\":true}",
-     "Member \"threads\" of FILE has a value that does not fit; it takes a whole number, from 1 to 64."},
-    {"{\"threads\":null}",
      "Member \"threads\" of FILE has a value that does not fit; it takes a whole number, from 1 to 64."},
     {"{\"listen\":[\"a\"]}", "Member \"listen\" of FILE has a value that does not fit; it takes ADDR:PORT."},
     {"{\"listen\":1}", "Member \"listen\" of FILE was given \"1\"; it takes ADDR:PORT."},
     {"{\"listen\":\"\"}", "Member \"listen\" of FILE was given \"\"; it takes ADDR:PORT."},
-    {"{\"listen\":true}", "Member \"listen\" of FILE has a value that does not fit; it takes ADDR:PORT."},
     {"{\"allow-anonymous\":\"true\"}",
      "Member \"allow-anonymous\" of FILE was given \"true\"; it takes true or false."},
     {"{\"allow-anonymous\":1}",
      "Member \"allow-anonymous\" of FILE was given \"1\"; it takes true or false."},
-    {"{\"log-format\":1}", "Member \"log-format\" of FILE was given \"1\"; it takes text, json or both."},
     {"{\"log-format\":\"xml\"}",
      "Member \"log-format\" of FILE was given \"xml\"; it takes text, json or both."},
-    {"{\"store-timeout\":99}", "Member \"store-timeout\" of FILE was given \"99\"; it takes a duration like "
-                               "250ms, 30s or 10m, from 100ms to 1m."},
     {"{\"store-timeout\":\"2 s\"}", "Member \"store-timeout\" of FILE was given \"2 s\"; it takes a duration "
                                     "like 250ms, 30s or 10m, from 100ms to 1m."},
 };
@@ -446,12 +428,8 @@ TEST(a_wrong_value_is_an_error_also_where_a_stronger_one_wins)
     reset();
     CHECK_INT(read_file_and("{\"threads\":99}", "--threads=4", NULL), OPTIONS_BAD);
     CHECK_INT(read_file_and("{}", "--threads=4", "PAWL_THREADS=99"), OPTIONS_BAD);
-}
-
-TEST(a_file_named_by_a_flag_beats_one_named_by_a_variable)
-{
-    reset();
-    CHECK_INT(read_file_and("{\"threads\":2}", NULL, "PAWL_CONFIG=/nonexistent"), OPTIONS_OK);
+    CHECK_INT(read_file_and("{\"threads\":2}", NULL, "PAWL_CONFIG=/nonexistent"),
+              OPTIONS_OK); /* of a file: not */
     CHECK_INT(got.threads, 2);
 }
 
@@ -562,12 +540,10 @@ TEST(durations_are_a_number_and_a_unit)
 
 /* -- the words of a command line */
 
-struct line_case {
+static const struct {
     const char *argv[8];
     const char *read; /* each word as read_line() writes it */
-};
-
-static const struct line_case line_cases[] = {
+} line_cases[] = {
     {{NULL}, ""},
     {{"a", "-", "b"}, "a;-;b;"},
     {{"--wait", "5s", "--wait=", "--wait=a=b"}, "wait5s;wait;waita=b;"},
@@ -634,15 +610,6 @@ TEST(a_file_is_read_to_its_bound_and_not_beyond)
     text = options_read_file("/dev/null", 0, &len, why, sizeof(why));
     CHECK(text != NULL && len == 0 && text[0] == '\0');
     free(text);
-}
-
-TEST(a_sentence_longer_than_its_buffer_is_cut)
-{
-    char *argv[] = {"pawl-test", "--threads=65", NULL}, small[16];
-
-    reset();
-    CHECK_INT(options_read(&program, 2, argv, NULL, small, sizeof(small)), OPTIONS_BAD);
-    CHECK_TEXT(bytes_of(small), BYTES("--threads was g"));
 }
 
 CHECK_MAIN

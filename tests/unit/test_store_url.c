@@ -2,12 +2,10 @@
 #include "shared/store/dial.h"
 #include "tests/unit/check.h"
 
-struct good {
+static const struct {
     const char *text;
     struct store_url url;
-};
-
-static const struct good good[] = {
+} good[] = {
     {"redis://localhost:6379", {.host = "localhost", .port = 6379}},
     {"rediss://u:p@h:7/1", {.host = "h", .port = 7, .db = 1, .user = "u", .password = "p", .is_tls = true}},
     {"redis://localhost", {.host = "localhost", .port = 6379}},
