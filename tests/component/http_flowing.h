@@ -364,17 +364,22 @@ static inline void ask_get(struct flow_seat *seat, struct client *c)
     UNTIL(seat->handled == 1);
 }
 
-/* A test with a client and the seat that it will ask for. */
-#define TEST_FLOW(sentence, plan)                                                                            \
-    static void sentence##_in(struct flow_seat *seat, struct client *c);                                     \
+/* A test with a client and the seat that it will ask for, so many times, one after the other; plan and the
+ * test know which it is: nth. */
+#define TEST_FLOW_EACH(sentence, count, plan)                                                                \
+    static void sentence##_in(unsigned nth, struct flow_seat *seat, struct client *c);                       \
     TEST(sentence)                                                                                           \
     {                                                                                                        \
-        struct client c = {.fd = -1};                                                                        \
+        for (unsigned nth = 0; nth < (count); nth++) {                                                       \
+            struct client c = {.fd = -1};                                                                    \
                                                                                                              \
-        sentence##_in(flow_prepare(1, plan), &c);                                                            \
-        client_close(&c);                                                                                    \
-        check_flows_over();                                                                                  \
+            sentence##_in(nth, flow_prepare(1, plan), &c);                                                   \
+            client_close(&c);                                                                                \
+            check_flows_over();                                                                              \
+        }                                                                                                    \
     }                                                                                                        \
-    static void sentence##_in(struct flow_seat *seat, struct client *c)
+    static void sentence##_in(unsigned nth __attribute__((unused)),                                          \
+                              struct flow_seat *seat __attribute__((unused)), struct client *c)
+#define TEST_FLOW(sentence, plan) TEST_FLOW_EACH(sentence, 1, plan)
 
 #endif

@@ -75,7 +75,7 @@ TEST(an_answer_of_unknown_length_arrives_in_chunks_and_the_connection_is_kept)
     }
 }
 
-TEST(answers_without_a_body_have_none_and_the_connection_is_kept)
+TEST_FLOW_EACH(answers_without_a_body_have_none_and_the_connection_is_kept, 5, PLAN_BEGIN)
 {
     static const struct {
         const char *method, *head, *line;
@@ -86,26 +86,19 @@ TEST(answers_without_a_body_have_none_and_the_connection_is_kept)
                 {"GET", "HTTP/1.1 304 ", "Content-Length: 77\r\n", 304, 77},
                 {"GET", "HTTP/1.1 204 ", "X-Own: 1\r\n", 204, -1},
                 {"DELETE", "HTTP/1.1 204 ", "X-Own: 1\r\n", 204, 0}};
+    char text[128];
 
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct flow_seat *seat = flow_prepare(1, PLAN_BEGIN);
-        char text[128];
-        struct client c;
-
-        seat->status = rows[i].status;
-        seat->length = rows[i].length;
-        snprintf(text, sizeof(text), "%s /flow/1 HTTP/1.1\r\n" HOST "\r\n" GET("/next"), rows[i].method);
-        client_say(&c, waiting.port, text);
-        UNTIL(client_got(&c, "\"path\":\"/next\"")); /* before it is ended */
-        CHECK(memcmp(c.buf, rows[i].head, 13) == 0 && client_got(&c, rows[i].line));
-        CHECK_INT(client_find(&c, 12, "HTTP/1.1 200 "), client_find(&c, 0, "\r\n\r\n") + 4);
-        CHECK_INT(flow_write(seat, 10), 10); /* and forgotten */
-        CHECK_INT(http_server_open_requests(waiting.http), 1);
-        flow_end(seat, HTTP_RESPONSE_WRITER_WHOLE);
-        CHECK_INT(seat->gone, 0);
-        client_close(&c);
-        check_flows_over();
-    }
+    seat->status = rows[nth].status;
+    seat->length = rows[nth].length;
+    snprintf(text, sizeof(text), "%s /flow/1 HTTP/1.1\r\n" HOST "\r\n" GET("/next"), rows[nth].method);
+    client_say(c, waiting.port, text);
+    UNTIL(client_got(c, "\"path\":\"/next\"")); /* before it is ended */
+    CHECK(memcmp(c->buf, rows[nth].head, 13) == 0 && client_got(c, rows[nth].line));
+    CHECK_INT(client_find(c, 12, "HTTP/1.1 200 "), client_find(c, 0, "\r\n\r\n") + 4);
+    CHECK_INT(flow_write(seat, 10), 10); /* and forgotten */
+    CHECK_INT(http_server_open_requests(waiting.http), 1);
+    flow_end(seat, HTTP_RESPONSE_WRITER_WHOLE);
+    CHECK_INT(seat->gone, 0);
 }
 
 TEST_FLOW(for_head_an_unknown_length_is_not_sent, PLAN_BEGIN)
@@ -117,24 +110,17 @@ TEST_FLOW(for_head_an_unknown_length_is_not_sent, PLAN_BEGIN)
     flow_end(seat, HTTP_RESPONSE_WRITER_WHOLE);
 }
 
-TEST(a_client_of_http_1_0_is_served_too)
+TEST_FLOW_EACH(a_client_of_http_1_0_is_served_too, 2, PLAN_WHOLE)
 {
-    for (unsigned i = 0; i < 2; i++) {
-        struct flow_seat *seat = flow_prepare(1, PLAN_WHOLE);
-        struct client c;
-
-        seat->length = i == 0 ? 1000 : -1;
-        client_say(&c, waiting.port, "GET /flow/1 HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
-        UNTIL(client_got(&c, "\r\n\r\n") && client_body_len(&c) == 1000);
-        CHECK(pattern_is(c.buf + c.len - 1000, 0, 1000) && !client_got(&c, "chunked"));
-        if (i == 0) {
-            client_text(&c, GET("/next"));
-            UNTIL(client_got(&c, "\"path\":\"/next\""));
-        } else {
-            client_drain(&c);
-        }
-        client_close(&c);
-        check_flows_over();
+    seat->length = nth == 0 ? 1000 : -1;
+    client_say(c, waiting.port, "GET /flow/1 HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+    UNTIL(client_got(c, "\r\n\r\n") && client_body_len(c) == 1000);
+    CHECK(pattern_is(c->buf + c->len - 1000, 0, 1000) && !client_got(c, "chunked"));
+    if (nth == 0) {
+        client_text(c, GET("/next"));
+        UNTIL(client_got(c, "\"path\":\"/next\""));
+    } else {
+        client_drain(c);
     }
 }
 
@@ -149,30 +135,24 @@ static void fill(struct flow_seat *seat)
     }
 }
 
-TEST(a_reader_that_is_slow_holds_the_writer_back)
+TEST_FLOW_EACH(a_reader_that_is_slow_holds_the_writer_back, 2, PLAN_BEGIN)
 {
-    for (int64_t length = -1; length < 3; length += 3) {
-        struct flow_seat *seat = flow_prepare(1, PLAN_BEGIN);
-        uint64_t from_ms;
-        struct client c;
+    uint64_t from_ms;
 
-        seat->length = length < 0 ? -1 : 1 << 30;
-        ask_small(seat, &c);
-        fill(seat);
-        seat->roomed = 0;
-        from_ms = loop_now_ms();
-        while (loop_now_ms() - from_ms < 2 * SEND_MS) { /* reads a little now and then: it is not gone */
-            UNTIL(has_come(&c));
-            client_take(&c, c.buf + c.len, 3000);
-            turns_in_ms(SEND_MS / 20);
-        }
-        CHECK_INT(seat->gone, 0);
-        UNTIL(seat->roomed == 1 || (client_len(&c), c.len = 0, false));
-        CHECK(flow_write(seat, 100000) > 0);
-        flow_end(seat, HTTP_RESPONSE_WRITER_CUT);
-        client_close(&c);
-        check_flows_over();
+    seat->length = nth == 0 ? -1 : 1 << 30;
+    ask_small(seat, c);
+    fill(seat);
+    seat->roomed = 0;
+    from_ms = loop_now_ms();
+    while (loop_now_ms() - from_ms < 2 * SEND_MS) { /* reads a little now and then: it is not gone */
+        UNTIL(has_come(c));
+        client_take(c, c->buf + c->len, 3000);
+        turns_in_ms(SEND_MS / 20);
     }
+    CHECK_INT(seat->gone, 0);
+    UNTIL(seat->roomed == 1 || (client_len(c), c->len = 0, false));
+    CHECK(flow_write(seat, 100000) > 0);
+    flow_end(seat, HTTP_RESPONSE_WRITER_CUT);
 }
 
 TEST_FLOW(a_client_that_stops_reading_is_gone, PLAN_BEGIN)
@@ -213,35 +193,29 @@ TEST_FLOW(a_writer_with_nothing_to_say_is_waited_for, PLAN_BEGIN)
     check_answer(seat, c, 5);
 }
 
-TEST(a_client_that_goes_while_it_takes_is_reported_once)
+/* With much under way, or nothing; closed, reset, or half closed. */
+TEST_FLOW_EACH(a_client_that_goes_while_it_takes_is_reported_once, 6, PLAN_BEGIN)
 {
-    for (unsigned i = 0; i < 6; i++) { /* with much under way, or nothing; closed, reset, or half closed */
-        struct flow_seat *seat = flow_prepare(1, PLAN_BEGIN);
-        uint64_t from_ms;
-        struct client c;
+    uint64_t from_ms;
 
-        seat->length = i < 3 ? 1 << 30 : -1;
-        ask_small(seat, &c);
-        if (i % 2 == 0)
-            fill(seat);
-        from_ms = waited_ms();
-        if (i % 3 == 0)
-            client_close(&c);
-        else if (i % 3 == 1)
-            client_reset(&c);
-        else
-            shutdown(c.fd, SHUT_WR);
-        UNTIL(seat->gone == 1);
-        CHECK(waited_ms() - from_ms < NOTICE_MS);
-        CHECK_INT(flow_write(seat, 10), 0);
-        turns_in_ms(25);
-        CHECK_INT(seat->gone, 1);
-        CHECK_INT(http_server_open_requests(waiting.http), 1);
-        flow_end(seat, HTTP_RESPONSE_WRITER_CUT);
-        if (i % 3 == 2)
-            client_close(&c);
-        check_flows_over();
-    }
+    seat->length = nth < 3 ? 1 << 30 : -1;
+    ask_small(seat, c);
+    if (nth % 2 == 0)
+        fill(seat);
+    from_ms = waited_ms();
+    if (nth % 3 == 0)
+        client_close(c);
+    else if (nth % 3 == 1)
+        client_reset(c);
+    else
+        shutdown(c->fd, SHUT_WR);
+    UNTIL(seat->gone == 1);
+    CHECK(waited_ms() - from_ms < NOTICE_MS);
+    CHECK_INT(flow_write(seat, 10), 0);
+    turns_in_ms(25);
+    CHECK_INT(seat->gone, 1);
+    CHECK_INT(http_server_open_requests(waiting.http), 1);
+    flow_end(seat, HTTP_RESPONSE_WRITER_CUT);
 }
 
 TEST_FLOW(nothing_is_reported_after_the_end, PLAN_BEGIN)
@@ -289,50 +263,40 @@ TEST_FLOW(an_answer_for_a_client_that_has_left_is_gone_from_the_beginning, PLAN_
     flow_end(seat, HTTP_RESPONSE_WRITER_CUT);
 }
 
-TEST(an_answer_that_is_cut_is_seen_to_be)
+/* In chunks, of a length, too short for it, and up to the end. */
+TEST_FLOW_EACH(an_answer_that_is_cut_is_seen_to_be, 4, PLAN_BEGIN)
 {
-    for (unsigned i = 0; i < 4; i++) { /* in chunks, of a length, too short for it, and up to the end */
-        struct flow_seat *seat = flow_prepare(1, PLAN_BEGIN);
-        struct client c;
-
-        seat->length = i == 1 || i == 2 ? 5000 : -1;
-        client_say(&c, waiting.port, i < 3 ? GET("/flow/1") GET("/next") : "GET /flow/1 HTTP/1.0\r\n\r\n");
-        UNTIL(seat->handled == 1);
-        CHECK_INT(flow_write(seat, 4999), 4999);
-        UNTIL(client_got(&c, "\r\n\r\n") && client_body_len(&c) >= 4999);
-        flow_end(seat, i == 2 ? HTTP_RESPONSE_WRITER_WHOLE : HTTP_RESPONSE_WRITER_CUT);
-        client_drain(&c);
-        CHECK(!client_got(&c, "\r\n0\r\n\r\n") && !client_got(&c, "/next"));
-        CHECK(i < 3 || c.reset); /* a mere end would look whole */
-        client_close(&c);
-        check_flows_over();
-    }
+    seat->length = nth == 1 || nth == 2 ? 5000 : -1;
+    client_say(c, waiting.port, nth < 3 ? GET("/flow/1") GET("/next") : "GET /flow/1 HTTP/1.0\r\n\r\n");
+    UNTIL(seat->handled == 1);
+    CHECK_INT(flow_write(seat, 4999), 4999);
+    UNTIL(client_got(c, "\r\n\r\n") && client_body_len(c) >= 4999);
+    flow_end(seat, nth == 2 ? HTTP_RESPONSE_WRITER_WHOLE : HTTP_RESPONSE_WRITER_CUT);
+    client_drain(c);
+    CHECK(!client_got(c, "\r\n0\r\n\r\n") && !client_got(c, "/next"));
+    CHECK(nth < 3 || c->reset); /* a mere end would look whole */
 }
 
 /* -- heads */
 
-TEST(every_path_and_method_is_given_as_it_came)
+TEST_FLOW(every_path_and_method_is_given_as_it_came, PLAN_WAIT)
 {
-    struct client c;
-
-    client_say(&c, waiting.port, "BREW / HTTP/1.1\r\n" HOST "X-One:  1 \r\nX-Empty:\r\nx-one: 2\r\n\r\n");
-    CHECK_INT(client_wait(&c), 200);
-    CHECK_TEXT(c.body, BYTES("{\"method\":\"BREW\",\"path\":\"/\",\"query\":\"\",\"address\":\"127.0.0.1\","
-                             "\"name\":\"Host\",\"value\":\"x\",\"name\":\"X-One\",\"value\":\"1\","
-                             "\"name\":\"X-Empty\",\"value\":\"\",\"name\":\"x-one\",\"value\":\"2\"}"));
-    client_text(&c, GET("//a//b%2F/?x=y?z"));
-    CHECK_INT(client_wait(&c), 200);
-    CHECK(client_says(&c, "\"method\":\"GET\",\"path\":\"//a//b%2F/\",\"query\":\"x=y?z\""));
-    client_text(&c, "OPTIONS /o HTTP/1.1\r\n" HOST "\r\n");
-    CHECK_INT(client_wait(&c), 200);
-    CHECK(client_says(&c, "\"method\":\"OPTIONS\",\"path\":\"/o\""));
-    client_text(&c, "BREW /suspend/3 HTTP/1.1\r\n" HOST "\r\n");
+    client_say(c, waiting.port, "BREW / HTTP/1.1\r\n" HOST "X-One:  1 \r\nX-Empty:\r\nx-one: 2\r\n\r\n");
+    CHECK_INT(client_wait(c), 200);
+    CHECK_TEXT(c->body, BYTES("{\"method\":\"BREW\",\"path\":\"/\",\"query\":\"\",\"address\":\"127.0.0.1\","
+                              "\"name\":\"Host\",\"value\":\"x\",\"name\":\"X-One\",\"value\":\"1\","
+                              "\"name\":\"X-Empty\",\"value\":\"\",\"name\":\"x-one\",\"value\":\"2\"}"));
+    client_text(c, GET("//a//b%2F/?x=y?z"));
+    CHECK_INT(client_wait(c), 200);
+    CHECK(client_says(c, "\"method\":\"GET\",\"path\":\"//a//b%2F/\",\"query\":\"x=y?z\""));
+    client_text(c, "OPTIONS /o HTTP/1.1\r\n" HOST "\r\n");
+    CHECK_INT(client_wait(c), 200);
+    CHECK(client_says(c, "\"method\":\"OPTIONS\",\"path\":\"/o\""));
+    client_text(c, "BREW /suspend/3 HTTP/1.1\r\n" HOST "\r\n");
     UNTIL(flow_seats[3].suspended.kept != NULL);
     flow_tell(http_resume(&flow_seats[3].suspended));
-    CHECK_INT(client_wait(&c), 200);
-    CHECK(client_says(&c, "\"method\":\"BREW\",\"path\":\"/suspend/3\""));
-    client_close(&c);
-    check_flows_over();
+    CHECK_INT(client_wait(c), 200);
+    CHECK(client_says(c, "\"method\":\"BREW\",\"path\":\"/suspend/3\""));
 }
 
 TEST(a_client_that_has_left_has_no_address)
