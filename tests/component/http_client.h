@@ -11,6 +11,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "shared/loop/loop.h"
 #include "tests/unit/check.h"
 #ifdef OVER_TLS
 #include "tests/component/http_over_tls.h"
@@ -240,6 +241,22 @@ static inline void client_stop(unsigned port)
         client_close(&c);
     }
     CHECK_INT(c.status, 204);
+}
+
+/* Asks the sample server until this number of its is as wanted. */
+static inline bool client_sees(unsigned port, const char *name, long wanted)
+{
+    uint64_t deadline_ms = loop_now_ms() + CLIENT_WAIT_S * 1000;
+    long got = -1;
+
+    while (got != wanted && loop_now_ms() < deadline_ms) {
+        struct client c;
+
+        client_ask(&c, port, "GET /stats HTTP/1.1\r\nHost: x\r\n\r\n");
+        got = client_number(&c, name);
+        client_close(&c);
+    }
+    return got == wanted;
 }
 
 #endif

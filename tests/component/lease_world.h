@@ -347,10 +347,7 @@ static inline const char *lease_key(char letter, const char *lease)
 
 static inline long lease_waiting(struct lease_world *world, const char *lease)
 {
-    char command[KEYS_RESOURCE_SIZE + 16];
-
-    snprintf(command, sizeof(command), "ZCARD %s", lease_key('q', lease));
-    return strtol(redis_ask(&world->redis, command) + 1, NULL, 10);
+    return strtol(redis_askf(&world->redis, "ZCARD %s", lease_key('q', lease)) + 1, NULL, 10);
 }
 
 /* Acquires, and is in the line. */

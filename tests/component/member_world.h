@@ -249,10 +249,7 @@ static inline struct party *stage_open_with_lease(struct stage *stage)
 /* A field of a hash of the store, or of the member's record. */
 static inline const char *record_field(struct stage *stage, const char *key, const char *field)
 {
-    char command[128];
-
-    snprintf(command, sizeof(command), "HGET %s %s", key, field);
-    return redis_ask(&stage->redis, command);
+    return redis_askf(&stage->redis, "HGET %s %s", key, field);
 }
 
 static inline const char *store_field(struct stage *stage, const char *field)

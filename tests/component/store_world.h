@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -93,6 +94,19 @@ static inline const char *redis_ask(struct redis *redis, const char *command)
     } while (!answer_whole(answer, len, &text, &end));
     *end = '\0';
     return text;
+}
+
+/* The same of a command that is written as printf(3) does. */
+__attribute__((format(printf, 2, 3))) static inline const char *redis_askf(struct redis *redis,
+                                                                           const char *format, ...)
+{
+    char command[1024];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(command, sizeof(command), format, arguments);
+    va_end(arguments);
+    return redis_ask(redis, command);
 }
 
 /* What is answered with OK. */

@@ -296,22 +296,6 @@ TEST_CLIENT(a_client_that_asks_whether_to_continue_is_told)
     CHECK_TEXT(c->body, BYTES("body"));
 }
 
-/* Asks until the number is as wanted. */
-static bool stats_become(const char *name, long wanted)
-{
-    uint64_t deadline_ms = loop_now_ms() + 5000;
-    long got = -1;
-
-    while (got != wanted && loop_now_ms() < deadline_ms) {
-        struct client c;
-
-        client_ask(&c, server.port, GET("/stats"));
-        got = client_number(&c, name);
-        client_close(&c);
-    }
-    return got == wanted;
-}
-
 TEST(a_client_that_leaves_harms_nobody)
 {
     struct linger reset = {1, 0};
@@ -323,14 +307,14 @@ TEST(a_client_that_leaves_harms_nobody)
     client_close(&c[0]);
     for (unsigned i = 0; i < 20; i++)
         client_say(&c[i], server.port, i % 2 ? GET("/later/" WHILE) GET("/later/1") : GET("/later/" WHILE));
-    CHECK(stats_become("open", 21)); /* and the one that asks */
+    CHECK(client_sees(server.port, "open", 21)); /* and the one that asks */
     for (unsigned i = 0; i < 20; i++) {
         if (i < 10)
             setsockopt(c[i].fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
         client_close(&c[i]);
     }
-    CHECK(stats_become("open", 1));
-    CHECK(stats_become("connections", 1));
+    CHECK(client_sees(server.port, "open", 1));
+    CHECK(client_sees(server.port, "connections", 1));
     CHECK_INT(client_ask(&c[0], server.port, GET("/stats")), 200);
     CHECK(client_number(&c[0], "ended") >= before + 20); /* every continuation has run */
     client_close(&c[0]);
@@ -389,7 +373,7 @@ TEST(draining_answers_what_is_open_and_refuses_the_rest)
     CHECK_INT(client_next(&idle, GET("/hello")), 200);
     client_text(&half, "GET /hello HTTP/1.1\r\n");
     client_text(&waiting, GET("/later/" WHILE) GET("/hello"));
-    CHECK(stats_become("open", 2));
+    CHECK(client_sees(server.port, "open", 2));
     client_stop(server.port);
     CHECK(client_ends(&idle));
     CHECK_INT(client_next(&half, HOST "\r\n"), 503);

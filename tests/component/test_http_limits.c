@@ -431,18 +431,11 @@ TEST_CLIENT(a_client_that_does_not_read_is_not_waited_for)
 {
     int small = 4096;
     uint64_t from_ms = loop_now_ms();
-    struct client other;
-    long connections = -1;
 
     client_open(c, server.port);
     setsockopt(c->fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
     client_text(c, GET("/big/30000000"));
-    while (connections != 1 && loop_now_ms() - from_ms < LATE_MS) {
-        client_ask(&other, server.port, GET("/stats"));
-        connections = client_number(&other, "connections");
-        client_close(&other);
-    }
-    CHECK_INT(connections, 1);
+    CHECK(client_sees(server.port, "connections", 1));
     CHECK(loop_now_ms() - from_ms >= SEND_MS - 10);
 }
 
@@ -522,9 +515,9 @@ TEST(a_suspended_request_takes_with_its_waiter_at_most_8_kib)
 {
     enum { WARM = 100, MANY = 3100 };
     struct http_options options = sample_options();
-    struct client *c = calloc(MANY, sizeof(*c)), stats;
+    struct client *c = calloc(MANY, sizeof(*c));
     struct sample_child child;
-    long before_kib = 0, after_kib, open = 0, answered = 0;
+    long before_kib = 0, after_kib, answered = 0;
 
     options.connections_max = MANY + 100;
     child = sample_start(options);
@@ -539,12 +532,7 @@ TEST(a_suspended_request_takes_with_its_waiter_at_most_8_kib)
                     "PUT /turn/orders-4711 HTTP/1.1\r\n" HOST "User-Agent: pawl\r\nAccept: */*\r\n" JSON
                     "Content-Length: 39\r\n\r\n{\"holder\":\"billing-7\",\"wait_ms\":600000}");
     }
-    for (uint64_t from_ms = loop_now_ms(); open != MANY + 1 && loop_now_ms() - from_ms < LATE_MS;) {
-        client_ask(&stats, child.port, GET("/stats"));
-        open = client_number(&stats, "open");
-        client_close(&stats);
-    }
-    CHECK_INT(open, MANY + 1);
+    CHECK(client_sees(child.port, "open", MANY + 1)); /* and the one that asks */
     after_kib = wait_resident_kib(child.pid, before_kib + (MANY - WARM) * 8L);
     printf("# %ld bytes for each suspended request\n", (after_kib - before_kib) * 1024 / (MANY - WARM));
     CHECK(!memory_is_ours() || after_kib <= before_kib + (MANY - WARM) * 8L);

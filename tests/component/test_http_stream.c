@@ -266,24 +266,20 @@ TEST_SEAT(a_client_that_goes_before_the_head_has_left_is_reported, GET("/later/1
 
 /* -- the end */
 
-TEST(a_client_that_does_not_read_the_rest_is_not_waited_for)
+TEST_SEAT(a_client_that_does_not_read_the_rest_is_not_waited_for, GET("/stream/1"))
 {
-    struct client c;
-    struct seat *seat = waiting_seat(&c, GET("/stream/1"), 1);
     const struct http_conn *conn = seat->stream.response->kept->conn;
     uint64_t from_ms;
 
     /* Else the kernel gives such a client up, too, within what a test waits. */
     setsockopt(conn->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &(int){0}, sizeof(int));
-    write_all(&c, &seat->stream);
+    write_all(c, &seat->stream);
     turns_in_ms(SEND_MS * 3 / 2); /* as long as it is open it may be slow */
     CHECK_INT(seat->gone, 0);
     from_ms = loop_now_ms();
     http_response_writer_end(&seat->stream, HTTP_RESPONSE_WRITER_WHOLE);
     UNTIL(http_server_connections(waiting.http) == 0);
     CHECK(loop_now_ms() - from_ms >= SEND_MS - 10);
-    check_all_gone();
-    client_close(&c);
 }
 
 TEST(many_streams_are_ended_while_the_server_is_drained)

@@ -47,16 +47,12 @@ TEST(what_is_unread_behind_a_suspended_request_takes_little_memory)
     check_all_gone();
 }
 
-TEST(nothing_is_kept_of_what_comes_behind_a_stream)
+TEST_SEAT(nothing_is_kept_of_what_comes_behind_a_stream, GET("/stream/1") GET("/hello"))
 {
-    struct client c;
-
-    waiting_seat(&c, GET("/stream/1") GET("/hello"), 1);
     UNTIL(waiting.http->body_memory == 0);
-    client_close(&c);
-    UNTIL(waiting.seats[1].gone == 1);
-    http_response_writer_end(&waiting.seats[1].stream, HTTP_RESPONSE_WRITER_WHOLE);
-    check_all_gone();
+    client_close(c);
+    UNTIL(seat->gone == 1);
+    http_response_writer_end(&seat->stream, HTTP_RESPONSE_WRITER_WHOLE);
 }
 
 TEST_SEAT(a_continuation_may_suspend, GET("/later/1"))
@@ -227,14 +223,11 @@ TEST(an_owner_may_in_gone_answer_another_that_was_to_be_called)
 }
 
 /* The answer and the end come in the same turn: it is answered, so there is nothing to report. */
-TEST(a_request_that_was_resumed_is_not_reported)
+TEST_SEAT(a_request_that_was_resumed_is_not_reported, GET("/suspend/1"))
 {
-    struct client c;
-    struct seat *seat = waiting_seat(&c, GET("/suspend/1"), 1);
-
-    client_close(&c);
+    client_close(c);
     seat_answer(http_resume(&seat->suspended));
-    check_all_gone();
+    UNTIL(http_server_open_requests(waiting.http) == 0);
     CHECK_INT(seat->gone, 0);
 }
 

@@ -50,10 +50,7 @@ static const char *key_of(const struct inbox *inbox)
 
 static void tell(struct lease_world *world, const struct inbox *inbox, const char *word, uint64_t wid)
 {
-    char command[160];
-
-    snprintf(command, sizeof(command), "PUBLISH %s \"%s %" PRIu64 "\"", key_of(inbox), word, wid);
-    redis_ask(&world->redis, command);
+    redis_askf(&world->redis, "PUBLISH %s \"%s %" PRIu64 "\"", key_of(inbox), word, wid);
 }
 
 /* The inbox closes: its waiter learns it, and leaves when it is open again. */
@@ -76,11 +73,8 @@ static void place_closes(struct lease_world *world, struct inbox *inbox, struct 
 
 TEST_INBOX(an_inbox_opens_and_the_store_knows_it)
 {
-    char command[64];
-
     CHECK(inbox_is_open(inbox));
-    snprintf(command, sizeof(command), "HEXISTS %s at", key_of(inbox));
-    CHECK_TEXT(bytes_of(redis_ask(&world->redis, command)), BYTES(":1"));
+    CHECK_TEXT(bytes_of(redis_askf(&world->redis, "HEXISTS %s at", key_of(inbox))), BYTES(":1"));
 }
 
 TEST_INBOX(who_waits_is_told_what_is_said_to_him_and_nobody_else_is)
@@ -129,13 +123,10 @@ TEST_INBOX(what_is_no_message_of_ours_is_ignored)
         "\"\"",         "granted",        "\"granted \"", "\"granted -1\"",
         "\"stolen 1\"", "\"granted 1x\"", "\" \"",        "\"granted 99999999999999999999999999\""};
     struct place place;
-    char command[160];
 
     place_take(inbox, &place);
-    for (size_t i = 0; i < sizeof(strange) / sizeof(*strange); i++) {
-        snprintf(command, sizeof(command), "PUBLISH %s %s", key_of(inbox), strange[i]);
-        redis_ask(&world->redis, command);
-    }
+    for (size_t i = 0; i < sizeof(strange) / sizeof(*strange); i++)
+        redis_askf(&world->redis, "PUBLISH %s %s", key_of(inbox), strange[i]);
     tell(world, inbox, "seized", place.place.wid);
     tell(world, inbox, "granted", place.place.wid);
     LEASE_WAIT(world, place.told > 0);
@@ -255,11 +246,9 @@ TEST_INBOX(an_inbox_that_the_store_calls_late_closes)
 {
     uint64_t begun_ms = waited_ms();
     struct place place;
-    char command[80];
 
     place_take(inbox, &place);
-    snprintf(command, sizeof(command), "HSET %s at 1", key_of(inbox));
-    redis_ask(&world->redis, command);
+    redis_askf(&world->redis, "HSET %s at 1", key_of(inbox));
     LEASE_WAIT(world, place.told == 1);
     CHECK_INT(place.news, INBOX_HAS_CLOSED);
     CHECK(waited_ms() - begun_ms <

@@ -107,11 +107,9 @@ TEST_MEMBER(what_an_answer_shows_is_remembered_before_anybody_is_answered)
 TEST_MEMBER(a_stripe_that_is_behind_what_was_seen_is_refused_and_its_holds_end)
 {
     struct acquiring a = acquire_once(lease, "x");
-    char command[64];
 
     CHECK_TEXT(bytes_of(a.word), BYTES("granted"));
-    snprintf(command, sizeof(command), "HINCRBY %s seq -1", a.stripe);
-    CHECK_TEXT(bytes_of(redis_ask(&stage->redis, command)), BYTES(":0"));
+    CHECK_TEXT(bytes_of(redis_askf(&stage->redis, "HINCRBY %s seq -1", a.stripe)), BYTES(":0"));
     a = acquire_once(lease, "x");
     CHECK_INT(a.problem, PROBLEM_STORE_NOT_ADMITTED);
     UNTIL(stage, lease->member.state == MEMBER_IN && epoch_number(lease->store_epoch) > FIRST_EPOCH);
@@ -191,16 +189,14 @@ static void alarm_note(struct worker *first, int64_t in_ms)
 TEST_MEMBER(the_look_tells_when_the_next_alarm_rings)
 {
     static struct member_plan plan;
-    char command[64];
 
     plan = lease_member;
     plan.alarm = alarm_note;
     lease->member.plan = &plan;
     alarm_in_ms = 0;
     UNTIL(stage, alarm_in_ms == -1);
-    snprintf(command, sizeof(command), "ZADD pawl:{store}:alarm %lld x",
-             (long long)epoch_now_ms(lease->store_epoch) + 60000);
-    redis_ask(&stage->redis, command);
+    redis_askf(&stage->redis, "ZADD pawl:{store}:alarm %lld x",
+               (long long)epoch_now_ms(lease->store_epoch) + 60000);
     UNTIL(stage, alarm_in_ms > 0);
     CHECK(alarm_in_ms > 40000 && alarm_in_ms <= 60000);
     redis_ask(&stage->redis, "SET pawl:{store}:alarm else");
@@ -563,10 +559,7 @@ TEST_MEMBER(of_two_copies_of_a_state_directory_the_older_process_is_refused)
 
 TEST_MEMBER(a_member_that_was_forgotten_is_refused)
 {
-    char command[128];
-
-    snprintf(command, sizeof(command), "HSET %s state forgotten", lease->member.key);
-    redis_ask(&stage->redis, command);
+    redis_askf(&stage->redis, "HSET %s state forgotten", lease->member.key);
     UNTIL(stage, lease->member.state == MEMBER_REFUSED);
     check_refused(lease, PROBLEM_STORE_NOT_OURS, "store-not-ours");
     CHECK(strstr(lease->detail, "forgotten") != NULL);
@@ -579,8 +572,7 @@ TEST_MEMBER(a_store_whose_clock_went_back_is_corrected_and_that_is_told)
     char command[64];
     int64_t ahead_ms = epoch_now_ms(lease->store_epoch) + 3600000;
 
-    snprintf(command, sizeof(command), "HSET pawl:{store} time %lld", (long long)ahead_ms);
-    redis_ask(&stage->redis, command);
+    redis_askf(&stage->redis, "HSET pawl:{store} time %lld", (long long)ahead_ms);
     UNTIL(stage, lease->told[TOLD_CLOCK] > 0);
     CHECK(epoch_now_ms(lease->store_epoch) >= ahead_ms);
     CHECK(strtoll(store_field(stage, "clock"), NULL, 10) > 3500000);

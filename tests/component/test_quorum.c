@@ -38,14 +38,12 @@ static void create_all(struct nodes *nodes)
     static const char make[] =
         "HSET pawl:{node} id AAAAAAAAAAAAAAAAAAAAAAAA/%u run %s highest 0 epoch 0 healed \"\" "
         "max_ttl %u";
-    char command[256];
 
     for (unsigned i = 0; i < nodes->count; i++) {
         char run[STORE_RUN_ID_LEN + 1];
 
         snprintf(run, sizeof(run), "%s", strstr(redis_ask(&nodes->redis[i], "INFO server"), "run_id:") + 7);
-        snprintf(command, sizeof(command), make, i + 1, run, MAX_TTL_MS);
-        redis_ask(&nodes->redis[i], command);
+        redis_askf(&nodes->redis[i], make, i + 1, run, MAX_TTL_MS);
     }
 }
 
@@ -301,10 +299,7 @@ TEST_NODES(the_time_that_the_answers_took_is_not_told_to_the_holder, 3)
 
 static bool has_number(struct redis *redis, const char *field, long number)
 {
-    char command[64];
-
-    snprintf(command, sizeof(command), "HGET pawl:{node}:a %s", field);
-    return strtol(redis_ask(redis, command), NULL, 10) == number;
+    return strtol(redis_askf(redis, "HGET pawl:{node}:a %s", field), NULL, 10) == number;
 }
 
 /* How often this script has run since its SLOWLOG was emptied. */

@@ -70,7 +70,7 @@ TEST_STORE(an_answer_that_came_while_the_process_was_held_up_counts, SHORT_MS)
 TEST_STORE(what_the_kernel_never_took_is_not_sent_and_never_happens, SHORT_MS)
 {
     static struct probe probes[LARGE_CALLS];
-    char *large = calloc(1, LARGE), key[32], ask[48];
+    char *large = calloc(1, LARGE);
     unsigned kept = 0, left = 0;
 
     kill(redis->pid, SIGSTOP);
@@ -91,9 +91,7 @@ TEST_STORE(what_the_kernel_never_took_is_not_sent_and_never_happens, SHORT_MS)
         left += probes[i].outcome == STORE_UNKNOWN;
         if (probes[i].outcome == STORE_NOT_SENT) {
             kept++;
-            snprintf(key, sizeof(key), "k%u", i);
-            snprintf(ask, sizeof(ask), "EXISTS %s", key);
-            CHECK_TEXT(bytes_of(redis_ask(redis, ask)), BYTES(":0"));
+            CHECK_TEXT(bytes_of(redis_askf(redis, "EXISTS k%u", i)), BYTES(":0"));
         }
     }
     CHECK(left > 0 && kept > 0 && left + kept == LARGE_CALLS);
@@ -141,7 +139,7 @@ static void cut(struct world *world, struct relay *relay, struct redis *redis, i
                 const struct store_script *script)
 {
     static struct probe probes[CUT_CALLS];
-    char key[24], ask[48];
+    char key[24];
 
     world->store->link.attempts = 0; /* short pauses: it is cut on purpose */
     redis_ask(redis, "FLUSHALL");
@@ -155,8 +153,7 @@ static void cut(struct world *world, struct relay *relay, struct redis *redis, i
     WAIT(world, world->open == 0, 3000);
     redis_ask(redis, "PING"); /* after which Redis has read what the cut link brought it */
     for (unsigned i = 0; i < CUT_CALLS; i++) {
-        snprintf(ask, sizeof(ask), "EXISTS k%u", i);
-        bool exists = strcmp(redis_ask(redis, ask), ":1") == 0;
+        bool exists = strcmp(redis_askf(redis, "EXISTS k%u", i), ":1") == 0;
         CHECK_INT(probes[i].ends, 1);
         CHECK(probes[i].outcome != STORE_NOT_SENT || !exists);
         CHECK(probes[i].outcome != STORE_DONE || exists);

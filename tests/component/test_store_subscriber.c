@@ -152,10 +152,7 @@ static void check_log(struct listener *listener, const char *wanted)
 /* To how many connections. */
 static unsigned publish(struct redis *redis, const char *channel, const char *message)
 {
-    char command[256];
-
-    snprintf(command, sizeof(command), "PUBLISH %s %s", channel, message);
-    return (unsigned)strtoul(redis_ask(redis, command) + 1, NULL, 10);
+    return (unsigned)strtoul(redis_askf(redis, "PUBLISH %s %s", channel, message) + 1, NULL, 10);
 }
 
 /* Turns until everything that Redis has said so far is taken: a marker comes last. */
@@ -415,19 +412,15 @@ TEST_SUBSCRIBER(what_came_while_the_process_was_held_up_is_heard, SHORT_MS)
 TEST_SUBSCRIBER(a_message_that_is_too_large_ends_the_link, TIMEOUT_MS)
 {
     static const char eval[] = "EVAL 'redis.call(\"PUBLISH\", \"c\", string.rep(\"x\", %u))' 0";
-    char command[128];
 
     listen_to(listener, "c");
-    snprintf(command, sizeof(command), eval, LARGEST);
-    redis_ask(redis, command);
+    redis_askf(redis, eval, LARGEST);
     WAIT(listener, listener->heard == 1, 2000);
     CHECK_INT(listener->longest, LARGEST);
-    snprintf(command, sizeof(command), eval, LARGEST + 1);
-    redis_ask(redis, command);
+    redis_askf(redis, eval, LARGEST + 1);
     WAIT(listener, listener->deaf == 1, 2000);
     WAIT(listener, listener->listens == 2, 2000);
-    snprintf(command, sizeof(command), eval, 4u * 1024 * 1024);
-    redis_ask(redis, command);
+    redis_askf(redis, eval, 4u * 1024 * 1024);
     WAIT(listener, listener->listens == 3, 5000);
     CHECK(listener->deaf == 2 && listener->heard == 1);
 }

@@ -34,11 +34,10 @@ static void world_end(struct lease_world *world)
 
 static void history_has(struct lease_world *world, const char *lease, const char *what)
 {
-    char command[KEYS_RESOURCE_SIZE + 32], wanted[32];
+    char wanted[32];
 
-    snprintf(command, sizeof(command), "LINDEX %s -1", lease_key('e', lease));
     snprintf(wanted, sizeof(wanted), "\t%s\t", what);
-    CHECK(strstr(redis_ask(&world->redis, command), wanted) != NULL);
+    CHECK(strstr(redis_askf(&world->redis, "LINDEX %s -1", lease_key('e', lease)), wanted) != NULL);
 }
 
 /* Somebody at an inbox whom nobody waits for. */
@@ -163,10 +162,8 @@ TEST_WALK(no_more_than_so_many_places_of_clients_that_left_are_remembered, 1)
 /* Of the waiter who was handed the lease, but has not claimed it. */
 static bool is_unclaimed(struct lease_world *world, const char *lease)
 {
-    char command[KEYS_RESOURCE_SIZE + 16];
-
-    snprintf(command, sizeof(command), "HGET pawl:{%02x} l:%s", keys_stripe_of(bytes_of(lease)), lease);
-    return strstr(redis_ask(&world->redis, command), "\tc=p") != NULL; /* the key of his inbox */
+    return strstr(redis_askf(&world->redis, "HGET pawl:{%02x} l:%s", keys_stripe_of(bytes_of(lease)), lease),
+                  "\tc=p") != NULL; /* the key of his inbox */
 }
 
 /* It goes when the answer to the claim has arrived, and has not been read. */
@@ -215,12 +212,10 @@ static void wait_heard(struct instance *instance)
 {
     struct inbox *inbox = instance_inbox(instance);
     struct listener listener = {.place.notify = listener_told};
-    char command[160];
 
     inbox_enter(inbox, &listener.place);
-    snprintf(command, sizeof(command), "PUBLISH %.*s \"granted %" PRIu64 "\"", (int)inbox_key(inbox).len,
-             inbox_key(inbox).at, listener.place.wid);
-    redis_ask(&instance->world->redis, command);
+    redis_askf(&instance->world->redis, "PUBLISH %.*s \"granted %" PRIu64 "\"", (int)inbox_key(inbox).len,
+               inbox_key(inbox).at, listener.place.wid);
     LEASE_WAIT(instance->world, listener.told);
     inbox_leave(inbox, &listener.place);
 }
@@ -281,14 +276,12 @@ TEST_WALK(a_grant_that_is_none_is_not_announced, 2)
 {
     struct instance *his = &world->instance[1];
     struct asked bob;
-    char command[160];
 
     lease_take(&world->instance[0], "x", ADA);
     asked_waits(&bob, his, "x", BOB, 10000);
     LEASE_WAIT(world, has_walked(his, WAIT_REQUESTED, WAIT_QUEUED));
-    snprintf(command, sizeof(command), "PUBLISH %.*s \"granted 1048576\"",
-             (int)inbox_key(instance_inbox(his)).len, inbox_key(instance_inbox(his)).at);
-    redis_ask(&world->redis, command);
+    redis_askf(&world->redis, "PUBLISH %.*s \"granted 1048576\"", (int)inbox_key(instance_inbox(his)).len,
+               inbox_key(instance_inbox(his)).at);
     asked_is(&bob, 503, "\"code\":\"store-unavailable\"");
     CHECK(has_walked(his, WAIT_QUEUED, WAIT_CLAIMING));
 }
