@@ -35,6 +35,23 @@ static struct party_plan gateway_plan(void)
     return (struct party_plan){MEMBER_GATEWAY, NULL, 1, 1};
 }
 
+/* It waits for the lease service, which is held up. */
+static struct party *gateway_pending(struct stage *stage, struct party *lease)
+{
+    lease->held_up = true;
+    struct party *gateway = party_open(stage, 1, gateway_plan());
+    UNTIL(stage, gateway->member.state == MEMBER_PENDING);
+    return gateway;
+}
+
+static struct party *gateway_in(struct stage *stage, struct party *lease)
+{
+    struct party *gateway = party_open(stage, 1, gateway_plan());
+
+    UNTIL(stage, gateway->member.state == MEMBER_IN && listed(&lease->state_file.recorded, STATE_MEMBER) == 2);
+    return gateway;
+}
+
 static bool went(const struct party *party, enum member_state from, enum member_state to)
 {
     return party->member.walked[from] >> to & 1;
@@ -269,11 +286,8 @@ TEST_MEMBER(nothing_is_reported_while_it_is_not_certain_what_the_disk_says)
 
 TEST_MEMBER(a_gateway_waits_until_the_lease_service_has_recorded_it)
 {
-    struct party *gateway;
+    struct party *gateway = gateway_pending(stage, lease);
 
-    lease->held_up = true;
-    gateway = party_open(stage, 1, gateway_plan());
-    UNTIL(stage, gateway->member.state == MEMBER_PENDING);
     check_refused(gateway, PROBLEM_STORE_NOT_ADMITTED, "store-not-admitted");
     CHECK(!member_is_settled(&gateway->member));
     CHECK_INT(listed(&lease->state_file.recorded, STATE_MEMBER), 1);
@@ -286,13 +300,10 @@ TEST_MEMBER(a_gateway_waits_until_the_lease_service_has_recorded_it)
 
 TEST_MEMBER(who_waits_or_is_shut_out_does_not_heartbeat_more_often_than_every_second)
 {
-    struct party *gateway;
+    struct party *gateway = gateway_pending(stage, lease);
     uint64_t calls;
     long beats;
 
-    lease->held_up = true;
-    gateway = party_open(stage, 1, gateway_plan());
-    UNTIL(stage, gateway->member.state == MEMBER_PENDING);
     beats = strtol(member_field(gateway, "beats"), NULL, 10);
     calls_go_by(gateway, QUIET_CALLS);
     CHECK(strtol(member_field(gateway, "beats"), NULL, 10) <= beats + 1);
@@ -332,11 +343,8 @@ TEST_MEMBER(a_gateway_that_comes_while_the_store_is_gated_joins_as_newcomers_do)
 
 TEST_MEMBER(a_gateway_that_could_not_be_asked_joins_the_new_epoch_as_a_newcomer)
 {
-    struct party *gateway;
+    struct party *gateway = gateway_in(stage, lease);
 
-    gateway = party_open(stage, 1, gateway_plan());
-    UNTIL(stage,
-          gateway->member.state == MEMBER_IN && listed(&lease->state_file.recorded, STATE_MEMBER) == 2);
     gateway->held_up = true;
     redis_kill(&stage->redis);
     redis_run(&stage->redis, NULL);
@@ -349,11 +357,8 @@ TEST_MEMBER(a_gateway_that_could_not_be_asked_joins_the_new_epoch_as_a_newcomer)
 
 TEST_MEMBER(the_gate_stays_shut_until_it_is_on_disk_who_is_in_doubt)
 {
-    struct party *gateway;
+    struct party *gateway = gateway_in(stage, lease);
 
-    gateway = party_open(stage, 1, gateway_plan());
-    UNTIL(stage,
-          gateway->member.state == MEMBER_IN && listed(&lease->state_file.recorded, STATE_MEMBER) == 2);
     UNTIL(stage, state_file_is_settled(&lease->state_file));
     gateway->held_up = true;
     atomic_store(&dirs_fail, true);
@@ -390,12 +395,9 @@ TEST_MEMBER(a_doubt_that_cannot_be_read_is_named_and_nothing_is_admitted_until_i
 
 TEST_MEMBER(who_slept_through_a_whole_gating_is_pending_in_the_new_epoch)
 {
-    struct party *gateway;
+    struct party *gateway = gateway_in(stage, lease);
     struct acquiring a;
 
-    gateway = party_open(stage, 1, gateway_plan());
-    UNTIL(stage,
-          gateway->member.state == MEMBER_IN && listed(&lease->state_file.recorded, STATE_MEMBER) == 2);
     gateway->held_up = true;
     damage(stage);
     UNTIL(stage, lease->member.state == MEMBER_IN && epoch_number(lease->store_epoch) > FIRST_EPOCH);
@@ -587,11 +589,8 @@ TEST_MEMBER(a_store_whose_clock_went_back_is_corrected_and_that_is_told)
 
 TEST_MEMBER(a_gateway_that_leaves_is_gone_from_the_list_and_makes_no_call_any_more)
 {
-    struct party *gateway;
+    struct party *gateway = gateway_in(stage, lease);
 
-    gateway = party_open(stage, 1, gateway_plan());
-    UNTIL(stage,
-          gateway->member.state == MEMBER_IN && listed(&lease->state_file.recorded, STATE_MEMBER) == 2);
     unsigned suspended = gateway->told[TOLD_SUSPENDED];
     member_leave(&gateway->member);
     CHECK(!member_has_left(&gateway->member));
@@ -638,11 +637,8 @@ TEST_MEMBER(the_last_lease_service_stays_listed_when_it_leaves_and_finds_its_pla
 
 TEST_MEMBER(who_is_shut_out_or_cannot_reach_the_store_leaves_without_a_word)
 {
-    struct party *gateway;
+    struct party *gateway = gateway_pending(stage, lease);
 
-    lease->held_up = true;
-    gateway = party_open(stage, 1, gateway_plan());
-    UNTIL(stage, gateway->member.state == MEMBER_PENDING);
     redis_kill(&stage->redis);
     UNTIL(stage, gateway->member.state == MEMBER_AWAY);
     lease->held_up = false;
@@ -676,11 +672,8 @@ TEST_MEMBER(a_process_may_end_at_any_moment)
 
 TEST_MEMBER(a_pending_member_notices_that_the_store_is_gone)
 {
-    struct party *gateway;
+    struct party *gateway = gateway_pending(stage, lease);
 
-    lease->held_up = true;
-    gateway = party_open(stage, 1, gateway_plan());
-    UNTIL(stage, gateway->member.state == MEMBER_PENDING);
     redis_ask(&stage->redis, "FLUSHALL");
     UNTIL(stage, gateway->member.state == MEMBER_REFUSED);
     CHECK(went(gateway, MEMBER_PENDING, MEMBER_REFUSED));

@@ -49,9 +49,8 @@ LIST_TEST(an_admission_is_known_by_its_number_until_it_is_dropped)
 
 LIST_TEST(what_is_recorded_is_known_by_all_that_never_changes_of_it)
 {
-    struct intent *one;
+    struct intent *one = intent_new(all, 5, BYTES(ASKED), INTENT_ASKED);
 
-    one = intent_new(all, 5, BYTES(ASKED), INTENT_ASKED);
     intent_recorded(all, one, BYTES(SENT));
     CHECK_INT(intents_count(all), 1);
     CHECK(have(all, SENT) && have(all, HEAD(SEQ) " u o " OWNER("0.7") " h 250"));
@@ -67,9 +66,8 @@ LIST_TEST(what_is_being_closed_or_forgotten_or_has_no_known_end_is_in_the_list)
     static const enum intent_word words[] = {INTENT_CLOSE, INTENT_SETTLE, INTENT_UNKNOWN, INTENT_FORGET};
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        struct intent *one;
+        struct intent *one = intent_new(all, 5, BYTES(ASKED), INTENT_ASKED);
 
-        one = intent_new(all, 5, BYTES(ASKED), INTENT_ASKED);
         if (words[i] != INTENT_FORGET)
             intent_text(all, one, BYTES(SENT));
         intent_set_word(all, one, words[i]);
@@ -82,9 +80,8 @@ LIST_TEST(what_is_being_closed_or_forgotten_or_has_no_known_end_is_in_the_list)
 
 LIST_TEST(what_was_only_asked_for_is_not_told_again)
 {
-    struct intent told[4], *one;
+    struct intent told[4], *one = intent_new(all, 5, BYTES(ASKED), INTENT_ASKED);
 
-    one = intent_new(all, 5, BYTES(ASKED), INTENT_ASKED);
     intents_again(all);
     CHECK_INT(intents_copy(all, told, 4), 0);
     intent_recorded(all, one, BYTES(SENT));
@@ -97,9 +94,8 @@ LIST_TEST(what_was_only_asked_for_is_not_told_again)
 
 LIST_TEST(what_is_shown_to_have_ended_is_dropped_when_no_closer_has_it_any_more)
 {
-    struct intent *one;
+    struct intent *one = intent_new(all, 5, BYTES(ASKED), INTENT_ASKED);
 
-    one = intent_new(all, 5, BYTES(ASKED), INTENT_ASKED);
     intent_text(all, one, BYTES(SENT));
     intent_set_word(all, one, INTENT_UNKNOWN);
     intents_unknown(all, one);
@@ -112,9 +108,8 @@ LIST_TEST(what_is_shown_to_have_ended_is_dropped_when_no_closer_has_it_any_more)
 
 LIST_TEST(of_several_writes_the_numbers_of_unknown_ends_stand_behind_the_kind_and_are_told_again)
 {
-    struct intent told[4], *one;
+    struct intent told[4], *one = intent_new(all, 5, BYTES(ASKED), INTENT_ASKED);
 
-    one = intent_new(all, 5, BYTES(ASKED), INTENT_ASKED);
     intent_recorded(all, one, BYTES(HEAD(SEQ) " s o~ " OWNER("0.7") " h 100"));
     intent_add_ids(all, one, BYTES("0.8,0.9"));
     intent_set_word(all, one, INTENT_UNKNOWN);
@@ -131,9 +126,9 @@ LIST_TEST(what_is_shown_to_have_ended_before_that_was_told_is_dropped_when_it_is
     static const enum intent_word words[] = {INTENT_OPEN, INTENT_UNKNOWN};
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        struct intent *one, *closing;
+        struct intent *one = intent_new(all, 5, BYTES(ASKED), INTENT_ASKED);
+        struct intent *closing;
 
-        one = intent_new(all, 5, BYTES(ASKED), INTENT_ASKED);
         intent_recorded(all, one, BYTES(SENT));
         if (words[i] == INTENT_UNKNOWN)
             intent_set_word(all, one, INTENT_UNKNOWN);
