@@ -698,15 +698,10 @@ TEST_UPSTREAM(an_owner_may_ask_for_more_while_it_takes_less, world_open())
 
 /* -- from within callbacks */
 
-static void abort_now(struct asker *asker)
-{
-    asker_abort(asker);
-}
-
 TEST_UPSTREAM_EACH(an_owner_may_break_off_from_within_and_hears_nothing_more_but_the_end, 2, world_open())
 {
-    asker->at_head = nth == 0 ? abort_now : NULL;
-    asker->at_piece = nth == 1 ? abort_now : NULL;
+    asker->at_head = nth == 0 ? asker_abort : NULL;
+    asker->at_piece = nth == 1 ? asker_abort : NULL;
     peer_asked(peer, asker, world);
     peer_send(peer, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n2\r\nok\r\n0\r\n\r\n");
     ends(asker, UPSTREAM_UNKNOWN, "broken off");
