@@ -180,29 +180,20 @@ static void played_end(struct played *p, int status)
 
 /* -- */
 
-TEST(the_deadline_of_the_first_grant_is_known_before_any_renewal)
+TEST(
+    the_first_deadline_is_known_before_any_renewal_and_one_that_was_told_first_stays)
 {
-    struct played p;
-    int64_t deadline_ms = pawl_now_ms() + TTL_MS;
+    for (unsigned renews = 0; renews < 2; renews++) {
+        struct played p;
+        int64_t deadline_ms = pawl_now_ms() + TTL_MS;
 
-    played_begin(&p, deadline_ms);
-    CHECK_INT(atomic_load(&p.run.deadline_ms), deadline_ms);
-    kill(p.run.group.pid, SIGKILL);
-    played_start(&p);
-    played_end(&p, RUN_SIGNALLED + SIGKILL);
-}
-
-TEST(a_renewal_that_was_told_first_is_not_taken_back)
-{
-    struct played p;
-    int64_t deadline_ms = pawl_now_ms() + TTL_MS;
-
-    guard.renews = true;
-    played_begin(&p, deadline_ms);
-    CHECK_INT(atomic_load(&p.run.deadline_ms), deadline_ms + LATER_MS);
-    kill(p.run.group.pid, SIGKILL);
-    played_start(&p);
-    played_end(&p, RUN_SIGNALLED + SIGKILL);
+        guard.renews = renews == 1;
+        played_begin(&p, deadline_ms);
+        CHECK_INT(atomic_load(&p.run.deadline_ms), deadline_ms + renews * LATER_MS);
+        kill(p.run.group.pid, SIGKILL);
+        played_start(&p);
+        played_end(&p, RUN_SIGNALLED + SIGKILL);
+    }
 }
 
 /* The guard's descriptor is readable a moment before its thread tells the loss. */

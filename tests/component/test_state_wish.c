@@ -175,21 +175,21 @@ static void check_lost(struct place *place)
     CHECK_INT(place->wrote, 1);
 }
 
+static const char *const taken_away[][2] = {{"mv s away", "mv away s"}, {"rm s/high-water", ":"}};
+
+static void check_taken_away(struct place *place, size_t i)
+{
+    keep_floor(place, 7);
+    CHECK(does(place, taken_away[i][0]));
+    check_lost(place);
+    CHECK(does(place, taken_away[i][1]));
+    check_lost(place);
+}
+
 TEST(what_was_taken_away_is_lost_for_good)
 {
-    static const char *const deeds[][2] = {{"mv s away", "mv away s"}, {"rm s/high-water", ":"}};
-
-    for (unsigned i = 0; i < 2; i++) {
-        struct place place = {0};
-
-        place_open_fresh(&place);
-        keep_floor(&place, 7);
-        CHECK(does(&place, deeds[i][0]));
-        check_lost(&place);
-        CHECK(does(&place, deeds[i][1]));
-        check_lost(&place);
-        place_close(&place);
-    }
+    for (size_t i = 0; i < 2; i++)
+        IN_A_PLACE(taken_away[i][0], check_taken_away(&place, i));
 }
 
 TEST_FRESH(a_directory_that_goes_during_a_write_is_lost_when_the_write_is_over)

@@ -342,15 +342,12 @@ static void plain_open(struct client *c)
     CHECK(connect(c->fd, (struct sockaddr *)&address, sizeof(address)) == 0);
 }
 
-TEST(a_client_that_speaks_no_tls_is_closed)
+TEST_CLIENT(a_client_that_speaks_no_tls_is_closed)
 {
-    struct client c;
-
-    plain_open(&c);
-    client_text(&c, GET("/hello"));
-    UNTIL((client_len(&c), c.ended));
-    CHECK(memmem(c.buf, c.len, "HTTP", 4) == NULL);
-    client_close(&c);
+    plain_open(c);
+    client_text(c, GET("/hello"));
+    UNTIL((client_len(c), c->ended));
+    CHECK(memmem(c->buf, c->len, "HTTP", 4) == NULL);
 }
 
 /* Whether the next thing that the client reads is TLS' word that nothing more comes. */
@@ -387,35 +384,30 @@ TEST(a_connection_that_ends_in_order_says_so_in_tls)
     }
 }
 
-TEST(a_client_that_says_farewell_is_answered_and_told_the_same)
+TEST_CLIENT(a_client_that_says_farewell_is_answered_and_told_the_same)
 {
-    struct client c;
-
-    client_open(&c, waiting.port);
-    client_text(&c, GET("/hello"));
-    tls_bye(c.tls);
-    CHECK_INT(client_wait(&c), 200);
-    CHECK(is_farewell(&c));
-    client_close(&c);
+    client_open(c, waiting.port);
+    client_text(c, GET("/hello"));
+    tls_bye(c->tls);
+    CHECK_INT(client_wait(c), 200);
+    CHECK(is_farewell(c));
 }
 
-TEST(requests_and_records_may_be_cut_anywhere)
+TEST_CLIENT(requests_and_records_may_be_cut_anywhere)
 {
-    struct client c;
     char requests[4096] = "";
 
-    client_open(&c, waiting.port);
+    client_open(c, waiting.port);
     for (unsigned i = 0, at = 0; i < 20; i++)
         at += (unsigned)snprintf(requests + at, sizeof(requests) - at, "%s", GET("/hello"));
-    client_text(&c, requests); /* in one record */
+    client_text(c, requests); /* in one record */
     for (unsigned i = 0; i < 20; i++)
-        CHECK_INT(client_wait(&c), 200);
+        CHECK_INT(client_wait(c), 200);
     for (unsigned i = 0; i < 3; i++)
         for (const char *at = GET("/hello"); *at != '\0'; at++)
-            client_send(&c, (struct bytes){at, 1}); /* a record for each byte */
+            client_send(c, (struct bytes){at, 1}); /* a record for each byte */
     for (unsigned i = 0; i < 3; i++)
-        CHECK_INT(client_wait(&c), 200);
-    client_close(&c);
+        CHECK_INT(client_wait(c), 200);
 }
 
 /* A handshake of some 15 KB towards a client that takes little, through a socket that takes less. */

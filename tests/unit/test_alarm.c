@@ -142,17 +142,6 @@ TEST_WORLD(a_sooner_one_that_is_set_later_does_not_wait_for_the_others)
     CHECK(late.rang == 1 && waited_ms() - began_ms < 10 + 50);
 }
 
-TEST_WORLD(an_alarm_that_was_moved_later_rings_at_its_new_time_only)
-{
-    struct bell bell = {0};
-
-    bell_set(world, &bell, loop_now_ms() + 5);
-    bell_set(world, &bell, loop_now_ms() + 40);
-    CHECK_INT(alarm_count(world->clock), 1);
-    turn_until(world, 1);
-    CHECK_INT(world->early, 0);
-}
-
 TEST_WORLD(a_cleared_alarm_is_silent_and_clearing_it_again_does_nothing)
 {
     struct bell cleared = {0}, other = {0};

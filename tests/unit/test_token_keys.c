@@ -191,14 +191,6 @@ TEST(a_refusal_never_quotes_the_file)
     }
 }
 
-TEST(a_sentence_is_cut_to_the_room_it_is_given)
-{
-    char why[8] = "-------";
-
-    CHECK(token_keys_parse(BYTES("x"), why, sizeof(why)) == NULL);
-    CHECK_TEXT(bytes_of(why), BYTES("line 1:"));
-}
-
 /* -- files */
 
 static const char *path_of(const char *content, size_t len, char path[32])
