@@ -21,7 +21,7 @@ struct instance {
     struct worker worker;
     struct metric rows[SERVICE_METRICS + LEASE_COUNTS];
     char row_names[SERVICE_METRICS + LEASE_COUNTS][16];
-    char url[64], state_dir[64], relay_url[64];
+    char state_dir[64], relay_url[64];
     struct relay relay; /* between the second instance's store and Redis; its subscriber hears without */
     unsigned port;
     bool held_up; /* its loop does not turn */
@@ -54,7 +54,7 @@ static inline void instance_worker_open(struct worker *worker)
 {
     struct instance *instance = container_of(worker, struct instance, worker);
 
-    instance->service.settings.redis = instance->url;
+    instance->service.settings.redis = instance->world->redis.url;
     lease_worker_open(worker);
 }
 
@@ -176,12 +176,11 @@ static inline struct instance *instance_open(struct lease_world *world, unsigned
     struct service *service = &instance->service;
 
     instance->world = world;
-    snprintf(instance->url, sizeof(instance->url), "unix://%s", world->redis.socket);
     snprintf(instance->state_dir, sizeof(instance->state_dir), "%s/state-%u", world->redis.dir, world->count);
     *service = (struct service){
         .plan = lease_plan(),
         .workers = &instance->worker,
-        .settings = {.redis = instance->url,
+        .settings = {.redis = world->redis.url,
                      .state_dir = instance->state_dir,
                      .threads = 1,
                      .token_block = 1000,

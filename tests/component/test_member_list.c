@@ -28,13 +28,11 @@ struct list_world {
 
 static void list_world_open(struct list_world *list)
 {
-    char url[64];
-
     redis_start(&list->redis, NULL);
-    snprintf(url, sizeof(url), "unix://%s", list->redis.socket);
-    world_open(&list->world,
-               &(struct store_options){
-                   .url = url, .timeout_ms = 2000, .allow_unsafe = true, .library = &list_library});
+    world_open(&list->world, &(struct store_options){.url = list->redis.url,
+                                                     .timeout_ms = 2000,
+                                                     .allow_unsafe = true,
+                                                     .library = &list_library});
     WAIT(&list->world, world_ready(&list->world), 2000);
 }
 
