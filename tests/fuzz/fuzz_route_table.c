@@ -64,8 +64,8 @@ static bool matches(struct bytes pattern, struct bytes path)
 
 static bool is_own(struct bytes path)
 {
-    static const char *const own[] = {"v1",      "livez",        "readyz",  "metrics",
-                                      "version", "openapi.json", "problems"};
+    static const char *const own[] = {"v1",      "livez",        "readyz",   "metrics",
+                                      "version", "openapi.json", "problems", "ui"};
     struct bytes first = take(&path);
 
     for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
