@@ -27,7 +27,7 @@ struct epoch_line {
 
 struct epoch {
     atomic_uint changes;
-    _Atomic(int64_t) epoch, behind_us, let_through, ceiling, heartbeat_above;
+    _Atomic(int64_t) epoch, began, behind_us, let_through, ceiling, heartbeat_above;
     atomic_bool heartbeat_wanted;
     _Atomic(uint64_t) seen[STRIPES], granted[STRIPES];
     pthread_mutex_t lock; /* of all below; identity may be read without it once epoch is not 0 */
@@ -108,14 +108,22 @@ static void word_raise(_Atomic(uint64_t) *word, int64_t epoch, uint64_t number)
     }
 }
 
+/* Of an epoch that was only raised since the admission: the one that began with it, whose words go on. */
+static int64_t begun(const struct epoch *store_epoch, int64_t epoch)
+{
+    int64_t began = atomic_load(&store_epoch->began);
+
+    return epoch >= began && epoch <= atomic_load(&store_epoch->epoch) ? began : epoch;
+}
+
 uint64_t epoch_seen(const struct epoch *store_epoch, unsigned stripe, int64_t epoch)
 {
-    return word_number(&store_epoch->seen[stripe], epoch);
+    return word_number(&store_epoch->seen[stripe], begun(store_epoch, epoch));
 }
 
 void epoch_saw(struct epoch *store_epoch, unsigned stripe, int64_t epoch, uint64_t seq)
 {
-    word_raise(&store_epoch->seen[stripe], epoch, seq);
+    word_raise(&store_epoch->seen[stripe], begun(store_epoch, epoch), seq);
 }
 
 /* -- learned by the member */
@@ -136,9 +144,10 @@ void epoch_admit(struct epoch *store_epoch, const char *identity, const char *ru
     snprintf(store_epoch->run, sizeof(store_epoch->run), "%s", run);
     snprintf(store_epoch->stream, sizeof(store_epoch->stream), "master_replid:%.*s", (int)stream.len,
              stream.at);
-    for (unsigned i = 0; i < STRIPES; i++) {
-        atomic_store(&store_epoch->seen[i],
-                     seen_word(epoch, seqs != NULL ? seqs[i] : atomic_load(&store_epoch->seen[i])));
+    if (seqs != NULL)
+        atomic_store(&store_epoch->began, epoch);
+    for (unsigned i = 0; seqs != NULL && i < STRIPES; i++) {
+        atomic_store(&store_epoch->seen[i], seen_word(epoch, seqs[i]));
         atomic_store(&store_epoch->granted[i], seen_word(epoch, 0));
     }
     store_epoch->confirmed_us = confirmed_us;
@@ -303,12 +312,12 @@ void epoch_set_ceiling(struct epoch *store_epoch, int64_t ceiling, int64_t ahead
 /* Once is enough: the answer to the heartbeat sets the next bound. */
 uint64_t epoch_granted_most(const struct epoch *store_epoch, unsigned stripe, int64_t epoch)
 {
-    return word_number(&store_epoch->granted[stripe], epoch);
+    return word_number(&store_epoch->granted[stripe], begun(store_epoch, epoch));
 }
 
 void epoch_granted(struct epoch *store_epoch, unsigned stripe, int64_t epoch, int64_t token)
 {
-    word_raise(&store_epoch->granted[stripe], epoch, (uint64_t)token);
+    word_raise(&store_epoch->granted[stripe], begun(store_epoch, epoch), (uint64_t)token);
     if (token > atomic_load(&store_epoch->heartbeat_above)) {
         atomic_store(&store_epoch->heartbeat_above, INT64_MAX);
         epoch_want_heartbeat(store_epoch);

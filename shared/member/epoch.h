@@ -39,8 +39,9 @@ void epoch_free(struct epoch *store_epoch);
  * for the next. */
 void epoch_admit(struct epoch *store_epoch, const char *identity, const char *run, struct bytes stream,
                  int64_t epoch, const uint64_t seqs[STRIPES], uint64_t confirmed_us);
-/* The same epoch, confirmed once more. seqs may be NULL in both: of a store with an in-sync set they are
- * of more than was told, and what was told stays seen. */
+/* The same epoch, confirmed once more. seqs may be NULL in both: what was seen goes on. Of a store with an
+ * in-sync set they are of more than was told; and its epoch is raised without an admission: what is told late
+ * of the one before still counts. */
 void epoch_confirm(struct epoch *store_epoch, const uint64_t seqs[STRIPES], uint64_t confirmed_us);
 /* No call may be made any more, and why: PROBLEM_STORE_NOT_ADMITTED, _BEHIND, _NOT_OURS or
  * _UNAVAILABLE. check: one

@@ -194,6 +194,17 @@ static void seqs_take(const struct store_reply *list, uint64_t seqs[STRIPES])
         seqs[i] = list != NULL ? (uint64_t)store_reply_integer(list, i) : 0;
 }
 
+/* Of a store with an in-sync set: what the heartbeat shows may never be told; and what was told before a gate
+ * may be lost by an operator's word. */
+static void seqs_told(const struct member *member, uint64_t seqs[STRIPES])
+{
+    for (unsigned i = 0; i < STRIPES; i++) {
+        uint64_t told = epoch_seen(member->options.line->store_epoch, i, member->epoch);
+
+        seqs[i] = told < seqs[i] ? told : seqs[i];
+    }
+}
+
 static void log_clock(struct member *member, int64_t corrected_ms)
 {
     struct log_field fields[] = {LOG_I("corrected_ms", corrected_ms), LOG_END};
@@ -216,24 +227,25 @@ static void heartbeat_in(struct member *member, const struct store_reply *reply)
     struct epoch *store_epoch = member->store_epoch;
     int64_t epoch = store_reply_integer(reply, 1);
     struct bytes identity = store_reply_text(reply, 2), stream = store_reply_text(reply, REPLY_STREAM);
-    uint64_t seqs[STRIPES], *seen = seqs;
+    uint64_t seqs[STRIPES];
     struct epoch_set set;
     char text[EPOCH_IDENTITY_SIZE];
-    bool news = member->state != MEMBER_IN || epoch != member->epoch;
+    bool news = member->state != MEMBER_IN || epoch != member->epoch, goes_on;
 
     epoch_clock_sample(store_epoch, store_reply_integer(reply, 5));
     seqs_take(store_reply_list(reply, REPLY_SEQS), seqs);
     insync_take(member, store_reply_list(reply, REPLY_SET));
     epoch_nodes(store_epoch, &set);
-    if (set.count > 0)
-        seen = NULL;
+    goes_on = set.count > 0 && member->state == MEMBER_IN;
     snprintf(text, sizeof(text), "%.*s", (int)identity.len, identity.at);
     member->listed_epoch = epoch;
     if (epoch != member->epoch) {
+        if (set.count > 0)
+            seqs_told(member, seqs);
         member->epoch = epoch;
-        epoch_admit(store_epoch, text, member->run, stream, epoch, seen, member->asked_us);
+        epoch_admit(store_epoch, text, member->run, stream, epoch, goes_on ? NULL : seqs, member->asked_us);
     } else {
-        epoch_confirm(store_epoch, seen, member->asked_us);
+        epoch_confirm(store_epoch, set.count > 0 ? NULL : seqs, member->asked_us);
     }
     member->beats = store_reply_integer(reply, 7);
     member->ceiling = store_reply_integer(reply, 8);

@@ -2,6 +2,7 @@
 """test_takeover.py - who may take over when the primary is gone: three real Redises, promoted by hand."""
 
 import re
+import signal
 import time
 
 from world import check, check_equal, check_in, main, test_in, wait_until
@@ -119,6 +120,33 @@ def a_node_outside_of_the_set_is_the_store_by_an_operators_word_and_no_other_one
     world.nodes[0].start()
     world.promote(0)
     is_behind(world, 0)
+
+
+def beats(world):
+    return [world.redis("HGET", b"pawl:{store}:m:" + member, "beats") for member in sorted(world.redis("SMEMBERS", "pawl:{store}:members"))]
+
+
+@test_in(lambda: Trio(copies=1, settings=((), ("--replica-priority", "0"))))
+def a_gateway_that_comes_late_to_what_was_accepted_ends_no_hold_of_then(world):
+    world.wait_kept(0, 1)
+    token = {"Fencing-Token": world.granted("job", ttl_ms=600000)["fencing_token"]}
+    wait_until(lambda: world.nodes[2]("DBSIZE") == world.nodes[0]("DBSIZE"), "it has that")
+    world.copied_by[1].flows.clear()
+    for text in b"abcdefgh":
+        check(world.gateway("PUT", "/v1/resources/job", token, bytes([text])).status in (201, 204), "it is written")
+    world.nodes[0].kill()
+    world.gateway_daemon.process.send_signal(signal.SIGSTOP)
+    world.copied_by[1].lead_to(world.copied_by[1].to)
+    world.promote(2)
+    wait_until(lambda: world.lease("GET", "/readyz").code == "store-behind", "it says that it is behind")
+    done = world.pawl("store", "accept-loss", world.called(0)[0], "--yes")
+    check_equal(done.returncode, 0, done.stdout + done.stderr)
+    held = world.granted("later", ttl_ms=600000)
+    world.gateway_daemon.process.send_signal(signal.SIGCONT)
+    wait_until(lambda: world.gateway("GET", "/v1/resources/none").status == 404, "the gateway is there")
+    before = beats(world)
+    wait_until(lambda: all(one != then for one, then in zip(beats(world), before)), "each has said what it has seen")
+    check_equal([one["token"] for one in world.look("later")["holders"]], [held["token"]])
 
 
 main()

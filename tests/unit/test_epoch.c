@@ -161,6 +161,24 @@ TEST_EPOCH(what_was_seen_only_rises_and_belongs_to_its_epoch)
     CHECK_INT(epoch_seen(store_epoch, 3, 8), 5);
 }
 
+TEST_EPOCH(what_is_told_late_of_an_epoch_that_was_only_raised_is_seen_in_the_next)
+{
+    uint64_t seqs[STRIPES] = {[3] = 30};
+
+    epoch_admit(store_epoch, "2:ours", RUN_A, BYTES(REPLID), 7, seqs, 1000);
+    epoch_granted(store_epoch, 3, 7, 40);
+    epoch_admit(store_epoch, "2:ours", RUN_A, BYTES(REPLID), 8, NULL, 2000);
+    epoch_saw(store_epoch, 3, 7, 31);
+    CHECK_INT(epoch_seen(store_epoch, 3, 8), 31);
+    CHECK_INT(epoch_granted_most(store_epoch, 3, 8), 40);
+    epoch_saw(store_epoch, 3, 9, 500);
+    epoch_saw(store_epoch, 3, 6, 500);
+    CHECK_INT(epoch_seen(store_epoch, 3, 8), 31);
+    epoch_admit(store_epoch, "2:ours", RUN_A, BYTES(REPLID), 9, seqs, 3000);
+    epoch_saw(store_epoch, 3, 8, 500);
+    CHECK_INT(epoch_seen(store_epoch, 3, 9), 30);
+}
+
 TEST_EPOCH(an_epoch_is_settled_when_every_worker_was_idle_after_the_last_suspension_on_the_same_redis)
 {
     admit(store_epoch, 7);
