@@ -299,7 +299,8 @@ if known then
         return { 'moved' }
     end
     local nodes = fit and newest.nodes or { ARGV[6] .. '/' .. string.match(RUN, '^%S+') }
-    set = { epoch = ballot, generation = 0, stream = string.match(RUN, '%S+$'), nodes = nodes }
+    set = { epoch = ballot, generation = 0, stream = string.match(RUN, '%S+$'),
+        copies = store.copies, nodes = nodes }
     insync = insync_text(set)
     redis.call('HSET', KEYS[1], 'proven', proven and '1' or '')
 end

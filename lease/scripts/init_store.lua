@@ -24,8 +24,9 @@ redis.call('HSET', KEYS[1], 'id', ARGV[1], 'epoch', ARGV[2], 'run', redis_run(AR
     'roll', 1, 'time', whole(RAW_MS), 'alive', ARGV[2], 'clock', 0, 'ceiling', ARGV[5], 'gate', '',
     'gaterun', '', 'why', '', 'open', '0', 'how', 'initialised', 'registrars', ARGV[6], 'majority', '')
 if ARGV[7] ~= '0' then
-    redis.call('HSET', KEYS[1], 'copies', ARGV[7], 'insync', insync_begin(ARGV[2], redis_run(ARGV[3])),
-        'needed', '', 'growing', '', 'changed', 1, 'syncs', '')
+    local set = insync_begin(ARGV[2], redis_run(ARGV[3]), ARGV[7])
+    redis.call('HSET', KEYS[1], 'copies', ARGV[7], 'insync', set, 'needed', '', 'growing', '', 'changed', 1,
+        'syncs', '')
 end
 redis.call('SADD', MEMBERS, ARGV[4])
 redis.call('HSET', member_key(ARGV[4]), 'role', 'lease', 'incarnation', '----------------', 'epoch', ARGV[2],

@@ -52,8 +52,8 @@ enum state_kind {
     STATE_MEMBER,    /* "lease ID INCARNATION", "gateway ID INCARNATION": no id twice */
     STATE_REGISTRAR, /* "registrar ID ROLL FLOOR": of these lease services a majority must have recorded what
                       * counts (docs/decisions/0044); how far it was when the store last heard of it */
-    STATE_INSYNC,    /* "insync EPOCH GENERATION STREAM NODE...", in one word or several, of what can be
-                      * printed: the nodes of Redis that may take over (lib/insync.lua) */
+    STATE_INSYNC,    /* "insync EPOCH GENERATION STREAM/COPIES NODE...", in one word or several, of what can
+                      * be printed: the nodes of Redis that may take over (lib/insync.lua) */
     STATE_DOUBT,     /* "doubt GATEWAY INCARNATION EPOCH": it may have sent what the store has lost
                       * (lease/scripts/admit.lua), since the epoch; no incarnation of one twice */
     STATE_KINDS

@@ -121,7 +121,7 @@ def the_first_node_is_this_redis_and_a_member_learns_who_must_acknowledge():
     all_in(a)
     check_equal(insync(), [0, [FIRST], [FIRST], ""])
     check_equal(a.reply[16], ["2", "", "", FIRST])
-    check_equal([line for line in a.disk.list if line.startswith("insync")], [f"insync {EPOCH} 0 {LIFE.replid()} {FIRST}"])
+    check_equal([line for line in a.disk.list if line.startswith("insync")], [f"insync {EPOCH} 0 {LIFE.replid()}/2 {FIRST}"])
     g = Member(LIFE, "gate-g", "gateway")
     all_in(a, g)
     check_equal(g.reply[16], a.reply[16])
@@ -204,7 +204,7 @@ def a_node_of_the_set_is_admitted_and_complete_without_those_who_are_not_heard()
     check_equal((reply[0], reply[2], reply[4]), ("admitted", "complete", "gate-g"))
     check(LIFE.replid() != stream, stream)
     check_equal(record("alive", "insync", "needed"),
-                [alive, f"{reply[1]} 0 {LIFE.replid()} {FIRST} {SECOND} {THIRD}", f"{FIRST} {SECOND} {THIRD}"])
+                [alive, f"{reply[1]} 0 {LIFE.replid()}/2 {FIRST} {SECOND} {THIRD}", f"{FIRST} {SECOND} {THIRD}"])
     all_in(a)
     check_equal(a.reply[16][3], SECOND)
 
@@ -300,6 +300,52 @@ def by_an_operators_word_the_set_begins_anew_above_what_was_promised():
     LIFE.run_id = LIFE.real_run().split()[0]
     all_in(a)
     check_equal((insync(), record("insync").split()[0]), ([0, [f"here:1/{LIFE.run_id}"], [f"here:1/{LIFE.run_id}"], ""], str(reply[1])))
+
+
+def emptied(copies=2):
+    """Redis has lost everything; three who know of the set, and one who does not."""
+    members = trio(copies=copies, registrars=3)
+    LIFE.redis("FLUSHALL")
+    LIFE.at(NOW)
+    return *members, Member(LIFE, "lease-new")
+
+
+@test
+def a_skeleton_of_a_store_has_the_copies_that_state_directories_know_of():
+    a, b, c, new = emptied(copies=3)
+    LIFE.run("api/cli/scripts/skeleton.lua", [RECORD], a.identity, 1, "gate-0")
+    new.pulse()
+    check_equal((LIFE.member("lease-new", "rgate") == record("gate"), record("copies")), (True, None))
+    gated(a, b)
+    check_equal((record("copies"), a.disk.promise), ("3", f"{record('ballot')} {record('gate')}"))
+    check(LIFE.member("lease-new", "rgate") != record("gate"), "it has promised nothing")
+    check_equal(a.admit()[0], "admitted")
+    a.copies = b.copies = c.copies = "s"
+    all_in(a, b, c)
+    check_equal((record("copies"), insync()[1], a.reply[16][0]), ("3", [FIRST, SECOND, THIRD], "3"))
+
+
+@test
+def so_has_one_that_begins_by_an_operators_word():
+    a, b, c, new = emptied(copies=3)
+    LIFE.run("api/cli/scripts/recover.lua", [RECORD], "", a.identity, 5000, 5000, "")
+    LIFE.run_id = LIFE.real_run().split()[0]
+    all_in(new)
+    check_equal((record("copies"), record("epoch")), (None, "5001"))
+    all_in(a, b, c, new)
+    check_equal((record("copies"), insync()[1], new.reply[16][0]), ("3", [f"here:1/{LIFE.run_id}"], "3"))
+    check_equal(record("epoch"), "5002")  # what is called without a set is refused
+
+
+@test
+def a_store_that_was_made_anew_on_another_redis_is_behind_all_the_same():
+    a, b, *_ = emptied()
+    LIFE.run_id = LIFE.real_run().split()[0]
+    LIFE.run("api/cli/scripts/skeleton.lua", [RECORD], a.identity, 1, "gate-0")
+    gated(a, b)
+    check_equal(a.admit()[0], "behind")
+    check_equal(accept_loss(accept_loss()[1]), ["ordered"])
+    check_equal(a.admit()[::2][:2], ["admitted", "accepted"])
 
 
 def accept_loss(loss="", node="here:1"):

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """test_insync.py - who must have a copy of what is answered: three real Redises."""
 
-from world import check, check_equal, check_in, main, test_in, wait_until
+from world import check, check_equal, check_in, main, test, test_in, wait_until
 from world.trio import Load, Trio
 
 
@@ -82,6 +82,25 @@ def with_too_few_copies_nothing_is_answered(world):
     world.granted("job")
     world.wait_kept(0, 1, 2)
     check_equal(world.gateway("GET", "/v1/resources/stored").body, b"x")
+
+
+@test
+def a_store_that_was_made_anew_in_an_emptied_redis_goes_on_with_its_copies():
+    for how in ((), ("--floor", "900000000", "--yes")):
+        world = Trio()
+        world.wait_kept(0, 1, 2)
+        world.acquire("job")
+        world.redis("FLUSHALL")
+        done = world.pawl("store", "recover", "--state-dir", f"{world.folder}/pawl-lease-1", *how)
+        check_equal(done.returncode, 0, done.stdout + done.stderr)
+        world.wait_kept(0, 1, 2)
+        world.granted("job")
+        for node in world.nodes[1:]:
+            node.stop()
+        wait_until(lambda: world.lease("POST", "/v1/leases/other", body={}).code == "store-not-kept", "too few have a copy")
+        for node in world.nodes[1:]:
+            node.go_on()
+        world.close()
 
 
 @test_in(Trio)

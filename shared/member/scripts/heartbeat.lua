@@ -141,6 +141,19 @@ local function ballot_chosen(store)
     redis.call('HSET', KEYS[1], 'ballot', whole(store.ballot))
 end
 
+-- A store that was made anew in an empty Redis has no in-sync set any more, and what is told waits for nobody: who
+-- knows that it had one brings it back.
+local function copies_adopted(store)
+    local is_news = MY_SET ~= nil and MY_SET.copies ~= '' and not store.copies
+    if is_news then
+        store.copies, store.insync = MY_SET.copies, insync_begin(whole(store.epoch), RUN, MY_SET.copies)
+        store.needed, store.growing, store.changed = '', '', whole(members_changed(store))
+        redis.call('HSET', KEYS[1], 'copies', store.copies, 'insync', store.insync, 'needed', '',
+            'growing', '', 'changed', store.changed, 'syncs', '')
+    end
+    return is_news
+end
+
 -- A report is a promise.
 local function has_promised(store)
     return ROLE ~= 'lease' or not store.ballot or (PROMISED == store.ballot and PROMISED_GATE == store.gate)
@@ -440,6 +453,9 @@ if why then
     gate_shut(store, why, ARGV[13], RUN)
 end
 if store.gate then
+    if copies_adopted(store) then
+        gate_shut(store, store.why, ARGV[13], RUN) -- who has reported has promised nothing
+    end
     ballot_chosen(store)
     if ARGV[18] == 'settled' and has_promised(store) then
         report(store, stripes)
@@ -450,14 +466,17 @@ end
 if store.access and ARGV[21] == '' then
     return { 'open' }
 end
-local copies, must = string.match(ARGV[25], '^(%d*)(s?)$')
-if (copies ~= '' and copies ~= (store.copies or '1')) or (must == 's' and not store.copies) then
-    return { 'copies', store.copies or '' }
-end
 if me.state == 'forgotten' then
     return { 'forgotten' }
 end
 if MY_EPOCH == store.epoch and me.incarnation ~= INCARNATION then
     return { 'superseded' }
+end
+if copies_adopted(store) then
+    epoch_raise(store, all, ids)
+end
+local copies, must = string.match(ARGV[25], '^(%d*)(s?)$')
+if (copies ~= '' and copies ~= (store.copies or '1')) or (must == 's' and not store.copies) then
+    return { 'copies', store.copies or '' }
 end
 return pulse(store, stripes, me, all, ids)

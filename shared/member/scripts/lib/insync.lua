@@ -1,8 +1,8 @@
 -- insync.lua - the in-sync set: the nodes of Redis that may take over (docs/decisions/0047). Whatever is told is on
 -- the disks of all that are needed. Of a store without a set none of this is in the record:
 --   copies   with fewer nodes nothing is told
---   insync   "EPOCH GENERATION STREAM NODE...", as state directories have it: the epoch of the admission, how often the
---            set was changed in it, the replid of that Redis; NODE: "host:port/RUN_ID"
+--   insync   "EPOCH GENERATION STREAM/COPIES NODE...", as state directories have it: the epoch of the admission, how often
+--            the set was changed in it, the replid of that Redis, and copies; NODE: "host:port/RUN_ID"
 --   needed   "NODE...": those that are waited for: also one that is being added, or whose going is not recorded yet
 --   growing  the one that is being added, or ""   changed  the roll of the lists that have insync
 --   syncs    how often replicas had connected to this Redis when those of them that are needed were last asked what is
@@ -15,12 +15,13 @@
 local NODES_MAX, FAILOVER_MS = 5, 10000
 
 local function insync_read(text)
-    local epoch, generation, stream, rest = string.match(text or '', '^(%d+) (%d+) (%S+)(.*)$')
+    local epoch, generation, stream, copies, rest =
+        string.match(text or '', '^(%d+) (%d+) ([^ /]+)/?(%d*)(.*)$')
     if not epoch then
         return nil
     end
-    local set = { epoch = tonumber(epoch), generation = tonumber(generation), stream = stream, nodes = {},
-        runs = {} }
+    local set = { epoch = tonumber(epoch), generation = tonumber(generation), stream = stream,
+        copies = copies, nodes = {}, runs = {} }
     for node in string.gmatch(rest, '%S+') do
         set.nodes[#set.nodes + 1] = node
         set.runs[string.match(node, '[^/]*$')] = true
@@ -92,7 +93,7 @@ local function insync_is_in_place(set, run, name, complete)
 end
 
 local function insync_text(set)
-    local text = whole(set.epoch) .. ' ' .. whole(set.generation) .. ' ' .. set.stream
+    local text = whole(set.epoch) .. ' ' .. whole(set.generation) .. ' ' .. set.stream .. '/' .. set.copies
     return #set.nodes > 0 and text .. ' ' .. table.concat(set.nodes, ' ') or text
 end
 
@@ -117,8 +118,8 @@ local function loss_of(store, newest)
 end
 
 -- That of a new store, or by an operator's word: its first node is not named yet.
-local function insync_begin(epoch, run)
-    return epoch .. ' 0 ' .. string.match(run or '-', '%S+$')
+local function insync_begin(epoch, run, copies)
+    return epoch .. ' 0 ' .. string.match(run or '-', '%S+$') .. '/' .. copies
 end
 
 -- Without the nodes that are named in out, between blanks.
