@@ -199,7 +199,7 @@ static void seqs_take(const struct store_reply *list, uint64_t seqs[STRIPES])
 static void seqs_told(const struct member *member, uint64_t seqs[STRIPES])
 {
     for (unsigned i = 0; i < STRIPES; i++) {
-        uint64_t told = epoch_seen(member->options.line->store_epoch, i, member->epoch);
+        uint64_t told = epoch_seen(member->store_epoch, i, member->epoch);
 
         seqs[i] = told < seqs[i] ? told : seqs[i];
     }

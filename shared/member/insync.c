@@ -10,7 +10,8 @@
  *   grown    it has acknowledged what came after it was waited for
  *   shrink   one is away, or does not keep what it acknowledges
  *   gone     the same of one that was started again, if too few are left without it
- *   asked    one has connected, no matter which: all that are there keep what they acknowledge
+ *   asked    one has connected, no matter which: all that are there keep what they acknowledge; "-": one does
+ *            not, and cannot be taken out
  *   grow     one is in step, and keeps what it acknowledges */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -297,6 +298,24 @@ static bool wish_asked(struct insync *in, const struct store_node *nodes)
     return true;
 }
 
+/* It acknowledges what its disk does not get, and without it too few are left: so nothing is answered. */
+static bool wish_doubted(struct insync *in)
+{
+    for (unsigned i = 1; i < in->set.count && in->set.syncs != STORE_SYNCS_NONE; i++) {
+        const struct store_probe_answer *answer = answer_of(in, in->set.nodes[i]);
+
+        if (answer == NULL || answer->why == NULL ||
+            loop_now_ms() - answer->since_ms < in->member->settings->keep_wait_ms)
+            continue;
+        if (strcmp(answer->why, "no-aof") == 0 || strcmp(answer->why, "aof-failed") == 0 ||
+            strcmp(answer->why, "unsafe") == 0) {
+            wish(in, "asked", "-");
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Between two looks one that writes to a disk is often a little behind. */
 static bool is_in_step(const struct store_node *node)
 {
@@ -325,7 +344,7 @@ static void wish_find(struct insync *in, const struct store_node *nodes, unsigne
         wish(in, "drop", "%s/%s", in->set.nodes[last], in->set.runs[last]);
     else if (in->set.growing && has_caught_up(in, nodes, last, looked_us))
         wish(in, "grown", "%s/%s", in->set.nodes[last], in->set.runs[last]);
-    else if (!wish_asked(in, nodes) && !in->set.growing && !wish_shrunk(in, nodes))
+    else if (!wish_asked(in, nodes) && !in->set.growing && !wish_shrunk(in, nodes) && !wish_doubted(in))
         wish_grown(in, nodes, seen);
 }
 

@@ -85,6 +85,18 @@ def with_too_few_copies_nothing_is_answered(world):
 
 
 @test
+def while_a_node_that_is_needed_has_nothing_on_its_disk_nothing_is_answered():
+    world = Trio(replicas=1, store_timeout="1s")
+    world.wait_kept(0, 1)
+    world.nodes[1]("CONFIG", "SET", "appendonly", "no")
+    wait_until(lambda: world.lease("POST", "/v1/leases/none", body={}).code == "store-not-kept", "nothing is answered")
+    check_in("on their disks", world.lease("GET", "/readyz").json["detail"])
+    world.nodes[1]("CONFIG", "SET", "appendonly", "yes")
+    world.granted("job")
+    world.close()
+
+
+@test
 def a_store_that_was_made_anew_in_an_emptied_redis_goes_on_with_its_copies():
     for how in ((), ("--floor", "900000000", "--yes")):
         world = Trio()

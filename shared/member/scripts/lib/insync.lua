@@ -6,7 +6,7 @@
 --   needed   "NODE...": those that are waited for: also one that is being added, or whose going is not recorded yet
 --   growing  the one that is being added, or ""   changed  the roll of the lists that have insync
 --   syncs    how often replicas had connected to this Redis when those of them that are needed were last asked what is
---            on their disks; "": not yet
+--            on their disks; "": not yet; "-": it is not there
 --   gone     "NODE MS ...": the last that were taken out, and when by the store's clock
 --   ballot   while gated: the epoch that would begin   proven  "1": this Redis was found to be fit by a set of before
 --   forgotten  "host:port": the node that an operator has forgotten last; it is not named as away any more
@@ -151,7 +151,7 @@ end
 --   gone NODE...     the same of such as can never be back, under this RUN_ID: even if too few are left to tell anything
 --   grow NODE        it is waited for from now on, and by all: what is called in the epoch of before is refused
 --   grown NODE       it has acknowledged what was done since   drop NODE  it does not
---   asked SYNCS      all that are needed, and connected, have on disk what they acknowledge
+--   asked SYNCS      all that are needed, and connected, have on disk what they acknowledge; "-": one has not
 local function insync_change(store, all, ids, wish, recorded)
     local set = insync_read(store.insync)
     local roll, verb, what = string.match(wish, '^(%d+) (%l+) (.+)$')
