@@ -289,6 +289,23 @@ def the_newest_set_that_anybody_reports_counts():
 
 
 @test
+def a_record_from_before_the_first_node_was_named_lets_nobody_take_over():
+    for knows in range(3):  # in whichever order Lua goes through them
+        founder(LIFE, copies=1, registrars=3)
+        members = [Member(LIFE, name) for name in ("lease-a", "lease-b", "lease-c")]
+        check_equal(members[1].pulse(), "pending")
+        nameless = [line for line in members[1].disk.list if line.startswith("insync")]
+        check_equal(nameless, [f"insync {EPOCH} 0 {LIFE.replid()}/1"])
+        all_in(*members)
+        check_equal(insync()[:2], [0, [FIRST]])
+        for one in members[:knows] + members[knows + 1:]:
+            one.disk.list = [line for line in one.disk.list if not line.startswith("insync")] + nameless
+        promoted("run-9")
+        gated(*members)
+        check_equal(members[knows].ask_to_admit()[0], "behind", knows)
+
+
+@test
 def by_an_operators_word_the_set_begins_anew_above_what_was_promised():
     a, = trio()
     promoted("run-9")

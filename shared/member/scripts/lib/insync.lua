@@ -34,9 +34,10 @@ local function insync_listed(list)
     return insync_read(string.match(',' .. list, ',insync ([^,]+)'))
 end
 
+-- A set begins without a node (insync_begin()); whoever was in it then says nothing of who has been since.
 local function insync_is_newer(one, other)
-    return one and (not other or one.epoch > other.epoch
-        or (one.epoch == other.epoch and one.generation > other.generation))
+    return one and (not other or one.epoch > other.epoch or (one.epoch == other.epoch
+        and (one.generation > other.generation or #one.nodes > 0 and #other.nodes == 0)))
 end
 
 -- The newest of all that is reported: whoever knows of a later set has acted by it.
