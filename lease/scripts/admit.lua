@@ -268,11 +268,13 @@ if #absent > 0 and nothing_lost and ARGV[5] == 'wait' then
 end
 -- A node of the in-sync set has all that was told, whoever is not heard; else only memory proves that.
 local newest, known = insync_newest(store, all), insync_read(store.insync)
-local is_own = newest and newest.epoch == tonumber(store.ballot)
-    and newest.stream == string.match(RUN, '%S+$')
-local fit = newest and (is_own or insync_is_fit(newest, RUN))
--- That they have recorded the set of the new epoch says nothing: what was found before does.
-local proven = fit and known and (is_own and store.proven == '1' or known.epoch == newest.epoch)
+local is_of_this = newest and newest.stream == string.match(RUN, '%S+$')
+local fit = is_of_this and newest.epoch == tonumber(store.ballot) or newest and insync_is_fit(newest, RUN)
+-- That they have recorded the set of the new epoch says nothing, nor if it was to begin at an earlier gate of this Redis:
+-- what was found before does.
+local since = tonumber(store.proven)
+local proven = fit and known
+    and (is_of_this and since and newest.epoch >= since or known.epoch == newest.epoch)
 local complete = nothing_lost and (#absent == 0 or proven) and true or false
 -- A disk that was set back to before the record is not what the others have copied it for.
 local agreed = newest and nothing_lost and not insync_is_newer(newest, known)
@@ -302,7 +304,7 @@ if known then
     set = { epoch = ballot, generation = 0, stream = string.match(RUN, '%S+$'),
         copies = store.copies, nodes = nodes }
     insync = insync_text(set)
-    redis.call('HSET', KEYS[1], 'proven', proven and '1' or '')
+    redis.call('HSET', KEYS[1], 'proven', proven and whole(since or ballot) or '')
 end
 if not complete then
     doubts_begin(lives, most.epoch + 1)

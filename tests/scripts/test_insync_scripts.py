@@ -306,6 +306,22 @@ def a_record_from_before_the_first_node_was_named_lets_nobody_take_over():
 
 
 @test
+def a_node_of_the_set_stays_complete_at_another_gate_of_its_stream():
+    for stream, how in ((LIFE.replid, "complete"), (LIFE.new_stream, "incomplete")):
+        a, b, c = trio(registrars=3)
+        promoted("run-2")
+        gated(a, b)
+        check_equal(a.records(), True)
+        stream()
+        c.disk.promise = f"{record('ballot')} gate-of-another"
+        c.pulse()
+        gated(a, b)
+        check_equal([a.ask_to_admit()[0] for _ in range(2)], ["record"] * 2)
+        reply = a.admit()
+        check_equal((reply[0], reply[2], reply[4]), ("admitted", how, "lease-c"))
+
+
+@test
 def by_an_operators_word_the_set_begins_anew_above_what_was_promised():
     a, = trio()
     promoted("run-9")

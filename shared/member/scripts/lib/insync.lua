@@ -8,7 +8,8 @@
 --   syncs    how often replicas had connected to this Redis when those of them that are needed were last asked what is
 --            on their disks; "": not yet; "-": it is not there
 --   gone     "NODE MS ...": the last that were taken out, and when by the store's clock
---   ballot   while gated: the epoch that would begin   proven  "1": this Redis was found to be fit by a set of before
+--   ballot   while gated: the epoch that would begin   proven  the first that state directories were to record since
+--            this Redis was found to be fit by a set of before
 --   forgotten  "host:port": the node that an operator has forgotten last; it is not named as away any more
 --   failover "GATE MS": by an operator's wish nobody admits at this gate until then, by the clock of this Redis
 --   order    a loss_of() that an operator accepts   accepted  "1": an admission has begun to act by it, on this Redis

@@ -196,7 +196,7 @@ local LIFE_EPOCH, LIFE_CLOCK, LIFE_CEILING = 2, 4, 5
 -- Nobody may act on this Redis, run, before it is admitted by the name of this gating.
 local function gate_shut(store, why, name, run)
     redis.call('HSET', KEYS[1], 'gate', name, 'gaterun', run or '', 'why', why,
-        'epoch', whole(store.epoch), 'id', store.id, 'behind', '', 'proven', '')
+        'epoch', whole(store.epoch), 'id', store.id, 'behind', '')
     stripes_change(LIFE_EPOCH, whole(-store.epoch))
     store.gate, store.why, store.ballot, store.behind = name, why, nil, ''
 end
