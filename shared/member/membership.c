@@ -49,7 +49,7 @@ enum {
 static void member_tick(struct loop_timer *timer);
 static void member_alarm(struct member *member, int64_t in_ms);
 static void member_watch(struct member *member);
-static store_done_fn look_took_stream, look_took_state, look_took_alarm, member_watched;
+static store_done_fn look_took_own, look_took_alarm, member_watched;
 static void member_depart(struct member *member);
 static store_done_fn member_parted;
 
@@ -209,36 +209,28 @@ static void member_watch(struct member *member)
     member->look.is_same = member->look.is_in = false;
     member->look.alarm_ms = -1;
     if (member->state == MEMBER_IN)
-        look_send(member, &member->aside[0], look_took_stream, STREAM, STATE);
+        look_send(member, &member->aside[0], look_took_own, STREAM, STATE);
     else if (member->state == MEMBER_PENDING)
-        look_send(member, &member->aside[0], look_took_state, STATE, ALARM);
+        look_send(member, &member->aside[0], look_took_own, STATE, ALARM);
     if (member->plan->alarm != NULL)
         look_send(member, &member->aside[1], look_took_alarm, ALARM, RECORD);
     look_send(member, &member->call, member_watched, RECORD, END);
 }
 
-/* Whether this is a primary that goes on with the admitted stream, as stream_goes_on() in stripe.lua has it.
- */
-static enum step look_took_stream(struct store_call *call, enum store_outcome outcome,
-                                  const struct store_reply *reply)
+/* Of one that is in: whether this is a primary that goes on with the admitted stream, as stream_goes_on() in
+ * stripe.lua has it; else whether it is in by now. */
+static enum step look_took_own(struct store_call *call, enum store_outcome outcome,
+                               const struct store_reply *reply)
 {
     struct member *member = container_of(call, struct member, aside[0]);
     struct bytes said = store_reply_text(reply, 0), master = BYTES("\nrole:master\r");
     char stream[EPOCH_STREAM_SIZE];
 
     (void)epoch_stream(member->store_epoch, stream);
+    member->look.is_in = outcome == STORE_DONE && store_reply_is(reply, "in");
     member->look.is_same = outcome == STORE_DONE && said.len > 0 && stream[0] != '\0' &&
                            memmem(said.at, said.len, master.at, master.len) != NULL &&
                            memmem(said.at, said.len, stream, strlen(stream)) != NULL;
-    return ANSWERED;
-}
-
-static enum step look_took_state(struct store_call *call, enum store_outcome outcome,
-                                 const struct store_reply *reply)
-{
-    struct member *member = container_of(call, struct member, aside[0]);
-
-    member->look.is_in = outcome == STORE_DONE && store_reply_is(reply, "in");
     return ANSWERED;
 }
 
