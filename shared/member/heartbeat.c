@@ -59,18 +59,21 @@ static bool registrar_add(struct state_record *record, struct bytes line, struct
 bool member_list_read(const struct store_reply *list, struct state_record *record)
 {
     size_t count = list != NULL ? store_reply_count(list) : 0, taken = 0;
-    struct state_record before = *record;
+    struct state_record read = *record;
 
-    record->list[0] = '\0';
+    read.list[0] = '\0';
     for (enum state_kind kind = 0; kind < STATE_KINDS; kind++)
         for (size_t i = 0; i < count; i++) {
             struct bytes line = store_reply_text(list, i);
 
             if (state_line_kind(line) == kind)
-                taken += kind == STATE_REGISTRAR ? registrar_add(record, line, bytes_of(before.list))
-                                                 : state_list_add(record->list, line);
+                taken += kind == STATE_REGISTRAR ? registrar_add(&read, line, bytes_of(record->list))
+                                                 : state_list_add(read.list, line);
         }
-    return list != NULL && taken == count && state_record_is_sound(record);
+    if (list == NULL || taken < count || !state_record_is_sound(&read))
+        return false;
+    *record = read;
+    return true;
 }
 
 /* -- arguments */
@@ -153,21 +156,12 @@ static void identity_take(struct state_record *record, const struct store_reply 
     snprintf(record->store, sizeof(record->store), "%.*s", (int)identity.len, identity.at);
 }
 
-/* With more members than a list can have the list stays as it is, and nobody new gets in; the floor is still
- * recorded, for those who are in. */
-static void list_take(struct state_record *record, int64_t version, const struct store_reply *list)
-{
-    struct state_record with_list = *record;
-
-    if (member_list_read(list, &with_list)) {
-        with_list.members_version = version;
-        *record = with_list;
-    }
-}
-
-/* What goes into the state directory: the list, and, for a lease service, a floor ahead. */
+/* What goes into the state directory: the list, and, for a lease service, a floor ahead. With more members
+ * than a list can have the list stays as it is, and nobody new gets in; the floor is still recorded, for
+ * those who are in. */
 static void record(struct member *member, const struct store_reply *reply)
 {
+    const struct store_reply *list = store_reply_list(reply, REPLY_MEMBERS);
     struct state_record wanted = member->state_file->recorded;
 
     member->members_version = store_reply_integer(reply, 3);
@@ -176,10 +170,9 @@ static void record(struct member *member, const struct store_reply *reply)
     if (member->plan->role == MEMBER_LEASE) {
         wanted.epoch = store_reply_integer(reply, 1);
         wanted.floor = member->goal > wanted.floor ? member->goal : wanted.floor;
-        list_take(&wanted, member->members_version, store_reply_list(reply, REPLY_MEMBERS));
+        if (member_list_read(list, &wanted))
+            wanted.members_version = member->members_version;
     } else { /* a gateway acts by the set, so it can tell of it */
-        const struct store_reply *list = store_reply_list(reply, REPLY_MEMBERS);
-
         for (size_t i = 0; list != NULL && i < store_reply_count(list); i++)
             if (state_line_kind(store_reply_text(list, i)) == STATE_INSYNC)
                 snprintf(wanted.list, sizeof(wanted.list), "%.*s", (int)store_reply_text(list, i).len,

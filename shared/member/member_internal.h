@@ -117,7 +117,7 @@ void member_enter(struct member *member, enum member_state next);
 void member_heartbeat(struct member *member);
 struct bytes member_identity(struct member *member);
 /* The list of members and doubts from a reply. False: no list, too many, one that is malformed or there
- * twice. */
+ * twice; record is as it was. */
 bool member_list_read(const struct store_reply *list, struct state_record *record);
 /* lease.c. At the start; the last three arguments of a heartbeat; what came back. */
 void lease_begin(struct member *member);

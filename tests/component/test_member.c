@@ -221,6 +221,21 @@ TEST_MEMBER(the_look_tells_when_the_next_alarm_rings)
     CHECK_INT(lease->member.state, MEMBER_IN);
 }
 
+TEST_MEMBER(an_entry_of_the_list_that_cannot_be_read_keeps_the_gate_shut_and_is_named)
+{
+    char command[128];
+
+    snprintf(command, sizeof(command), "HSET pawl:{store} majority 1 registrars \"1 %s\"",
+             lease->state_file.recorded.member);
+    redis_ask(&stage->redis, command);
+    UNTIL(stage, listed(&lease->state_file.recorded, STATE_REGISTRAR) == 1);
+    redis_ask(&stage->redis, "HSET pawl:{store}:doubt \"x y\" \"open 7\"");
+    redis_kill(&stage->redis);
+    redis_run(&stage->redis, NULL);
+    UNTIL(stage, strstr(lease->detail, "cannot be read: \"doubt x y ") != NULL);
+    CHECK_INT(lease->member.state, MEMBER_GATED);
+}
+
 TEST_MEMBER(a_setting_that_was_unsafe_meanwhile_makes_the_next_restart_count_as_not_proven)
 {
     store_look_every(lease->store, 20);
