@@ -80,16 +80,6 @@ static bool needs_quotes(struct bytes text)
     return false;
 }
 
-static void put_hidden(struct json_out *out, unsigned char byte)
-{
-    static const char hex[] = "0123456789abcdef";
-
-    if (byte == '\n')
-        json_out_append(out, BYTES("\\n"));
-    else
-        json_out_append(out, (struct bytes){(const char[]){'\\', 'x', hex[byte >> 4], hex[byte & 15]}, 4});
-}
-
 static void put_quoted(struct json_out *out, struct bytes text)
 {
     json_out_append(out, BYTES("\""));
@@ -97,7 +87,11 @@ static void put_quoted(struct json_out *out, struct bytes text)
         size_t length = shown_length((struct bytes){text.at + i, text.len - i});
 
         if (length == 0) {
-            put_hidden(out, (unsigned char)text.at[i++]);
+            if (text.at[i] == '\n')
+                json_out_append(out, BYTES("\\n"));
+            else
+                json_out_print(out, "\\x%02x", (unsigned char)text.at[i]);
+            i++;
             continue;
         }
         if (text.at[i] == '"' || text.at[i] == '\\')
@@ -110,9 +104,7 @@ static void put_quoted(struct json_out *out, struct bytes text)
 
 static void text_field(struct json_out *out, const struct log_field *field)
 {
-    json_out_append(out, BYTES(" "));
-    json_out_append(out, bytes_of(field->key));
-    json_out_append(out, BYTES("="));
+    json_out_print(out, " %s=", field->key);
     if (field->kind == LOG_FIELD_INT)
         json_out_append_int(out, field->number);
     else if (needs_quotes(field->text))
@@ -126,9 +118,7 @@ static void text_head(struct json_out *out, enum log_level level, const char *ev
     char buf[TIME_BYTES];
 
     json_out_append(out, time_text(buf));
-    json_out_append(out, BYTES(" "));
-    json_out_append(out, bytes_of(level_names[level].text));
-    json_out_append(out, bytes_of(event));
+    json_out_print(out, " %s%s", level_names[level].text, event);
 }
 
 /* -- JSON lines */
