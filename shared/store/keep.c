@@ -230,9 +230,8 @@ static void keep_begin(struct store_keep *keep)
     keep->began_us = loop_now_us();
     keep->waits_for = keep->named.head != NULL ? keep->named.head->number : 0;
     keep->words[4] = bytes_of_number(keep->wait_for, keep->count - 1);
-    store_ask(keep->witness, &keep->publish, 3, keep->words);
-    store_ask(keep->witness, &keep->wait, 3, keep->words + 3);
-    store_ask(keep->witness, &keep->info, 3, keep->words + 6);
+    for (unsigned i = 0; i < KEEP_CALLS; i++)
+        store_ask(keep->witness, &keep->calls[i].call, 3, keep->words + (size_t)3 * i);
 }
 
 static void keep_go_on(struct store_keep *keep)
@@ -294,32 +293,22 @@ static void keep_take(struct store_keep *keep, struct bytes info)
         link_drop(keep->witness, "store-connecting", "as the link");
 }
 
-static enum step asked_done(struct store_keep *keep, enum store_outcome outcome)
+static enum step asked_done(struct store_call *call, enum store_outcome outcome,
+                            const struct store_reply *reply)
 {
+    struct store_keep *keep = container_of(call, struct keep_call, call)->keep;
+
+    (void)reply;
     keep->whole = keep->whole && outcome == STORE_DONE;
     return ANSWERED;
-}
-
-static enum step publish_done(struct store_call *call, enum store_outcome outcome,
-                              const struct store_reply *reply)
-{
-    (void)reply;
-    return asked_done(container_of(call, struct store_keep, publish), outcome);
-}
-
-static enum step wait_done(struct store_call *call, enum store_outcome outcome,
-                           const struct store_reply *reply)
-{
-    (void)reply;
-    return asked_done(container_of(call, struct store_keep, wait), outcome);
 }
 
 static enum step info_done(struct store_call *call, enum store_outcome outcome,
                            const struct store_reply *reply)
 {
-    struct store_keep *keep = container_of(call, struct store_keep, info);
+    struct store_keep *keep = container_of(call, struct keep_call, call)->keep;
 
-    asked_done(keep, outcome);
+    asked_done(call, outcome, reply);
     keep->cycling = false;
     if (keep->whole)
         keep_take(keep, store_reply_text(reply, 0));
@@ -438,9 +427,9 @@ static struct store_keep *keep_new(struct store *store)
     keep->store = store;
     keep->due_ms = UINT64_MAX;
     keep->syncs_seen = -1;
-    keep->publish.done = publish_done;
-    keep->wait.done = wait_done;
-    keep->info.done = info_done;
+    for (unsigned i = 0; i < KEEP_CALLS; i++)
+        keep->calls[i] = (struct keep_call){.call.done = i + 1 < KEEP_CALLS ? asked_done : info_done,
+                                            .keep = keep};
     memcpy(keep->words, words, sizeof(words));
     call_list_init(&keep->answered);
     call_list_init(&keep->named);

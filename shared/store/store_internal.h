@@ -88,6 +88,7 @@ struct store_link {
     unsigned char walked[LINK_STATES]; /* bit t of element f: went from f to t; for the test of the drawing */
 };
 
+enum { KEEP_CALLS = 3 }; /* PUBLISH, WAIT, INFO */
 /* Answers that wait until every node of the in-sync set has acknowledged them. */
 struct store_keep {
     struct store *store;
@@ -97,7 +98,10 @@ struct store_keep {
     struct call_list answered, named; /* in Redis' order; of the named the offset is known */
     bool unasked;                     /* calls have been put on the wire since the last ROLE */
     /* -- the cycle that is under way, or was the last */
-    struct store_call publish, wait, info;
+    struct keep_call {
+        struct store_call call;
+        struct store_keep *keep;
+    } calls[KEEP_CALLS];
     bool cycling, whole, closing;
     uint64_t began_us, waits_for; /* waits_for: the number of the call that was the first */
     uint64_t looked_us;           /* when the last whole one began */

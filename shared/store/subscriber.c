@@ -32,7 +32,6 @@
 enum {
     SIGN_MS = 1000,          /* a sign of life is asked for so often, */
     SIGNS_IN_TIMEOUT = 3,    /* and at least so often */
-    CHANNELS_MAX = 64,       /* in one SUBSCRIBE */
     MESSAGE_MAX = 16 * 1024, /* one that is larger ends the link: ours are some hundred bytes */
     READS_MAX = 16           /* of one event: others want their turn too */
 };
@@ -80,61 +79,26 @@ static bool channel_is_pattern(struct bytes name)
     return name.len > 0 && name.at[name.len - 1] == '*';
 }
 
-static void channel_put_subscribe(struct store_wire *wire, struct subscriber_channel *channel)
+/* word: with the P of a pattern's in front. */
+static void channel_put(struct store_wire *wire, const struct subscriber_channel *channel, const char *word)
 {
-    struct bytes word = channel_is_pattern(channel->name) ? BYTES("PSUBSCRIBE") : BYTES("SUBSCRIBE");
+    struct bytes words[] = {bytes_of(channel_is_pattern(channel->name) ? word : word + 1), channel->name};
 
-    channel->asked++;
-    wire_put_command(wire, (struct bytes[]){word, channel->name}, 2);
+    wire_put_command(wire, words, 2);
 }
 
-static void channel_put_unsubscribe(struct store_wire *wire, struct subscriber_channel *channel)
+static void channel_subscribe(struct store_wire *wire, struct subscriber_channel *channel)
 {
-    struct bytes word = channel_is_pattern(channel->name) ? BYTES("PUNSUBSCRIBE") : BYTES("UNSUBSCRIBE");
-
-    channel->listens = false;
-    wire_put_command(wire, (struct bytes[]){word, channel->name}, 2);
+    channel->asked++;
+    channel_put(wire, channel, "PSUBSCRIBE");
 }
 
 /* -- all of them; tsearch's tree is walked in order, each inner node three times (twalk_r(3)) */
 
-struct subscribe_batch {
-    struct store_wire *wire;
-    struct bytes argv[1 + CHANNELS_MAX];
-    unsigned argc;
-};
-
-static void batch_put(struct subscribe_batch *batch)
+static void subscribe_one(const void *node, VISIT visit, void *wire)
 {
-    if (batch->argc > 1) {
-        wire_put_command(batch->wire, batch->argv, batch->argc);
-        batch->argc = 1;
-    }
-}
-
-static void subscribe_one(const void *node, VISIT visit, void *closure)
-{
-    struct subscriber_channel *channel = *(struct subscriber_channel *const *)node;
-    struct subscribe_batch *batch = closure;
-
-    if (visit != postorder && visit != leaf)
-        return;
-    if (channel_is_pattern(channel->name)) {
-        channel_put_subscribe(batch->wire, channel);
-        return;
-    }
-    channel->asked++;
-    batch->argv[batch->argc++] = channel->name;
-    if (batch->argc == 1 + CHANNELS_MAX)
-        batch_put(batch);
-}
-
-static void channels_begin_link(struct subscriber_channels *channels, struct store_wire *wire)
-{
-    struct subscribe_batch batch = {.wire = wire, .argv[0] = BYTES("SUBSCRIBE"), .argc = 1};
-
-    twalk_r(channels->tree, subscribe_one, &batch);
-    batch_put(&batch);
+    if (visit == postorder || visit == leaf)
+        channel_subscribe(wire, *(struct subscriber_channel *const *)node);
 }
 
 static void end_one(const void *node, VISIT visit, void *closure)
@@ -325,7 +289,7 @@ static void subscriber_begin(struct store_subscriber *subscriber)
     subscriber->since_us = loop_now_us();
     subscriber->heard_ms = loop_now_ms();
     subscriber->ask_at_ms = subscriber->heard_ms + sign_period_ms(subscriber);
-    channels_begin_link(&subscriber->channels, &subscriber->dial.wire);
+    twalk_r(subscriber->channels.tree, subscribe_one, &subscriber->dial.wire);
     loop_again(subscriber->loop);
     subscriber_arm(subscriber);
 }
@@ -372,7 +336,7 @@ void store_subscriber_subscribe(struct store_subscriber *subscriber, struct byte
     struct subscriber_channel *channel = channel_add(&subscriber->channels, name);
 
     if (++channel->wanted == 1 && subscriber->state == SUBSCRIBER_STANDING) {
-        channel_put_subscribe(&subscriber->dial.wire, channel);
+        channel_subscribe(&subscriber->dial.wire, channel);
         loop_again(
             subscriber->loop); /* if this is the end of the turn, and our hook has already had its go */
     }
@@ -386,7 +350,8 @@ void store_subscriber_unsubscribe(struct store_subscriber *subscriber, struct by
     if (--channel->wanted > 0)
         return;
     if (subscriber->state == SUBSCRIBER_STANDING) {
-        channel_put_unsubscribe(&subscriber->dial.wire, channel);
+        channel->listens = false;
+        channel_put(&subscriber->dial.wire, channel, "PUNSUBSCRIBE");
         loop_again(subscriber->loop);
     }
     if (channel->asked == 0)
