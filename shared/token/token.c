@@ -34,7 +34,7 @@ const char *token_mode_name(enum token_mode mode)
 
 /* -- what the parts are */
 
-bool token_is_kid(struct bytes text)
+static bool token_is_kid(struct bytes text)
 {
     return text.len > 0 && text.len <= TOKEN_KID_MAX && ascii_is_word(text, BYTES("._-"));
 }
@@ -59,7 +59,8 @@ static bool is_number(int64_t value)
     return value >= 1 && value <= TOKEN_NUMBER_MAX;
 }
 
-bool token_claim_is_valid(const struct token_claim *claim)
+/* What token_text_read() would accept. */
+static bool token_claim_is_valid(const struct token_claim *claim)
 {
     return is_number(claim->token.number) && is_number(claim->token.epoch) && (unsigned)claim->mode < MODES &&
            is_lease(claim->lease) && token_is_store(claim->store) && is_hold(claim->hold);
@@ -167,7 +168,8 @@ static char *put_number(char *at, int64_t value)
     return put(at, bytes_of_number(digits, value));
 }
 
-size_t token_text_write(const struct token_claim *claim, struct bytes kid, char buf[TOKEN_SIGNED_MAX])
+/* The part that is signed, without a NUL; its length. */
+static size_t token_text_write(const struct token_claim *claim, struct bytes kid, char buf[TOKEN_SIGNED_MAX])
 {
     char *at = put_number(buf, claim->token.number);
 

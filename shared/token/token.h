@@ -112,13 +112,8 @@ struct token_text {
     struct bytes mac;         /* TOKEN_MAC_TEXT characters: canonical base64 of TOKEN_MAC_BYTES bytes */
 };
 
-bool token_is_kid(struct bytes text);
-/* Within every limit of the header: what token_text_read() would accept. */
-bool token_claim_is_valid(const struct token_claim *claim);
 /* false: not the canonical text, text is untouched. All that is filled points into header. */
 bool token_text_read(struct bytes header, struct token_text *text);
-/* Writes the part that is signed, without a NUL; its length. claim and kid must be valid. */
-size_t token_text_write(const struct token_claim *claim, struct bytes kid, char buf[TOKEN_SIGNED_MAX]);
 
 struct token_key; /* lives as long as its token_keys */
 
