@@ -39,17 +39,17 @@ bool child_find_beside(const char *name, int mode, char path[CHILD_PATH_SIZE])
 
 bool child_find(const char *name, char path[CHILD_PATH_SIZE])
 {
-    const char *at = getenv("PATH");
+    const char *given = getenv("PATH");
+    struct bytes rest = bytes_of(given != NULL ? given : "/usr/local/bin:/usr/bin:/bin");
 
     if (child_find_beside(name, X_OK, path))
         return true;
-    for (at = at != NULL ? at : "/usr/local/bin:/usr/bin:/bin"; *at != '\0'; at += *at == ':') {
-        size_t len = strcspn(at, ":");
-        int wanted = snprintf(path, CHILD_PATH_SIZE, "%.*s/%s", (int)len, at, name);
+    while (rest.len > 0) {
+        struct bytes one = bytes_cut(&rest, ':');
+        int wanted = snprintf(path, CHILD_PATH_SIZE, "%.*s/%s", (int)one.len, one.at, name);
 
-        if (len > 0 && wanted < CHILD_PATH_SIZE && access(path, X_OK) == 0)
+        if (one.len > 0 && wanted < CHILD_PATH_SIZE && access(path, X_OK) == 0)
             return true;
-        at += len;
     }
     return false;
 }

@@ -84,20 +84,14 @@ static void dispatch(struct sse *sse)
 
 static bool line_take(struct sse *sse)
 {
-    struct bytes line = {sse->line, sse->line_len}, name = line, value = {NULL, 0};
-    const char *colon = line.len > 0 ? memchr(line.at, ':', line.len) : NULL;
+    struct bytes value = {sse->line, sse->line_len}, name = bytes_cut(&value, ':');
 
-    sse->line_len = 0;
-    if (line.len == 0) {
+    if (sse->line_len == 0) {
         dispatch(sse);
         return true;
     }
-    if (colon != NULL) {
-        name.len = (size_t)(colon - line.at);
-        value = (struct bytes){colon + 1, line.len - name.len - 1};
-    }
-    if (value.len > 0 && value.at[0] == ' ')
-        value = (struct bytes){value.at + 1, value.len - 1};
+    sse->line_len = 0;
+    bytes_take(&value, BYTES(" "));
     if (bytes_are(name, "data"))
         return data_add(sse, value);
     if (bytes_are(name, "id"))

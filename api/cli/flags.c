@@ -300,22 +300,19 @@ void flags_complete_word(const char *typed, const char *word, const char *help)
 /* -- what a value or an argument is called says what it may be */
 
 /* "text|json", "[show|adopt]": one of these. Names in capitals stand for something. */
-static void choices_print(const char *before, const char *typed, const char *name, size_t len)
+static void choices_print(const char *before, const char *typed, struct bytes names)
 {
     char word[WORD_SIZE];
 
-    while (len > 0) {
-        const char *bar = memchr(name, '|', len);
-        size_t one = bar != NULL ? (size_t)(bar - name) : len;
+    while (names.len > 0) {
+        struct bytes one = bytes_cut(&names, '|');
 
-        snprintf(word, sizeof(word), "%s%.*s", before, (int)one, name);
+        snprintf(word, sizeof(word), "%s%.*s", before, (int)one.len, one.at);
         flags_complete_word(typed, word, "");
-        name += one + (bar != NULL);
-        len -= one + (bar != NULL);
     }
 }
 
-static void value_print(const char *before, const char *typed, const char *name, size_t len)
+static void value_print(const char *before, const char *typed, struct bytes name)
 {
     static const struct {
         const char *name, *said;
@@ -324,12 +321,13 @@ static void value_print(const char *before, const char *typed, const char *name,
         {"KEY", ":leases"}, {"HAZARD", ":hazards"},  {"ACCIDENT", ":accidents"},
     };
 
-    if (strspn(name, "abcdefghijklmnopqrstuvwxyz|") >= len && memchr(name, '|', len) != NULL) {
-        choices_print(before, typed, name, len);
+    if (strspn(name.at, "abcdefghijklmnopqrstuvwxyz|") >= name.len &&
+        memchr(name.at, '|', name.len) != NULL) {
+        choices_print(before, typed, name);
         return;
     }
     for (unsigned i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-        if (strlen(known[i].name) == len && memcmp(known[i].name, name, len) == 0)
+        if (bytes_are(name, known[i].name))
             puts(known[i].said);
 }
 
@@ -385,7 +383,7 @@ static void argument_print(const struct typed *typed)
         if (len == 0 || strncmp(name, "--", 2) == 0)
             return;
         if (i == typed->arguments || name[len] == '.') {
-            value_print("", typed->last, name, len);
+            value_print("", typed->last, (struct bytes){name, len});
             return;
         }
         at = name + strcspn(name, " ");
@@ -401,7 +399,7 @@ static void flag_value_print(const struct usage *usage, char *word, size_t len)
     options_word(&line);
     snprintf(before, sizeof(before), "%.*s", (int)len, word);
     if (line.option != NULL && line.option->value != NULL)
-        value_print(before, word, line.option->value, strlen(line.option->value));
+        value_print(before, word, bytes_of(line.option->value));
 }
 
 static int flags_complete(const struct usage *usage, int argc, char **argv)
@@ -411,7 +409,7 @@ static int flags_complete(const struct usage *usage, int argc, char **argv)
 
     typed_read(&typed, argc, argv);
     if (typed.flag != NULL)
-        value_print("", last, typed.flag->value, strlen(typed.flag->value));
+        value_print("", last, bytes_of(typed.flag->value));
     else if (typed.behind > 0 && strstr(usage->arguments, "CMD") != NULL)
         printf(":command %d\n", argc - typed.behind);
     else if (typed.behind > 0 || last[0] != '-')

@@ -12,15 +12,16 @@ enum { BODY_MAX = 256 << 20, READ_AT_ONCE = 65536, PAGE_MAX = 1000, TOKEN_CHARS_
 
 /* -- flags */
 
-static void pick(const struct option *all, const char *names, struct option flags[FLAGS_MAX + 1])
+static void pick(const struct option *all, const char *names, struct option *flags)
 {
-    unsigned count = 0;
+    struct bytes rest = bytes_of(names);
 
-    for (size_t len; *names != '\0'; names += len + (names[len] == ' ')) {
-        len = strcspn(names, " ");
+    while (rest.len > 0) {
+        struct bytes name = bytes_cut(&rest, ' ');
+
         for (const struct option *flag = all; flag->name != NULL; flag++)
-            if (strlen(flag->name) == len && memcmp(flag->name, names, len) == 0)
-                flags[count++] = *flag;
+            if (bytes_are(name, flag->name))
+                *flags++ = *flag;
     }
 }
 

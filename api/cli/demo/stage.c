@@ -53,14 +53,11 @@ bool stage_next(struct stage *stage, uint64_t deadline_ms, enum watch_event *eve
 
 static bool is_one_of(const char *word, const char *words)
 {
-    size_t len = strlen(word);
+    struct bytes rest = bytes_of(words);
 
-    while (len > 0 && words != NULL) {
-        if (strncmp(words, word, len) == 0 && (words[len] == '|' || words[len] == '\0'))
+    while (rest.len > 0)
+        if (bytes_are(bytes_cut(&rest, '|'), word))
             return true;
-        words = strchr(words, '|');
-        words = words != NULL ? words + 1 : NULL;
-    }
     return false;
 }
 

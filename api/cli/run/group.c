@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "api/client/pawl.h"
+#include "shared/text/bytes.h"
 
 enum {
     TEXT_SIZE = 4096,
@@ -62,20 +63,19 @@ static const char *cgroup_root(void)
 static bool cgroup_own(char *path, size_t size)
 {
     char text[TEXT_SIZE];
-    const char *root = cgroup_root(), *at = text;
-    int len;
+    const char *root = cgroup_root();
+    struct bytes rest, at = {NULL, 0};
+    bool found = false;
 
     if (root == NULL || !file_read(AT_FDCWD, "/proc/self/cgroup", text, sizeof(text)))
         return false;
-    while (at != NULL && strncmp(at, "0::/", 4) != 0) {
-        at = strchr(at, '\n');
-        at = at != NULL ? at + 1 : NULL;
+    for (rest = bytes_of(text); rest.len > 0 && !found;) {
+        at = bytes_cut(&rest, '\n');
+        found = bytes_take(&at, BYTES("0::/"));
     }
-    if (at == NULL || strncmp(at, "0::/..", 6) == 0)
-        return false;
-    at += 3;
-    len = at[1] == '\n' ? 0 : (int)strcspn(at, "\n");
-    return snprintf(path, size, "%s%.*s/pawl-run-%d", root, len, at, getpid()) < (int)size - SUFFIX_SIZE;
+    return found && !bytes_take(&at, BYTES("..")) &&
+           snprintf(path, size, "%s%s%.*s/pawl-run-%d", root, at.len > 0 ? "/" : "", (int)at.len, at.at,
+                    getpid()) < (int)size - SUFFIX_SIZE;
 }
 
 /* One of the same number may be left of a pawl run that was killed together with its watchdog, and what is in
