@@ -24,13 +24,6 @@ static bool is_id(const char *text)
     return text == NULL || (strlen(text) == ID_CHARS && ascii_is_word(bytes_of(text), BYTES("_-")));
 }
 
-static bool is_number(const char *text)
-{
-    size_t len = strlen(text);
-
-    return len > 0 && len <= SEQ_MAX_CHARS && strspn(text, "0123456789") == len;
-}
-
 int resolve_check(struct call *call)
 {
     const struct given *g = &call->given;
@@ -49,7 +42,8 @@ int resolve_check(struct call *call)
         {lease == NULL && (g->id != NULL || g->all), "--id and --all are of one lease: which?"},
         {g->id != NULL && g->all, "it is either --id N or --all"},
         {g->yes && !changes(g), "--yes goes with --id, --all or --gateway"},
-        {g->id != NULL && !is_number(g->id), "--id takes a whole number, as the list tells it"},
+        {g->id != NULL && bytes_number(bytes_of(g->id), SEQ_MAX_CHARS) < 0,
+         "--id takes a whole number, as the list tells it"},
         {!is_id(g->gateway) || !is_id(g->incarnation), "the id of a gateway, and of an incarnation, is 16 "
                                                        "characters of A-Z a-z 0-9 _ -, as the list tells it"},
     };

@@ -361,9 +361,8 @@ static int force_check(struct call *call)
 
     if (g->reason != NULL && !name_is_reason(bytes_of(g->reason)))
         return cli_fail(CLI_USAGE, "--reason takes 1 to 256 bytes of printable UTF-8");
-    call->token = digits != NULL ? strtoll(digits, NULL, 10) : 0;
-    if (digits != NULL && (strspn(digits, "0123456789") != strlen(digits) ||
-                           strlen(digits) > TOKEN_CHARS_MAX || call->token == 0))
+    call->token = digits != NULL ? bytes_number(bytes_of(digits), TOKEN_CHARS_MAX) : 0;
+    if (digits != NULL && call->token <= 0)
         return cli_fail(CLI_USAGE, "--expect-token takes a token: a whole number from 1");
     return g->yes || isatty(STDIN_FILENO)
                ? CLI_GO_ON

@@ -157,20 +157,15 @@ bool stage_note(struct stage *stage, struct actor *actor, const char *label, con
 /* "AT_MS WORD NUMBER TEXT" */
 static bool line_read(const char *line, struct timeline_event *event)
 {
-    char *at = NULL;
-    size_t len;
+    struct bytes rest = bytes_of(line), at = bytes_cut(&rest, ' '), word = bytes_cut(&rest, ' ');
+    struct bytes number = bytes_cut(&rest, ' ');
 
-    event->at_ms = strtoull(line, &at, 10);
-    if (*at++ != ' ')
+    if (word.len == 0 || word.len >= sizeof(event->word) || number.len == 0 || rest.at == NULL)
         return false;
-    len = strcspn(at, " ");
-    if (len == 0 || len >= sizeof(event->word) || at[len] != ' ')
-        return false;
-    memcpy(event->word, at, len);
-    event->number = strtoll(at + len + 1, &at, 10);
-    if (*at != ' ')
-        return false;
-    snprintf(event->text, sizeof(event->text), "%.*s", EVENT_TEXT_SIZE - 1, at + 1);
+    event->at_ms = strtoull(at.at, NULL, 10);
+    memcpy(event->word, word.at, word.len);
+    event->number = strtoll(number.at, NULL, 10);
+    snprintf(event->text, sizeof(event->text), "%.*s", EVENT_TEXT_SIZE - 1, rest.at);
     return true;
 }
 
