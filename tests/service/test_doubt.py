@@ -38,16 +38,6 @@ class Stage(staged.Stage):
     def start(self, *flags):
         super().start("--store-timeout", "60s", *flags)
 
-    def states(self, name):
-        """Of the open intents of this lease."""
-        found = []
-        for ss in range(256):
-            for text in self.redis("ZRANGE", f"pawl:{{{ss:02x}}}:i", "0", "-1"):
-                words = text.decode().split(" ")
-                if words[0] == name:
-                    found.append(words[4])
-        return sorted(found)
-
     def keep(self):
         """What Redis' file has now."""
         kept = self.redis.keep()

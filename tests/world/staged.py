@@ -14,11 +14,11 @@ from .world import Daemon, World, run_daemon
 
 
 class Hanging(Upstream):
-    """A body "hang..." has no answer until go(), a body "reset..." none at all."""
+    """A body "hang..." has no answer until go(), and none if it is dropped by then, a body "reset..." none at all."""
 
     def __init__(self):
         super().__init__(Hanging.act)
-        self.hanging = {}
+        self.hanging, self.dropped = {}, set()
 
     def act(self, request):  # pylint: disable=method-hidden # what the base calls
         if request.body.startswith(b"reset"):
@@ -30,6 +30,9 @@ class Hanging(Upstream):
                 self.hanging[request.body] = go_on
                 self.lock.notify_all()
             go_on.wait(60)
+            if request.body in self.dropped:
+                request.connection.close()
+                return
         self.obey(request)
 
 
@@ -71,6 +74,11 @@ class Stage:
     def later(self, *args, **more):
         self.sent.append(Later(self.send, *args, **more))
         return self.sent[-1]
+
+    def states(self, *names):
+        """Of the open intents of these leases, as the store has them."""
+        texts = [text.decode().split(" ") for ss in range(256) for text in self.redis("ZRANGE", f"pawl:{{{ss:02x}}}:i", "0", "-1")]
+        return sorted(words[4] for words in texts if words[0] in names)
 
     @staticmethod
     def ended(told, status):
