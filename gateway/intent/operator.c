@@ -285,6 +285,8 @@ enum step doubt_start(struct http_request *req)
     fenced->req = req;
     fenced_begin(fenced, 0);
     fenced_add(fenced, BYTES("1000"));
+    for (unsigned i = 0; i < 4; i++)
+        fenced_add(fenced, BYTES("")); /* a request is of no gateway, and takes tokens of no store */
     return fenced_run(fenced, &script_gateways_in_doubt, doubt_answers);
 }
 

@@ -485,6 +485,14 @@ def a_gateway_whose_pulse_is_fresh_is_not_dead_unless_it_is_forced():
 
 
 @test
+def who_asks_which_gateways_are_in_doubt_names_no_store_whose_marks_are_lost():
+    world.redis("HSET", "pawl:{store}", "lost", "1")
+    check_equal(world.gateway("GET", "/v1/gateways/doubt").status, 200)
+    check_equal(world.redis("HGETALL", "pawl:{store}:marks"), [])
+    world.redis("HDEL", "pawl:{store}", "lost")
+
+
+@test
 def however_many_are_to_be_settled_none_is_left_out_or_uncounted():
     entries = [f"{GHOST} Incarnation-{i:04}" for i in range(150)]
     for count, settled, left in ((150, "", 150), (150, "?settled=true", 0), (64, "?settled=true", 0), (65, "?settled=true", 0),
