@@ -18,10 +18,12 @@ from world import ROOT, Client, Contract, Daemon, Keys, PrivateRedis, RedisError
 from world.ports import own_port
 from world.record import record_of
 from world.redis import DURABLE, Connection
+from world.sentinel import FAILOVER_S, Sentinel, replica_of
 from world.wait import DEADLINE_S
 
 FILE = ROOT / "deploy" / "redis.acl"
 USERS = ("pawl", "pawl-operator")
+NODES = ("pawl-replica", "pawl-sentinel")
 DATABASE = 3  # another than 0, so that SELECT is needed
 # What the link itself sends (shared/store/handshake.c, store/wire.c); AUTH needs no leave.
 OF_THE_LINK = {"config|get", "info", "eval", "select"}
@@ -52,7 +54,7 @@ def made_as_told(folder):
     done = subprocess.run(["sh", "-e"], input=typed, cwd=ROOT, capture_output=True, text=True, check=False)
     check_equal((done.returncode, done.stdout, done.stderr), (0, "", ""), typed)
     check("/etc/" not in typed, "a path that this test does not know")
-    return {user: pathlib.Path(folder, f"redis-{user}").read_text(encoding="utf-8").strip() for user in USERS}
+    return {user: pathlib.Path(folder, f"redis-{user}").read_text(encoding="utf-8").strip() for user in USERS + NODES}
 
 
 # -- a Redis under the file, on a port
@@ -60,9 +62,12 @@ def made_as_told(folder):
 class GuardedRedis(PrivateRedis):
     """Its connection is an administrator's."""
 
+    def __init__(self, folder, port, *more):
+        self.own = [*DURABLE, "--port", str(port), "--bind", "127.0.0.1", "--aclfile", os.path.join(FOLDER, "users.acl"), *more]
+        super().__init__(folder)
+
     def start(self, settings=None):
-        super().start(DURABLE + ["--port", str(PORT), "--bind", "127.0.0.1", "--aclfile", os.path.join(self.folder, "users.acl"), "--enable-debug-command", "yes",
-                                 "--enable-module-command", "yes"])
+        super().start(self.own)
         self.connection = self.session("admin", "")
 
     def _answers(self):
@@ -88,10 +93,11 @@ class GuardedRedis(PrivateRedis):
 FOLDER = tempfile.mkdtemp(prefix="pawl-acl-")
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 PASSWORDS = made_as_told(FOLDER)
+NODES_PASSWORDS = {user: PASSWORDS.pop(user) for user in NODES}
 with open(os.path.join(FOLDER, "users.acl"), "a", encoding="utf-8") as users_file:
     users_file.write("user admin on nopass ~* &* +@all\n")
 PORT = own_port()  # a url of a socket cannot name a user
-REDIS = GuardedRedis(FOLDER)
+REDIS = GuardedRedis(FOLDER, PORT, "--enable-debug-command", "yes", "--enable-module-command", "yes")
 REDIS_LOG = pathlib.Path(FOLDER, "redis.log")
 atexit.register(REDIS.close)
 KEYS_FILE = os.path.join(FOLDER, "keys")
@@ -288,6 +294,26 @@ def a_services_user_who_looks_at_the_store_is_told_of_the_operators():
     check("pawl store status" not in told.stderr, told.stderr)
 
 
+@test
+def replicas_copy_and_sentinels_promote_under_it():
+    copying = ["--masteruser", NODES[0], "--masterauth", NODES_PASSWORDS[NODES[0]], "--repl-diskless-sync-delay", "0"]
+    ports = [own_port(), own_port()]
+    folders = [tempfile.mkdtemp(dir=FOLDER) for _ in ports]
+    primary = GuardedRedis(folders[0], ports[0], *copying)
+    replica = GuardedRedis(folders[1], ports[1], *copying, *replica_of(ports[0]))
+    wait_until(lambda: b"master_link_status:up" in replica("INFO", "replication"), "the replica copies")
+    sentinel = Sentinel(FOLDER, ports[0], f"sentinel auth-user main {NODES[1]}", f"sentinel auth-pass main {NODES_PASSWORDS[NODES[1]]}")
+    wait_until(lambda: b"cmdstat_publish" in replica("INFO", "commandstats"), "the sentinel greets others at the replica")
+    primary.kill()
+    wait_until(lambda: replica.session("admin", "")("ROLE")[0] == b"master", "the replica is promoted", FAILOVER_S)
+    check_equal(replica.session("admin", "")("ACL", "LOG"), [])
+    for user in NODES:
+        check_in(b"no permissions", replica.session("admin", "")("ACL", "DRYRUN", user, "HGET", "pawl:{00}", "id"), user)
+    sentinel.kill()
+    replica.close()
+    primary.close()
+
+
 # -- and it allows nothing more
 
 FORBIDDEN = """
@@ -360,7 +386,7 @@ def a_key_of_others_cannot_be_touched():
 @test
 def nobody_comes_in_without_a_name_or_with_the_passwords_as_shipped():
     check_in("NOAUTH", refusal(Connection(REDIS.path), "HGET", "pawl:{00}", "id"))
-    for user in USERS:
+    for user in USERS + NODES:
         check_equal(users()[user][:2], ["on", "#" + "0" * 64])
         for password in ("", "0" * 64, "#" + "0" * 64):
             check_in("WRONGPASS", refusal(REDIS, "AUTH", user, password), user)
