@@ -189,7 +189,7 @@ static void find_gate(const struct store_facts *facts, struct store_diagnosis *d
              "This Redis is not in the in-sync set, or has copied one that is not: it may lack what was "
              "answered");
         ADVISE(finding, "Make a node of the set the primary: /readyz names them. If none of them exists any "
-                        "more: " FLOOR_HINT ", which goes on with what this one has.");
+                        "more: pawl store accept-loss NODE, which goes on with what this one has.");
     } else if (facts->asked == 1 && facts->waiting_count > 0) {
         for (unsigned i = 0; i < facts->waiting_count; i++)
             name_add(names, facts->waiting[i], store_facts_member(facts, facts->waiting[i]));
