@@ -49,6 +49,7 @@ def a_node_that_is_gone_is_forgotten_and_not_while_it_is_there_or_needed(world):
 
     forget(gone, 1, "it is connected")
     forget(world.called(0)[0], 1, "it is connected")
+    forget("127.0.21.9:6379", 1, "not in the in-sync set")
     world.nodes[2].kill()
     world.wait_kept(0, 1)
     wait_until(lambda: away() == [{gone}] * 2, "it is away")

@@ -6,6 +6,7 @@
 --            {"empty"}   {"another", identity}   {"none"}: there is no in-sync set   {"gated"}
 --            {"connected"}: it copies this Redis, or is it   {"changing"}: the set is
 --            {"few"}: without it the set would be smaller than --copies
+--            {"unknown"}: no node of this name is in the set, or is among the last that were
 --            in all but the first nothing was changed
 local NODE = ARGV[1]
 local store, _, unknown = store_known()
@@ -28,6 +29,9 @@ for node in string.gmatch(store.needed, '%S+') do
     if name == NODE and run == string.match(store.run, '^%S+') then
         return { 'connected' }
     end
+end
+if not found and store.forgotten ~= NODE and not string.find(' ' .. (store.gone or ''), ' ' .. NODE .. '/', 1, true) then
+    return { 'unknown' }
 end
 if found and found == store.growing then
     insync_write(store, set, table.concat(set.nodes, ' '), '')

@@ -253,6 +253,8 @@ static int node_answer(struct store_ask *ask, const struct store_reply *reply)
         {"changing", "the in-sync set is changing", "Again in a second.", CLI_REFUSED},
         {"few", "without it fewer nodes than --copies would be in sync", "Let another one join first.",
          CLI_REFUSED},
+        {"unknown", "it is not in the in-sync set, and is not among the last that were",
+         "/readyz has the nodes' names.", CLI_REFUSED},
     };
     const struct asking *n = container_of(ask, struct asking, ask);
 
