@@ -403,7 +403,10 @@ def a_heartbeat_counts_when_a_majority_has_read_of_it_and_said_so():
     check_equal(g.echoed, 0, "they were another's")
     b.pulse(), b.pulse(), c.pulse(), c.pulse()
     g.pulse()
-    check_equal((g.echoed > 0, unleased(a, b, c)), (True, "in"))
+    check_equal((g.echoed > 0, a.pulse(), "gate-g" in a.reply[17]), (True, "in", True))
+    LIFE.at(NOW + 10001)
+    check_equal((a.pulse(), "lease-a" in a.reply[17], "gate-g" in a.reply[17]), ("in", True, False), "who is gone is not named")
+    check_equal(unleased(a, b, c), "in")
 
 
 def unleased(*members):

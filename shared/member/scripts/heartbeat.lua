@@ -266,11 +266,12 @@ local function beat(me)
     end
 end
 
--- Which heartbeats of whom the store has.
+-- Which heartbeats of whom the store has; not of those that are gone, or a list of many would be too long to echo.
 local function beats_sent(all, ids)
     local list = {}
     for _, id in ipairs(ids) do
-        list[#list + 1] = all[id].sent and id .. ' ' .. all[id].incarnation .. ' ' .. all[id].sent
+        list[#list + 1] = all[id].sent and is_fresh(all[id])
+            and id .. ' ' .. all[id].incarnation .. ' ' .. all[id].sent or nil
     end
     return table.concat(list, ',')
 end
