@@ -5,7 +5,7 @@ import re
 import select
 import socket
 
-from world import DEADLINE_S, check, check_equal, check_in, main, test_in, wait_until
+from world import DEADLINE_S, World, check, check_equal, check_in, main, test, test_in, wait_until
 from world.asking import Later, path
 from world.redis import Connection
 from world.trio import Trio
@@ -66,6 +66,23 @@ def an_event_and_one_of_before_are_told_when_every_node_of_the_set_has_what_they
     stream.hears(b'"early"')
     check_equal(granted.get().status, 201)
     check_in(b" 200 ", replayed.hears(b"\n\n"))
+
+
+@test
+def with_one_node_an_event_is_told_at_once_and_costs_no_command():
+    def asked():
+        said = world.redis("INFO", "commandstats").decode()
+        return sum(int(calls) for calls in re.findall(r"cmdstat_(?:ping|role|wait):calls=(\d+)", said))
+
+    world = World()
+    stream, count = Stream(world), 60
+    stream.hears(b"\n\n")
+    before = asked()
+    for number in range(1, 1 + count):
+        world.redis("PUBLISH", "pawl:e:flood", f"00 1.{number}.1\trefused\t1\t\t5\tnumber-{number}.")
+        stream.hears(f"number-{number}.".encode())
+    check(asked() - before < count / 2, "that of the subscribers, each second")
+    world.close()
 
 
 @test_in(lambda: Trio(copies=3))

@@ -5,10 +5,10 @@ nodes and the sentinels are real."""
 import json
 import os
 
-from world import DURABLE, World, check, check_equal, check_in, main, run_daemon, test, test_in, wait_until
+from world import DURABLE, PrivateRedis, World, check, check_equal, check_in, main, run_daemon, test, test_in, wait_until
 from world.certificate import certificate
 from world.ports import own_port
-from world.sentinel import FAILOVER_S, Sentinel, Watched, settings
+from world.sentinel import FAILOVER_S, Sentinel, Watched, is_copied, replica_of, settings
 from world.trio import Load
 
 
@@ -243,6 +243,27 @@ def an_operator_makes_the_other_node_the_primary_and_nobody_is_left_in_doubt(wor
     check_equal(set(load.others) - {503}, set(), "all else was certainly not done")
     check_equal([one["token"] for one in world.look("job")["holders"]], [held["token"]])
     check_equal(world.seen(world.lease_daemon), [world.replica_port])
+
+
+@test
+def a_failover_is_refused_beside_an_outsider_and_fails_when_another_node_came_than_was_wanted():
+    world = Watched()
+    folder, wanted = os.path.join(world.folder, "third"), f"127.0.0.1:{world.replica_port}"
+    os.mkdir(folder)
+    third = PrivateRedis(folder, settings(own_port(), *replica_of(world.port), "--appendonly", "no", "--replica-priority", "1"))
+    wait_until(lambda: is_copied(third), "it copies the primary")
+    code, said = failover(world, "--to", wanted)
+    check_equal((code, "is not in the in-sync set, and may be chosen; nothing was changed" in said), (1, True), said)
+    third("CONFIG", "SET", "appendonly", "yes")
+    world.wait_kept(3)
+    world.sentinel.kill()
+    port = int(third("CONFIG", "GET", "port")[1])
+    world.sentinel = Sentinel(world.folder, world.port, world.known, f"sentinel known-replica main 127.0.0.1 {port}", port=world.sentinel.port)
+    world.hears(1)
+    code, said = failover(world, "--to", wanted)
+    check_equal((code, f"127.0.0.1:{port} is the store" in said, f"another one than {wanted}" in said), (1, True, True), said)
+    world.close()
+    third.close()
 
 
 @test_in(Watched)
