@@ -28,7 +28,6 @@
  * without a gap. Every other id, one of another lease too, is 410. */
 #include <assert.h>
 #include <stdlib.h>
-#include <strings.h>
 
 #include "lease/events/events.h"
 #include "lease/operation.h"
@@ -548,23 +547,6 @@ static const char *events_read(const struct http_request *req, char name[NAME_MA
     return since_read(req, since);
 }
 
-/* By the Accept header; without a look at parameters: one that names the type can read it. The contract does
- * not say what becomes of types that it does not name: they get SSE, as does a request without the header. */
-static enum events_form events_form_read(const struct http_request *req)
-{
-    struct bytes accept = http_header(req, "Accept", NULL);
-    size_t len = sizeof(NDJSON) - 1;
-
-    for (size_t i = 0; i + len <= accept.len; i++) {
-        char before = i > 0 ? accept.at[i - 1] : ',', after = i + len < accept.len ? accept.at[i + len] : ',';
-
-        if (strncasecmp(accept.at + i, NDJSON, len) == 0 && strchr(", \t", before) != NULL &&
-            strchr(",; \t", after) != NULL)
-            return EVENTS_NDJSON;
-    }
-    return EVENTS_SSE;
-}
-
 static void events_listens(struct event_listener *subscriber)
 {
     events_before(container_of(subscriber, struct listening, subscriber));
@@ -597,11 +579,13 @@ enum step events_start(struct http_request *req)
     l = calloc(1, sizeof(*l)); /* it outlives the request, which a stream ends when it begins */
     if (l == NULL)
         return http_refuse(req, PROBLEM_OVERLOADED);
+    /* The contract does not say what becomes of types that it does not name: they get SSE, as does a request
+     * without the header. */
     l->subscriber = (struct event_listener){.item = events_heard,
                                             .text = events_text,
                                             .listens = events_listens,
                                             .lost = events_lost,
-                                            .form = events_form_read(req)};
+                                            .form = http_accepts(req, NDJSON) ? EVENTS_NDJSON : EVENTS_SSE};
     l->stream.gone = events_gone;
     l->alarm.rings = events_alarm;
     l->worker = worker;

@@ -102,6 +102,8 @@ struct bytes http_header(const struct http_request *req, const char *name, unsig
 /* All headers in their order, as they came. */
 unsigned http_field_count(const struct http_request *req);
 void http_field_at(const struct http_request *req, unsigned i, struct bytes *name, struct bytes *value);
+/* Whether the Accept header names this type; without a look at parameters: one that names it can read it. */
+bool http_accepts(const struct http_request *req, const char *type);
 struct bytes http_body(const struct http_request *req);
 /* Address of the client: of the other end of the connection, or, if that is a trusted proxy, the last of
  * X-Forwarded-For. "127.0.0.1" or "::1"; "" when it has gone. */

@@ -408,6 +408,19 @@ struct bytes http_header(const struct http_request *req, const char *name, unsig
     return field != NULL ? http_field_value(req, field) : (struct bytes){NULL, 0};
 }
 
+bool http_accepts(const struct http_request *req, const char *type)
+{
+    struct bytes accept = http_header(req, "Accept", NULL);
+
+    while (accept.len > 0) {
+        struct bytes one = bytes_cut(&accept, ',');
+
+        if (bytes_equal_nocase(bytes_trim(bytes_cut(&one, ';')), bytes_of(type)))
+            return true;
+    }
+    return false;
+}
+
 unsigned http_field_count(const struct http_request *req)
 {
     return req->head.field_count;

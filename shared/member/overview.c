@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/queue.h>
 
 #include "scripts.h"
@@ -672,21 +671,6 @@ struct overview_call {
     struct bytes argv[1];
 };
 
-/* Without a look at parameters: one that names the type can read it. */
-static bool accepts(const struct http_request *req, const char *type)
-{
-    struct bytes accept = http_header(req, "Accept", NULL);
-    size_t len = strlen(type);
-
-    for (size_t i = 0; i + len <= accept.len; i++) {
-        char after = i + len < accept.len ? accept.at[i + len] : ',';
-
-        if (strncasecmp(accept.at + i, type, len) == 0 && strchr(",; \t", after) != NULL)
-            return true;
-    }
-    return false;
-}
-
 static enum step overview_answered(struct store_call *call, enum store_outcome outcome,
                                    const struct store_reply *reply)
 {
@@ -705,9 +689,9 @@ enum step overview_start(struct http_request *req)
     struct overview_call *call = HTTP_SCRATCH(req, struct overview_call);
 
     call->req = req;
-    call->form = accepts(req, "text/event-stream")      ? FORM_SSE
-                 : accepts(req, "application/x-ndjson") ? FORM_NDJSON
-                                                        : FORM_JSON;
+    call->form = http_accepts(req, "text/event-stream")      ? FORM_SSE
+                 : http_accepts(req, "application/x-ndjson") ? FORM_NDJSON
+                                                             : FORM_JSON;
     overview_ask(worker_of(req), &call->call, call->argv, overview_answered);
     return SUSPENDED;
 }
