@@ -270,8 +270,8 @@ static void line_take(struct cluster *cluster, struct cluster_member *member)
 
     snprintf(member->tail[member->said++ % CLUSTER_TAIL], CLUSTER_TAIL_BYTES, "%.*s", CLUSTER_TAIL_BYTES - 1,
              line);
-    if (member->url == NULL)
-        return;
+    if (member == &cluster->redis || member == &cluster->maker)
+        return; /* no service */
     if (pages != NULL && cluster->pages_url[0] == '\0')
         snprintf(cluster->pages_url, CLUSTER_URL_SIZE, "%s", pages + strlen(PAGES));
     else if (listening != NULL && *member->url == '\0') {
@@ -447,7 +447,7 @@ static void pages_of_other(const struct cluster *cluster, const struct cluster_p
 
     url[0] = '\0';
     if (!is_lease)
-        snprintf(url, CLUSTER_URL_SIZE, "%.150s/ui/", cluster->lease_url);
+        snprintf(url, CLUSTER_URL_SIZE, "%.150s/ui/", cluster->lease.url);
     else if (is_known)
         snprintf(url, CLUSTER_URL_SIZE, "http://%.140s/ui/", at);
 }
@@ -540,10 +540,6 @@ int cluster_start(struct cluster *cluster, const struct cluster_plan *plan)
     memset(cluster, 0, sizeof(*cluster));
     cluster->line = plan->line;
     cluster->files.lock_fd = -1;
-    cluster->lease.url = cluster->lease_url;
-    cluster->gateway.url = cluster->gateway_url;
-    cluster->quorum.url = cluster->quorum_url;
-    cluster->marks.url = cluster->marks_url;
     watch_open(&cluster->watch);
     status = address_check(plan->listen_lease, "--listen-lease");
     status = status == CLI_GO_ON ? address_check(plan->listen_gateway, "--listen-gateway") : status;
@@ -558,10 +554,10 @@ int cluster_start(struct cluster *cluster, const struct cluster_plan *plan)
         status = cluster_service(cluster, &cluster->lease, plan);
     if (status == CLI_GO_ON)
         status = cluster_service(cluster, &cluster->gateway, plan);
-    status = status == CLI_GO_ON ? cluster_ready(cluster, "the lease service", cluster->lease_url) : status;
-    status = status == CLI_GO_ON ? cluster_ready(cluster, "the gateway", cluster->gateway_url) : status;
+    status = status == CLI_GO_ON ? cluster_ready(cluster, "the lease service", cluster->lease.url) : status;
+    status = status == CLI_GO_ON ? cluster_ready(cluster, "the gateway", cluster->gateway.url) : status;
     if (status == CLI_GO_ON && cluster->files.routes[0] != '\0')
-        adopt_routes(cluster->gateway_url);
+        adopt_routes(cluster->gateway.url);
     return status;
 }
 
@@ -604,8 +600,8 @@ int cluster_quorum(struct cluster *cluster, const char *const *sockets)
 
         status = service_start(cluster, &cluster->marks, "gateway by marks", "pawl-gateway", of_gateway);
     }
-    status = status == CLI_GO_ON ? cluster_ready(cluster, "the quorum", cluster->quorum_url) : status;
-    return status == CLI_GO_ON ? cluster_ready(cluster, "the gateway", cluster->marks_url) : status;
+    status = status == CLI_GO_ON ? cluster_ready(cluster, "the quorum", cluster->quorum.url) : status;
+    return status == CLI_GO_ON ? cluster_ready(cluster, "the gateway", cluster->marks.url) : status;
 }
 
 /* -- the end */

@@ -28,7 +28,7 @@ struct cluster_files {
 /* A service, and the last that it said. */
 struct cluster_member {
     struct child child;
-    char *url; /* where it says that it listens; NULL: nowhere */
+    char url[CLUSTER_URL_SIZE]; /* of a service: where it says that it listens; "": not yet */
     char tail[CLUSTER_TAIL][CLUSTER_TAIL_BYTES];
     unsigned said;
 };
@@ -38,8 +38,6 @@ struct cluster {
     struct cluster_member redis, maker, lease, gateway; /* maker: makes the store, once */
     struct cluster_member quorum, marks;                /* cluster_quorum() */
     struct watch watch;                                 /* others may add children of theirs */
-    char lease_url[CLUSTER_URL_SIZE], gateway_url[CLUSTER_URL_SIZE];
-    char quorum_url[CLUSTER_URL_SIZE], marks_url[CLUSTER_URL_SIZE];
     char pages_url[CLUSTER_URL_SIZE]; /* of the gateway, where they have an address of their own; else "" */
     /* Gets each line that the lease service or the gateway says; NULL: nobody does. */
     void (*line)(const char *name, const char *line);

@@ -108,7 +108,7 @@ static bool route_read(const char *file, char lease[FILLED_SIZE], char target[FI
 /* Each line of what to type next can be pasted. */
 static void say_use(const struct cluster *cluster)
 {
-    const char *lease = cluster->lease_url, *gateway = cluster->gateway_url;
+    const char *lease = cluster->lease.url, *gateway = cluster->gateway.url;
     char of_route[FILLED_SIZE], to_route[FILLED_SIZE];
     bool routed = cluster->files.routes[0] != '\0' && route_read(cluster->files.routes, of_route, to_route);
     const char *name = routed ? of_route : "orders:41";
@@ -140,7 +140,7 @@ static void say_use(const struct cluster *cluster)
 /* A holder that comes back too late, before a service that would take what it writes. */
 static void say_example(const struct cluster *cluster, const char *example_url)
 {
-    const char *lease = cluster->lease_url, *gateway = cluster->gateway_url;
+    const char *lease = cluster->lease.url, *gateway = cluster->gateway.url;
 
     puts("  A takes the lease, writes, and comes back after B has it: its write is refused in front of the\n"
          "  example, which knows nothing of tokens. In another terminal:\n");
@@ -160,7 +160,7 @@ static void say_example(const struct cluster *cluster, const char *example_url)
 
 static void dev_say(const struct dev *dev)
 {
-    const char *lease = dev->cluster.lease_url, *gateway = dev->cluster.gateway_url;
+    const char *lease = dev->cluster.lease.url, *gateway = dev->cluster.gateway.url;
     const struct cluster_files *files = &dev->cluster.files;
 
     printf("pawl dev is ready\n\n"

@@ -307,8 +307,8 @@ static bool worker_start(struct stage *stage, struct actor *actor)
                                            .variables = is_b ? stage->b_shim.variables : NULL};
     const char *flag = stage->is_pawl ? "--gateway-url" : relayed ? "--store" : "--file";
     const struct cluster *cluster = &stage->cluster;
-    const char *resource = stage->is_quorum ? cluster->marks_url
-                           : stage->is_pawl ? cluster->gateway_url
+    const char *resource = stage->is_quorum ? cluster->marks.url
+                           : stage->is_pawl ? cluster->gateway.url
                                             : stage->node_at[0];
     char nodes[WORKER_NODES_MAX * ADDRESS_SIZE] = "", ttl[32], lease[32], other[ADDRESS_SIZE];
     size_t len = 0;
@@ -329,7 +329,7 @@ static bool worker_start(struct stage *stage, struct actor *actor)
     }
     return cluster_spawn(&stage->cluster, &worker,
                          (const char *const[]){"demo-worker", "--ttl", ttl, "--nodes", nodes, "--lease-url",
-                                               stage->is_quorum ? cluster->quorum_url : cluster->lease_url,
+                                               stage->is_quorum ? cluster->quorum.url : cluster->lease.url,
                                                flag, resource, actor->name, stage->part->with.lock, lease,
                                                NULL}) == CLI_GO_ON;
 }
@@ -339,7 +339,7 @@ static bool relay_start(struct stage *stage)
     struct actor *relay = &stage->actors[ACTOR_RELAY];
     const struct cluster_process process = {&relay->child, relay->name, "pawl", .streams = CHILD_TALKS};
     bool to_redis = needs(stage, NEEDS_REPLICA) || !stage->is_pawl;
-    const char *target = to_redis ? stage->redis_at : stage->cluster.gateway_url + strlen("http://");
+    const char *target = to_redis ? stage->redis_at : stage->cluster.gateway.url + strlen("http://");
 
     if (!needs(stage, NEEDS_RELAY | NEEDS_REPLICA))
         return true;
