@@ -200,32 +200,31 @@ int request_service(struct request *request, enum request_service to, const char
 }
 
 /* A lease's name needs no encoding. */
-static int lease_path(struct request *request, const char *name, const char *before, const char *deed,
-                      char path[PATH_SIZE])
+static int at_lease(struct request *request, enum request_service to, const char *base, const char *before,
+                    const char *name, const char *deed)
 {
+    char path[PATH_SIZE];
+
     request->name = name;
-    snprintf(path, PATH_SIZE, "%s%.*s%s", before, NAME_MAX_BYTES, name, deed);
-    return name_is_lease(bytes_of(name)) ? CLI_GO_ON
-                                         : cli_fail(CLI_USAGE,
-                                                    "\"%s\" is not the name of a lease: 1 to 128 of A-Z a-z "
-                                                    "0-9 . _ : -, beginning with a letter or a digit",
-                                                    name);
+    if (!name_is_lease(bytes_of(name))) {
+        return cli_fail(
+            CLI_USAGE,
+            "\"%s\" is not the name of a lease: 1 to 128 of A-Z a-z 0-9 . _ : -, beginning with a "
+            "letter or a digit",
+            name);
+    }
+    snprintf(path, sizeof(path), "%s%s%s", before, name, deed);
+    return request_service(request, to, base, path);
 }
 
 int request_lease(struct request *request, const char *base, const char *name, const char *deed)
 {
-    char path[PATH_SIZE];
-    int status = lease_path(request, name, "/v1/leases/", deed, path);
-
-    return status == CLI_GO_ON ? request_service(request, REQUEST_LEASE_SERVICE, base, path) : status;
+    return at_lease(request, REQUEST_LEASE_SERVICE, base, "/v1/leases/", name, deed);
 }
 
 int request_intents(struct request *request, const char *base, const char *lease, const char *deed)
 {
-    char path[PATH_SIZE];
-    int status = lease_path(request, lease, "/v1/intents/", deed, path);
-
-    return status == CLI_GO_ON ? request_service(request, REQUEST_GATEWAY, base, path) : status;
+    return at_lease(request, REQUEST_GATEWAY, base, "/v1/intents/", lease, deed);
 }
 
 int request_resource(struct request *request, const char *base, const char *key)
