@@ -1,8 +1,6 @@
 #!/usr/bin/python3
 """Several leases at once, all or none, with the real binaries and two instances on one store."""
 
-import random
-import threading
 
 from world import World, check, check_equal, main, read_token, test, test_in, wait_until
 from world.asking import refused
@@ -163,36 +161,6 @@ def whoever_waits_holds_nothing_until_all_are_free_and_is_then_told_at_whichever
 
 
 @test
-def many_who_want_some_of_a_few_all_get_them_and_never_two_the_same():
-    shared, rounds, lock, held, wrong = names(4), 12, threading.Lock(), {}, []
-
-    def work(number):
-        pick = random.Random(number)
-        for turn in range(rounds):
-            wanted, who = pick.sample(shared, pick.choice((1, 2, 3))), f"w{number}-{turn}"
-            answer = acquire(wanted, CLIENTS[number % 2], holder=who, lease_id=lease_id_of(who), wait_ms=30000)
-            if answer.status != 201:
-                wrong.append(repr(answer))
-                return
-            with lock:
-                wrong.extend(f"{name} is {held[name]}'s and {who}'s" for name in wanted if name in held)
-                held.update((name, who) for name in wanted)
-            for name in wanted:
-                with lock:
-                    del held[name]
-                release(name, who, CLIENTS[pick.choice((0, 1))])
-
-    threads = [threading.Thread(target=work, args=(number,), daemon=True) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    check_equal(wrong, [])
-    check(not any(thread.is_alive() for thread in threads), "everybody gets his turn")
-    nothing_is_left_of_the_lines(shared)
-
-
-@test
 def one_who_waited_long_enough_is_told_who_holds_and_stands_in_no_line():
     wanted = names(3)
     WORLD.acquire(wanted[1], holder="bob", lease_id=lease_id_of("x"))
@@ -235,20 +203,6 @@ def a_counter_that_somebody_has_set_back_hands_out_no_number_again(world):
     wait_until(again, "they are granted again")
     for grant in answers[-1].json["grants"]:
         check(grant["token"] > most[grant["lease"]], f"{grant} after {most}")
-
-
-@test
-def one_who_waits_at_an_instance_that_stops_is_sent_away():
-    wanted = names()
-    granted(wanted, lease_id=lease_id_of("x"))
-    stopping = WORLD.daemon("pawl-lease")
-    waiter = in_line(wanted, "ada", WORLD.client(stopping))
-    check_equal(stopping.end(), 0)
-    waiter.told(503, "draining")
-    behind = in_line(wanted, "bob")
-    for name in wanted:
-        release(name, "x")
-    behind.told()
 
 
 main(WORLD.close)

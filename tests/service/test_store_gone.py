@@ -168,15 +168,6 @@ def on_an_empty_store_nothing_is_done_and_readyz_says_so(world):
 
 
 @test
-def init_store_leaves_a_store_alone_that_is_there():
-    before = WORLD.redis("HGETALL", "pawl:{07}")
-    done = run_daemon("pawl-lease", "--redis", WORLD.redis.url, "--init-store")
-    check_equal(done.returncode, 1, done.stderr)
-    check_in("already", done.stderr)
-    check_equal(WORLD.redis("HGETALL", "pawl:{07}"), before)
-
-
-@test
 def init_store_says_when_there_is_no_redis():
     done = run_daemon("pawl-lease", "--redis", "unix:///nonexistent/r.sock", "--init-store", "--store-timeout", "200ms")
     check_equal(done.returncode, 69, done.stderr)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Whoever waits, when something breaks: his client at every step, the line to the store, the instance, the clock.
+"""Whoever waits, when something breaks: the line to the store, the instance, the clock; what of his client: tests/component/test_wait_walk.c.
 
 The instance under test reaches Redis by a relay, which holds back or cuts what passes at the chosen moment; another
 instance, straight on the same Redis, serves everybody else."""
@@ -76,36 +76,6 @@ def everything_ends(name, next_one):
 
 # -- the client goes
 
-def client_goes_while(name, hold, reached, how):
-    """A holds; the client under test waits aside, B waits behind it. What hold fits is held back, then the client goes,
-    then what was held back passes."""
-    grant = WORLD.acquire(name, holder="A", ttl_ms=60000)
-    client = raw_waiter(name, "gone")
-    if reached != "asking":
-        wait_until(lambda: WORLD.waiting(name) == 1, "it is in line")
-    else:
-        hold.wait_met()
-    next_one = Waiter(WORLD, WORLD.lease_daemon, name, "B")
-    if reached != "asking":
-        WORLD.release(name, grant)
-        hold.wait_met()
-    client.vanish() if how == "reset" else client.close()
-    return grant, next_one
-
-
-@test
-def a_client_that_goes_before_its_place_is_known_leaves_nothing_behind():
-    for how in ("close", "reset"):
-        name = WORLD.name()
-        hold = RELAY.hold(FROM_REDIS, b"queued")
-        grant, next_one = client_goes_while(name, hold, "asking", how)
-        hold.go()
-        wait_until(lambda name=name: WORLD.waiting(name) == 1, "only B waits")
-        WORLD.release(name, grant)
-        everything_ends(name, next_one)
-        check(("granted", "gone") not in history(name), history(name))
-
-
 @test
 def a_client_that_goes_while_it_waits_is_out_of_the_line_within_100_ms():
     def took_ms(how):
@@ -122,20 +92,6 @@ def a_client_that_goes_while_it_waits_is_out_of_the_line_within_100_ms():
         return took
     for how in ("close", "reset"):
         keeps_within(100, lambda how=how: took_ms(how), f"out of the line after {how}")
-
-
-@test
-def a_client_that_goes_when_the_lease_was_just_handed_to_it_gives_it_back_at_once():
-    for what, pattern, direction in (("the message is under way", b"granted ", FROM_REDIS),
-                                     ("the claim is sent", CLAIM, TO_REDIS),
-                                     ("the claim is answered", b"claimed", FROM_REDIS)):
-        for how in ("close", "reset"):
-            name = WORLD.name()
-            hold = RELAY.hold(direction, pattern)
-            _, next_one = client_goes_while(name, hold, what, how)
-            hold.go()
-            everything_ends(name, next_one)
-            check_in(("returned", "gone"), history(name), what)
 
 
 # -- the line to the store breaks
@@ -170,52 +126,6 @@ def crowd(name, daemon=None, **ask):
     grant = WORLD.acquire(name, holder="A", ttl_ms=60000)
     waiters = [Waiter(WORLD, daemon or ASIDE, name, f"w{number:02}", **ask) for number in range(CROWD)]
     return grant, waiters, lambda: Later(WORLD.client(daemon or ASIDE), "DELETE", path(name), {"Lease-Id": grant["lease_id"]})
-
-
-def all_are_served(name, waiters, grant):
-    """In their order, each with a higher token; the first of them need not be released for."""
-    for waiter in waiters:
-        answer = waiter.answered()
-        check_equal((answer.status, answer.json.get("holder")), (201, waiter.body["holder"]), answer.body)
-        check(answer.json["token"] > grant["token"], "the token did not rise")
-        grant = answer.json
-        check_equal(WORLD.holder(name), waiter.body["holder"])
-        WORLD.release(name, grant)
-    look = WORLD.look(name)
-    check_equal((look["state"], look["waiting"]), ("free", 0))
-
-
-def are_served_without_the_reply(pattern, direction, has_run):
-    """False: the inbox was away for so long that the service may say 504 (LOOKS_MAX in lease/queue/waiter.c), because this
-    machine does much else; then nothing is shown."""
-    name = WORLD.name()
-    grant, waiters, release = crowd(name)
-    before, hold = desks_of(name), RELAY.hold(direction, pattern)
-    asked = release()
-    hold.wait_met()
-    begun = time.monotonic()
-    RELAY.cut()
-    refused(asked.get(), 504, "outcome-unknown")
-    wait_until(lambda: not desks_of(name) & before or time.monotonic() - begun > BUSY_S, "all stand at the new desk")
-    if time.monotonic() - begun > BUSY_S - SLACK_MS / 1000:
-        return False
-    if not has_run:
-        check(all(waiter.answer is None for waiter in waiters), [waiter.answer for waiter in waiters])
-        WORLD.release(name, grant)
-    all_are_served(name, waiters, grant)
-    return True
-
-
-@test
-def nobody_is_sent_away_when_the_reply_of_a_release_is_lost_and_all_are_served_in_their_order():
-    for pattern, direction, has_run in ((b"handed", FROM_REDIS, True), (RELEASE, TO_REDIS, False)):
-        check(any(are_served_without_the_reply(pattern, direction, has_run) for _ in range(3)), "nothing is shown, three times")
-        WORLD.wait_ready(WORLD.client(ASIDE))
-
-
-def desks_of(name):
-    """Where they stand."""
-    return {json.loads(one)["more"]["desk"] for one in WORLD.redis("HVALS", f"{stripe_key(name)}:w:{name}")}
 
 
 def send_release(daemon, name, grant):
