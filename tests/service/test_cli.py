@@ -162,11 +162,10 @@ def env_output_is_understood_by_a_shell_and_enough_to_go_on():
         {PAWL} cat {name}/box --fenced
         {PAWL} rm {name}/box
         {PAWL} release {name}"""
-    done = subprocess.run(["sh", "-c", script], env=environment(), capture_output=True, text=True, timeout=DEADLINE_S,
-                          check=False)
-    check_equal((done.returncode, done.stderr), (0, ""))
-    check(re.match(r"token \d+\n", done.stdout), done.stdout)
-    check_in(f"packed{name}/box deleted\n{name} released\n", done.stdout)
+    status, said, error = pawl.shell(script)
+    check_equal((status, error), (0, ""))
+    check(re.match(r"token \d+\n", said), said)
+    check_in(f"packed{name}/box deleted\n{name} released\n", said)
 
 
 @test
@@ -198,8 +197,7 @@ def a_hostile_service_cannot_make_the_shell_run_anything():
 def text_output_shows_no_secret():
     name, file = world.name(), path("hush")
     text = pawl("acquire", name, "--lease-id-file", file, "--holder", "me").stdout
-    with open(file, encoding="ascii") as stream:
-        lease_id = stream.read().strip()
+    lease_id = read(file)
     told = [text, pawl("get", name).stdout, pawl("ls").stdout, pawl("renew", name, "--lease-id-file", file).stdout,
             pawl("acquire", name, status=75).stderr, pawl("release", name, "--lease-id-file", file).stdout]
     for one in told:
@@ -286,11 +284,10 @@ def what_an_earlier_env_output_left_does_not_stand_in_the_way():
         {PAWL} release {name} >/dev/null
         eval "$({PAWL} acquire {name} -o env)"; two=$PAWL_TOKEN
         {PAWL} release {name} >/dev/null && echo "$one $again $two" """
-    done = subprocess.run(["sh", "-euc", script], env=environment(), capture_output=True, text=True, timeout=DEADLINE_S,
-                          check=False)
-    check_equal((done.returncode, done.stderr.count("is held already by this lease_id")), (0, 1), done.stderr)
-    one, again, two = map(int, done.stdout.split())
-    check(one == again < two, done.stdout)
+    status, said, error = pawl.shell(f"set -eu; {script}")
+    check_equal((status, error.count("is held already by this lease_id")), (0, 1), error)
+    one, again, two = map(int, said.split())
+    check(one == again < two, said)
 
 
 @test
@@ -316,8 +313,7 @@ def who_shares_a_file_finds_in_it_the_lease_id_that_was_granted():
     for _ in range(4):
         crowd = [begin("acquire", name, "--lease-id-file", file, "-o", "json") for _ in range(6)]
         answers = [one.communicate(timeout=DEADLINE_S)[0] for one in crowd]
-        with open(file, encoding="ascii") as stream:
-            kept = stream.read().strip()
+        kept = read(file)
         granted = {json.loads(answer)["lease_id"] for one, answer in zip(crowd, answers) if one.returncode == 0}
         check_equal(granted, {kept})
         pawl("release", name, "--lease-id-file", file)
@@ -515,8 +511,7 @@ def who_takes_the_place_in_the_line_keeps_the_file():
     check(os.path.exists(file), "the second can be released, should it be granted and then killed")
     world.release(name, mine)
     grant = json.loads(ended(second)[0])
-    with open(file, encoding="ascii") as stream:
-        check_equal(stream.read().strip(), grant["lease_id"])
+    check_equal(read(file), grant["lease_id"])
 
 
 @test
@@ -741,28 +736,19 @@ def a_holder_cannot_look_like_another():
 
 @test
 def output_that_cannot_be_written_is_a_failure():
-    with open("/dev/full", "wb") as full:
-        done = subprocess.run([PAWL, "get", "a", "-o", "json"], env=environment(), stdout=full, stderr=subprocess.PIPE,
-                              timeout=DEADLINE_S, check=False)
-    check_equal(done.returncode, 1)
+    pawl.unread("get", "a", "-o", "json")
 
 
 @test
 def a_grant_that_could_not_be_told_is_given_back():
     for kind in ("env", "json"):
         name = world.name()
-        with open("/dev/full", "wb") as full:
-            done = subprocess.run([PAWL, "acquire", name, "-o", kind], env=environment(), stdout=full, stderr=subprocess.PIPE,
-                                  timeout=DEADLINE_S, check=False)
-        check_equal(done.returncode, 1)
-        check_in(b"given back", done.stderr)
+        check_in("given back", pawl.unread("acquire", name, "-o", kind))
         check_equal(world.look(name)["state"], "free")
     name = world.name()
     mine = acquired(name)
-    with open("/dev/full", "wb") as full:  # it was held before: it stays
-        done = subprocess.run([PAWL, "acquire", name, "-o", "env"], env=environment(PAWL_LEASE_ID=mine["lease_id"]),
-                              stdout=full, stderr=subprocess.PIPE, timeout=DEADLINE_S, check=False)
-    check_equal((done.returncode, world.look(name)["token"], world.look(name)["state"]), (1, mine["token"], "held"))
+    pawl.unread("acquire", name, "-o", "env", PAWL_LEASE_ID=mine["lease_id"])  # it was held before: it stays
+    check_equal((world.look(name)["token"], world.look(name)["state"]), (mine["token"], "held"))
 
 
 @test
@@ -771,9 +757,7 @@ def env_output_of_a_failure_ends_the_eval_with_its_status():
     acquired(name)
 
     def shell(text, **variables):
-        done = subprocess.run(["sh", "-c", text], env=environment(**variables), capture_output=True, text=True,
-                              timeout=DEADLINE_S, check=False)
-        return done.returncode, done.stdout
+        return pawl.shell(text, **variables)[:2]
     left = {"PAWL_LEASE": name, "PAWL_TOKEN": "1", "PAWL_FENCING_TOKEN": "1", "PAWL_LEASE_ID": "A" * 22}
     one = f'eval "$({PAWL} acquire {name} -o env)"'
     check_equal(shell(f'{one}; echo "$? ${{PAWL_TOKEN-none}} ${{PAWL_LEASE_ID-none}}"', **left), (0, "75 none none\n"))
@@ -865,8 +849,7 @@ def a_stale_token_is_76_a_forged_one_77_another_leases_1():
 @test
 def a_token_comes_from_a_file_too():
     name, file = world.name(), path("token")
-    with open(file, "w", encoding="ascii") as stream:
-        stream.write(acquired(name)["fencing_token"] + "\n")
+    written(file, acquired(name)["fencing_token"])
     pawl("put", name, "--token-file", file, stdin=b"x")
     pawl("cat", name, "--fenced", "--token-file", file)
     pawl("rm", name, "--token-file", file)

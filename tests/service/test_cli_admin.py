@@ -6,12 +6,10 @@ import os
 import re
 import shlex
 import socket
-import subprocess
 import threading
 
 from world import World, check, check_equal, check_in, main, test
 from world.cli import PAWL, Cli
-from world.wait import DEADLINE_S
 from world.waiting import Waiter
 
 world = World()
@@ -27,11 +25,10 @@ def kinds(name):
 
 
 def shell(text, **variables):
-    """What sh says when it reads this, with pawl in its path."""
-    done = subprocess.run(["sh", "-c", text], env=pawl.environment(**variables), capture_output=True, text=True,
-                          timeout=DEADLINE_S, check=False)
-    check_equal(done.returncode, 0, f"{text}: {done.stdout}{done.stderr}")
-    return done.stdout
+    """What sh says when it reads this."""
+    status, said, error = pawl.shell(text, **variables)
+    check_equal(status, 0, f"{text}: {said}{error}")
+    return said
 
 
 # -- history

@@ -88,9 +88,8 @@ def told(raw):
     """(status, code, Fencing-Status, detail) of what a raw client gets."""
     line, headers = raw.head()
     fields = dict(headers)
-    while len(raw.buffer) < int(fields.get("Content-Length", 0)):
-        raw._more()  # pylint: disable=protected-access
-    body = json.loads(raw.buffer) if "json" in fields.get("Content-Type", "") else {}
+    text = raw.take(int(fields.get("Content-Length", 0)))
+    body = json.loads(text) if "json" in fields.get("Content-Type", "") else {}
     return int(line.split(" ")[1]), body.get("code"), fields.get("Fencing-Status", ""), body.get("detail")
 
 

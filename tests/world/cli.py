@@ -35,6 +35,20 @@ class Cli:
         check_equal(done.returncode, status, f"exit status of {words}: {done.stdout}{done.stderr}")
         return done
 
+    def unread(self, *words, **variables):
+        """Its output cannot be written: its exit status must be 1; what it says."""
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([PAWL, *words], env=self.environment(**variables), stdin=subprocess.DEVNULL, stdout=full,
+                                  stderr=subprocess.PIPE, text=True, timeout=DEADLINE_S, check=False, preexec_fn=die_with_parent)
+        check_equal(done.returncode, 1, f"exit status of {words}: {done.stderr}")
+        return done.stderr
+
+    def shell(self, script, **variables):
+        """What sh makes of it: (its exit status, its output, its errors)."""
+        done = subprocess.run(["sh", "-c", script], env=self.environment(**variables), capture_output=True, text=True, timeout=DEADLINE_S,
+                              check=False)
+        return done.returncode, done.stdout, done.stderr
+
     def start(self, *words, **variables):
         return subprocess.Popen([PAWL, *words], env=self.environment(**variables), stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=die_with_parent)

@@ -163,6 +163,13 @@ class Raw:
             raise Closed(f"closed after {self.buffer!r}")
         self.buffer += data
 
+    def take(self, count):
+        """The next so many bytes."""
+        while len(self.buffer) < count:
+            self._more()
+        taken, self.buffer = self.buffer[:count], self.buffer[count:]
+        return taken
+
     def head(self):
         """(status line, headers) of the next answer, interim or not."""
         while b"\r\n\r\n" not in self.buffer:
@@ -187,9 +194,7 @@ class Raw:
         if method != "HEAD" and answer.status not in (204, 304) and length is None:
             raise AssertionError(f"no Content-Length: {answer}")
         if method != "HEAD" and answer.status not in (204, 304):
-            while len(self.buffer) < int(length):
-                self._more()
-            answer.body, self.buffer = self.buffer[:int(length)], self.buffer[int(length):]
+            answer.body = self.take(int(length))
         self.contract.hold(self.service, method, target, headers, answer, before_routing)
         return answer
 
