@@ -10,7 +10,6 @@ import tempfile
 import urllib.parse
 
 from world import World, check, check_equal, main, test
-from world.client import Closed
 from world.upstream import Upstream, route, routes_file
 
 FOLDER = tempfile.mkdtemp(dir=os.environ["TMPDIR"])
@@ -89,7 +88,7 @@ BAD += ["\n" + put(LENGTH + "\r\nabc"), "\n\n" + put(LENGTH + "\r\nabc"), "\r\n\
 
 def sent(data, pieces=1):
     """Everything that is answered to it, up to the end of the connection."""
-    raw, answered = WORLD.raw(WORLD.gateway_daemon), b""
+    raw = WORLD.raw(WORLD.gateway_daemon)
     size = max(1, -(-len(data) // pieces))
     for at in range(0, len(data), size):
         if not raw.send(data[at:at + size]):
@@ -98,11 +97,7 @@ def sent(data, pieces=1):
         raw.end_sending()
     except OSError:
         pass  # closed already
-    try:
-        while True:
-            raw._more()  # pylint: disable=protected-access
-    except Closed:
-        answered = raw.buffer
+    answered = raw.rest()
     raw.close()
     return answered
 

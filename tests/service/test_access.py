@@ -534,9 +534,7 @@ class Stream:
         check_in(" 200 ", self.raw.head()[0])
 
     def until(self, text):
-        while text.encode() not in self.raw.buffer:
-            self.raw._more()  # pylint: disable=protected-access
-        return self.raw.buffer.decode()
+        return self.raw.until(text.encode()).decode()
 
 
 @test

@@ -3,9 +3,8 @@
 
 import re
 import select
-import socket
 
-from world import DEADLINE_S, World, check, check_equal, check_in, main, test, test_in, wait_until
+from world import World, check, check_equal, check_in, main, test, test_in, wait_until
 from world.asking import Later, path
 from world.redis import Connection
 from world.trio import Trio
@@ -15,27 +14,8 @@ SILENT_S = 0.5  # what waits for nobody comes sooner
 FLOOD = "for n = 1, 4500 do redis.call('PUBLISH', 'pawl:e:flood', '00 1.' .. n .. '.1\trefused\t1\t\t5\t' .. string.rep('x', 1000)) end"
 
 
-class Stream:
-    """A client of GET /v1/events."""
-
-    def __init__(self, world, query=""):
-        self.socket, self.text = socket.create_connection((world.lease_daemon.host, world.lease_daemon.port), DEADLINE_S), b""
-        self.socket.sendall(f"GET /v1/events{query} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-
-    def hears(self, what):
-        """Reads until this has come; what came."""
-        while what not in self.text:
-            more = self.socket.recv(65536)
-            check(more, f"it ended with {self.text!r}")
-            self.text += more
-        return self.text
-
-    def is_silent(self):
-        check_equal(select.select([self.socket], [], [], SILENT_S)[0], [], "nothing has come")
-
-    def ended(self):
-        """What came until the end."""
-        return self.text + b"".join(iter(lambda: self.socket.recv(65536), b""))
+def is_silent(raw):
+    check_equal(select.select([raw.socket], [], [], SILENT_S)[0], [], "nothing has come")
 
 
 class Ear:
@@ -52,20 +32,20 @@ class Ear:
 
 @test_in(lambda: Trio(copies=3))
 def an_event_and_one_of_before_are_told_when_every_node_of_the_set_has_what_they_tell_of(world):
-    stream, ear = Stream(world), Ear(world, "pawl:e:*")
-    stream.hears(b"\n\n")
+    stream, ear = world.listening(), Ear(world, "pawl:e:*")
+    stream.until(b"\n\n")
     world.acquire("x")
-    first = re.search(rb"id: (\S+)", stream.hears(b'"x"'))[1].decode()
+    first = re.search(rb"id: (\S+)", stream.until(b'"x"'))[1].decode()
     world.nodes[2].stop()
     granted = Later(world.lease, "POST", path("early"), body={})
     ear.hears(b"granted")
-    stream.is_silent()
-    replayed = Stream(world, f"?lease=x&since={first}")
-    replayed.is_silent()
+    is_silent(stream)
+    replayed = world.listening(f"?lease=x&since={first}")
+    is_silent(replayed)
     world.nodes[2].go_on()
-    stream.hears(b'"early"')
+    stream.until(b'"early"')
     check_equal(granted.get().status, 201)
-    check_in(b" 200 ", replayed.hears(b"\n\n"))
+    check_in(b" 200 ", replayed.until(b"\n\n"))
 
 
 @test
@@ -75,40 +55,40 @@ def with_one_node_an_event_is_told_at_once_and_costs_no_command():
         return sum(int(calls) for calls in re.findall(r"cmdstat_(?:ping|role|wait):calls=(\d+)", said))
 
     world = World()
-    stream, count = Stream(world), 60
-    stream.hears(b"\n\n")
+    stream, count = world.listening(), 60
+    stream.until(b"\n\n")
     before = asked()
     for number in range(1, 1 + count):
         world.redis("PUBLISH", "pawl:e:flood", f"00 1.{number}.1\trefused\t1\t\t5\tnumber-{number}.")
-        stream.hears(f"number-{number}.".encode())
+        stream.until(f"number-{number}.".encode())
     check(asked() - before < count / 2, "that of the subscribers, each second")
     world.close()
 
 
 @test_in(lambda: Trio(copies=3))
 def a_stream_ends_without_the_event_that_has_no_copies_in_time(world):
-    stream, ear = Stream(world), Ear(world, "pawl:e:*")
-    stream.hears(b"\n\n")
+    stream, ear = world.listening(), Ear(world, "pawl:e:*")
+    stream.until(b"\n\n")
     world.nodes[2].stop()
     granted = Later(world.lease, "POST", path("late"), body={})
     ear.hears(b"granted")
-    check(b"late" not in stream.ended(), "it was told")
+    check(b"late" not in stream.rest(), "it was told")
     check_equal(granted.get().status, 504)
     world.nodes[2].go_on()
     wait_until(lambda: world.lease("GET", path("late")).status == 200, "it goes on")
-    stream = Stream(world)
-    stream.hears(b"\n\n")
+    stream = world.listening()
+    stream.until(b"\n\n")
     world.acquire("x")
-    stream.hears(b'"x"')
+    stream.until(b'"x"')
 
 
 @test_in(lambda: Trio(copies=3, store_timeout="60s"))
 def a_stream_ends_when_more_than_its_bound_waits_for_copies(world):
-    stream = Stream(world)
-    stream.hears(b"\n\n")
+    stream = world.listening()
+    stream.until(b"\n\n")
     world.nodes[2].stop()
     world.redis("EVAL", FLOOD, 0)
-    told = stream.ended()
+    told = stream.rest()
     check(b"flood" not in told and b"alive" not in told, f"it was told, or waited for its deadline: {told}")
     world.nodes[2].go_on()
 

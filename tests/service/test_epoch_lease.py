@@ -1,10 +1,9 @@
 #!/usr/bin/python3
 """The lease on an epoch (docs/decisions/0050): nothing is answered of a primary that may have been deposed."""
 
-import socket
 import time
 
-from world import DEADLINE_S, check, check_equal, check_in, main, test_in, wait_until
+from world import check, check_equal, check_in, main, test_in, wait_until
 from world.asking import Later
 from world.sentinel import FAILOVER_S, Sentinel, Watched
 
@@ -54,26 +53,24 @@ def a_call_that_was_under_way_when_the_lease_on_the_epoch_ended_is_not_answered(
 def an_event_that_comes_when_the_lease_on_the_epoch_is_over_ends_the_stream(world):
     world.replica.kill()
     world.wait_kept(1)  # else the event waits for its copies
-    with socket.create_connection((world.lease_daemon.host, world.lease_daemon.port), DEADLINE_S) as stream:
-        stream.sendall(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        check_in(b" 200 ", stream.recv(65536))
-        world.primary()("HSET", "pawl:{store}", "majority", "1", "registrars", "1 nobody")  # who would have to echo
-        is_over(world, world.lease)
-        world.primary()("PUBLISH", "pawl:e:unheard", "00 1.1.1\trefused\t1\t\t\t5\t")
-        check(b"unheard" not in b"".join(iter(lambda: stream.recv(65536), b"")), "the stream ends without what came too late")
+    stream = world.listening()
+    stream.until(b" 200 ")
+    world.primary()("HSET", "pawl:{store}", "majority", "1", "registrars", "1 nobody")  # who would have to echo
+    is_over(world, world.lease)
+    world.primary()("PUBLISH", "pawl:e:unheard", "00 1.1.1\trefused\t1\t\t\t5\t")
+    check(b"unheard" not in stream.rest(), "the stream ends without what came too late")
 
 
 @test_in(lambda: Watched("--store-timeout", "20s", copies=2))  # so that the replica is not taken out
 def an_event_whose_copies_come_when_the_lease_on_the_epoch_is_over_ends_the_stream(world):
-    with socket.create_connection((world.lease_daemon.host, world.lease_daemon.port), DEADLINE_S) as stream:
-        stream.sendall(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        check_in(b" 200 ", stream.recv(65536))
-        world.replica.stop()
-        world.primary()("PUBLISH", "pawl:e:unheard", "00 1.1.1\trefused\t1\t\t\t5\t")
-        world.primary()("HSET", "pawl:{store}", "majority", "1", "registrars", "1 nobody")
-        is_over(world, world.lease)
-        world.replica.go_on()
-        check(b"unheard" not in b"".join(iter(lambda: stream.recv(65536), b"")), "the stream ends without it")
+    stream = world.listening()
+    stream.until(b" 200 ")
+    world.replica.stop()
+    world.primary()("PUBLISH", "pawl:e:unheard", "00 1.1.1\trefused\t1\t\t\t5\t")
+    world.primary()("HSET", "pawl:{store}", "majority", "1", "registrars", "1 nobody")
+    is_over(world, world.lease)
+    world.replica.go_on()
+    check(b"unheard" not in stream.rest(), "the stream ends without it")
 
 
 def is_over(world, *clients):

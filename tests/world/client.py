@@ -1,5 +1,6 @@
 """Two clients: libcurl, which does what clients do, and a raw socket, which does what no client should."""
 
+import contextlib
 import io
 import itertools
 import json
@@ -162,6 +163,19 @@ class Raw:
         if not data:
             raise Closed(f"closed after {self.buffer!r}")
         self.buffer += data
+
+    def until(self, what):
+        """Reads until this has come; all that is there."""
+        while what not in self.buffer:
+            self._more()
+        return self.buffer
+
+    def rest(self):
+        """All that still comes, until the end."""
+        with contextlib.suppress(Closed):
+            while True:
+                self._more()
+        return self.buffer
 
     def take(self, count):
         """The next so many bytes."""

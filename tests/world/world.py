@@ -200,6 +200,12 @@ class World:
         daemon = daemon or self.lease_daemon
         return Raw(daemon.name.removeprefix("pawl-"), daemon.port, World.contract, deadline_s)
 
+    def listening(self, query=""):
+        """A raw client of GET /v1/events."""
+        raw = self.raw()
+        raw.send(f"GET /v1/events{query} HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        return raw
+
     def name(self, stem="job"):
         """A lease name that no other test uses."""
         return f"{stem}:{next(self.names)}"
