@@ -20,7 +20,7 @@ struct level_name {
 static const struct level_name level_names[] = {
     [LOG_DEBUG] = {"debug ", "debug"},     [LOG_INFO] = {"info  ", "info"},
     [LOG_WARNING] = {"warn  ", "warning"}, [LOG_ERROR] = {"error ", "error"},
-    [LOG_NOTICE] = {"notice", "notice"},
+    [LOG_NOTICE] = {"notice ", "notice"},
 };
 
 bool log_wants(const struct log *log, enum log_level level)

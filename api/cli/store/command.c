@@ -393,10 +393,11 @@ static int init_run(int argc, char **argv)
         FLAG_ON("allow-unsafe-redis", "though Redis can lose what it acknowledged", &unsafe),
         FLAG_UP_TO("registrars", "a majority of the first N lease services counts: 1, 3 or 5", 5, NULL,
                    &registrars),
-        FLAG_UP_TO(
-            "copies",
-            "with fewer nodes of Redis nothing is answered: 1 to 5; not said: nobody waits for replicas",
-            STORE_NODES_MAX, NULL, &copies),
+        FLAG_UP_TO("copies",
+                   "with fewer nodes of Redis nothing is answered: 1 to 5; not said: 2 with sentinel://, "
+                   "else nobody "
+                   "waits for replicas",
+                   STORE_NODES_MAX, NULL, &copies),
         {0},
     };
     char path[STATE_PATH_MAX], why[STATE_WHY_MAX];
