@@ -125,8 +125,8 @@ int secret_propose(const char *file, char buf[SECRET_SIZE], enum secret_origin *
 /* -- the file, among processes that share it */
 
 /* Of its folder, for a moment: between a look at the file and its change nobody else changes it. Where it
- * cannot be had (the folder may not be read, or a stranger in /tmp keeps it) it goes without. -1: not had. Ends when
- * it is closed. */
+ * cannot be had (the folder may not be read, or a stranger in /tmp keeps it) it goes without. -1: not had.
+ * It ends when it is closed. */
 static int folder_lock(const char *file)
 {
     const struct timespec pause = {.tv_nsec = LOCK_PAUSE_MS * 1000000L};

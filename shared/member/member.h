@@ -56,8 +56,8 @@ struct bytes member_may_grant(const struct member_line *line);
 
 struct member_call;
 /* The end of a call. bad: what it means; PROBLEM_NONE when the script ran on a stripe that is ours: the
- * first word of the reply says the rest. STORE_UNAVAILABLE, STORE_FULL, STORE_NOT_OURS, STORE_NOT_ADMITTED: it
- * certainly did not happen. OUTCOME_UNKNOWN: it may have happened. */
+ * first word of the reply says the rest. STORE_UNAVAILABLE, STORE_FULL, STORE_NOT_OURS, STORE_NOT_ADMITTED:
+ * it certainly did not happen. OUTCOME_UNKNOWN: it may have happened. */
 typedef enum step member_done_fn(struct member_call *call, enum problem bad, const struct store_reply *reply);
 
 struct member_call {

@@ -48,7 +48,8 @@ static struct party *gateway_in(struct stage *stage, struct party *lease)
 {
     struct party *gateway = party_open(stage, 1, gateway_plan());
 
-    UNTIL(stage, gateway->member.state == MEMBER_IN && listed(&lease->state_file.recorded, STATE_MEMBER) == 2);
+    UNTIL(stage,
+          gateway->member.state == MEMBER_IN && listed(&lease->state_file.recorded, STATE_MEMBER) == 2);
     return gateway;
 }
 

@@ -180,8 +180,7 @@ static void played_end(struct played *p, int status)
 
 /* -- */
 
-TEST(
-    the_first_deadline_is_known_before_any_renewal_and_one_that_was_told_first_stays)
+TEST(the_first_deadline_is_known_before_any_renewal_and_one_that_was_told_first_stays)
 {
     for (unsigned renews = 0; renews < 2; renews++) {
         struct played p;

@@ -30,7 +30,8 @@ for node in string.gmatch(store.needed, '%S+') do
         return { 'connected' }
     end
 end
-if not found and store.forgotten ~= NODE and not string.find(' ' .. (store.gone or ''), ' ' .. NODE .. '/', 1, true) then
+local last = ' ' .. (store.gone or '')
+if not found and store.forgotten ~= NODE and not string.find(last, ' ' .. NODE .. '/', 1, true) then
     return { 'unknown' }
 end
 if found and found == store.growing then
