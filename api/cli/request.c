@@ -616,7 +616,12 @@ int request_tell(const struct request *request, enum http_client_outcome outcome
     case HTTP_CLIENT_NOT_SENT:
         doubt_tell(DOUBT_NOT_DONE, request->output, "%s: %s cannot be reached: %s", what_of(request, what),
                    request->service, request->answer.why);
-        cli_hint("Is it running (pawl dev starts one), and is %s right?", request->flag);
+        if (strstr(request->answer.why, "access token") != NULL)
+            cli_hint("Is --access-token-file (PAWL_ACCESS_TOKEN_FILE) right?");
+        else if (strstr(request->answer.why, "certificate") != NULL)
+            cli_hint("Are --cacert, --cert and --cert-key right?");
+        else
+            cli_hint("Is it running (pawl dev starts one), and is %s right?", request->flag);
         return CLI_UNREACHABLE;
     case HTTP_CLIENT_UNKNOWN: return tell_unknown(request);
     case HTTP_CLIENT_ANSWERED: return is_2xx(request) ? CLI_GO_ON : tell_refusal(request);

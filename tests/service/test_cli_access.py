@@ -121,6 +121,12 @@ def explain_says_the_rule_or_what_is_missing():
 
 
 @test
+def a_file_that_cannot_be_read_is_what_the_advice_is_about():
+    said = pawl("whoami", "--access-token-file", path("none"), status=69).stderr
+    check_in("Is --access-token-file (PAWL_ACCESS_TOKEN_FILE) right?", said)
+
+
+@test
 def help_begins_with_examples():
     for words in ([], ["new"], ["hash"], ["check"], ["explain"]):
         check(pawl(*words, "--help").stdout.startswith("Examples:\n  pawl access "), words)
