@@ -163,13 +163,13 @@ static void record(struct member *member, const struct store_reply *reply)
 {
     const struct store_reply *list = store_reply_list(reply, REPLY_MEMBERS);
     struct state_record wanted = member->state_file->recorded;
+    int64_t goal = store_reply_integer(reply, 4);
 
     member->members_version = store_reply_integer(reply, 3);
-    member->goal = store_reply_integer(reply, 4);
     identity_take(&wanted, reply);
     if (member->plan->role == MEMBER_LEASE) {
         wanted.epoch = store_reply_integer(reply, 1);
-        wanted.floor = member->goal > wanted.floor ? member->goal : wanted.floor;
+        wanted.floor = goal > wanted.floor ? goal : wanted.floor;
         if (member_list_read(list, &wanted))
             wanted.members_version = member->members_version;
     } else { /* a gateway acts by the set, so it can tell of it */
@@ -370,32 +370,28 @@ static void heartbeat_refused(struct member *member, const struct store_reply *r
     } refusals[] = {
         {"empty", "store-not-ours",
          "This Redis is empty: no store is there. A new one is made with pawl-lease --init-store; one that "
-         "has "
-         "lost its content is brought back with pawl store recover."},
+         "has lost its content is brought back with pawl store recover."},
         {"open", MEMBER_ACCESS_MISSING,
          "A service with --access has used this store, and this one would let everybody do everything: give "
-         "it "
-         "--access FILE, or --allow-anonymous if that is meant."},
+         "it --access FILE, or --allow-anonymous if that is meant."},
         {"superseded", "store-not-ours",
          "Another process acts under the member id of this one: two copies of one state directory? Each "
-         "needs "
-         "its own."},
+         "needs its own."},
         {"forgotten", "store-not-ours",
          "The operator has forgotten this member (pawl store forget). To join anew, delete its state "
-         "directory "
-         "and start it again."},
+         "directory and start it again."},
     };
+    unsigned i = 0;
 
     member_enter(member, MEMBER_REFUSED);
-    for (unsigned i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
-        if (store_reply_is(reply, refusals[i].word))
-            member_forbid(member, PROBLEM_STORE_NOT_OURS, refusals[i].check, "%s", refusals[i].detail);
-    if (store_reply_is(reply, "another"))
+    if (store_reply_is(reply, "another")) {
         member_forbid(member, PROBLEM_STORE_NOT_OURS, "store-not-ours",
                       "This Redis holds another store or another schema (%.*s); ours is %s.",
                       (int)identity.len, identity.len > 0 ? identity.at : "",
                       ours[0] != '\0' ? ours : "not known yet");
-    if (store_reply_is(reply, "copies"))
+        return;
+    }
+    if (store_reply_is(reply, "copies")) {
         member_forbid(
             member, PROBLEM_STORE_NOT_OURS, "store-not-ours",
             identity.len > 0
@@ -404,6 +400,11 @@ static void heartbeat_refused(struct member *member, const struct store_reply *r
                 : "This store was made without --copies%.*s, which sentinel:// and --copies need: "
                   "whoever is promoted might lack what was answered.",
             (int)identity.len, identity.len > 0 ? identity.at : "");
+        return;
+    }
+    while (i < sizeof(refusals) / sizeof(refusals[0]) - 1 && !store_reply_is(reply, refusals[i].word))
+        i++; /* what is not known here refuses, too: as the last */
+    member_forbid(member, PROBLEM_STORE_NOT_OURS, refusals[i].check, "%s", refusals[i].detail);
 }
 
 /* -- the heartbeat */

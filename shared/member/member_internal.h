@@ -65,7 +65,7 @@ struct member {
     char incarnation[MEMBER_ID_CHARS + 1], run[EPOCH_RUN_SIZE];
     uint64_t asked_link, asked_us, pulsed_ms;
     /* as of the last heartbeat */
-    int64_t epoch, beats, ceiling, goal, members_version;
+    int64_t epoch, beats, ceiling, members_version;
     int64_t listed_epoch; /* of our entry in the store, whether in or pending */
     struct {              /* what the bars have of this process; waiting: the one of `number` */
         struct member_bars told;
