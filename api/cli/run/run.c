@@ -128,37 +128,27 @@ static int run_read(struct run *run, struct words *words, int argc, char **argv)
 
 /* -- what the command finds in its environment */
 
-static char *variable_new(const char *name, const char *value)
-{
-    size_t size = strlen(name) + 1 + strlen(value) + 1;
-    char *variable = cli_alloc(size);
+struct variables {
+    char lease[sizeof("PAWL_LEASE=") + PAWL_NAME_SIZE], token[sizeof("PAWL_TOKEN=") + TOKEN_SIZE],
+        fencing_token[sizeof("PAWL_FENCING_TOKEN=") + PAWL_FENCING_TOKEN_SIZE];
+};
 
-    snprintf(variable, size, "%s=%s", name, value);
-    return variable;
-}
-
-/* Made before the fork: a child of a process with threads must not allocate. The last three texts and the
- * list are the caller's. */
-static char **environment_new(const struct run *run, size_t *kept)
+/* Made before the fork: a child of a process with threads must not allocate. The list is the caller's. */
+static char **environment_new(const struct run *run, struct variables *own)
 {
     static const char *const ours[] = {
         "PAWL_LEASE=", "PAWL_TOKEN=", "PAWL_FENCING_TOKEN=", "PAWL_LEASE_ID=", "PAWL_ACCESS_TOKEN=", NULL};
-    char token[TOKEN_SIZE], **list = environment_without(ours, 3);
+    char *const texts[] = {own->lease, own->token, own->fencing_token};
+    char **list = environment_without(ours, 3), **end = list;
 
-    for (*kept = 0; list[*kept] != NULL;)
-        ++*kept;
-    snprintf(token, sizeof(token), "%lld", (long long)run->grant.token);
-    list[*kept] = variable_new("PAWL_LEASE", run->name);
-    list[*kept + 1] = variable_new("PAWL_TOKEN", token);
-    list[*kept + 2] = variable_new("PAWL_FENCING_TOKEN", run->grant.fencing_token);
+    snprintf(own->lease, sizeof(own->lease), "PAWL_LEASE=%s", run->name);
+    snprintf(own->token, sizeof(own->token), "PAWL_TOKEN=%lld", (long long)run->grant.token);
+    snprintf(own->fencing_token, sizeof(own->fencing_token), "PAWL_FENCING_TOKEN=%s",
+             run->grant.fencing_token);
+    while (*end != NULL)
+        end++;
+    memcpy(end, texts, sizeof(texts));
     return list;
-}
-
-static void environment_free(char **list, size_t kept)
-{
-    for (size_t i = kept; list[i] != NULL; i++)
-        free(list[i]);
-    free(list);
 }
 
 /* -- the child */
@@ -246,19 +236,19 @@ static void catch_say(struct run *run)
 static int command_start(struct run *run)
 {
     pid_t parent = getpid(), pid = -1;
+    struct variables own;
     char **environment;
-    size_t kept;
 
     if (!times_say(run))
         return cli_fail(RUN_FAILED, "the watchdog has gone; the command was not started");
     run_signals_more(run);
     run_terminal_open(&run->terminal);
     run->terminal.given = run->terminal.at_once && run_terminal_is_front(&run->terminal);
-    environment = environment_new(run, &kept);
+    environment = environment_new(run, &own);
     pid = run_group_fork(&run->group);
     if (pid == 0)
         child_main(run, environment, parent);
-    environment_free(environment, kept);
+    free(environment);
     catch_say(run);
     if (pid < 0)
         return cli_fail(RUN_FAILED, "no process could be started: %s", strerror(errno));
