@@ -31,9 +31,8 @@ struct asking {
     const char
         *word; /* of forget, the member; of history, the mode, "": it is only said; of registrar, the deed */
     const char *id;      /* of registrar */
-    const char *of, *at; /* of marks, as force, epoch and token */
+    const char *of, *at; /* of marks, as force */
     bool force;
-    char epoch[PRINT_NUMBER_SIZE], token[PRINT_NUMBER_SIZE];
 };
 
 /* -- status */
@@ -148,29 +147,19 @@ static int forget_answer(struct store_ask *ask, const struct store_reply *reply)
 /* -- marks: since this store has lost the marks of another one's tokens, an operator names a token of that
  * one below which nothing is let through */
 
-/* EPOCH.TOKEN */
-static bool at_read(struct asking *m)
-{
-    const char *dot = strchr(m->at, '.');
-
-    if (dot == NULL || dot - m->at > TOKEN_DIGITS_MAX)
-        return false;
-    snprintf(m->epoch, sizeof(m->epoch), "%.*s", (int)(dot - m->at), m->at);
-    snprintf(m->token, sizeof(m->token), "%s", dot + 1);
-    return recover_token_number(m->epoch) > 0 && recover_token_number(dot + 1) > 0;
-}
-
 static int marks_check(struct asking *m)
 {
+    struct bytes token = bytes_of(m->at), epoch = bytes_cut(&token, '.');
+
     if (m->of == NULL || m->at == NULL)
         return cli_fail(CLI_USAGE, "--of STORE and --at EPOCH.TOKEN are needed; see pawl store marks --help");
     if (!token_is_store(bytes_of(m->of)))
         return cli_fail(CLI_USAGE, "--of is %d characters of A-Z a-z 0-9 _ -", TOKEN_STORE_CHARS);
-    if (!at_read(m))
+    if (recover_token_number(epoch) == 0 || recover_token_number(token) == 0)
         return cli_fail(CLI_USAGE, "--at is an epoch, a dot, and a token's number");
     m->argv[1] = bytes_of(m->of);
-    m->argv[2] = bytes_of(m->epoch);
-    m->argv[3] = bytes_of(m->token);
+    m->argv[2] = epoch;
+    m->argv[3] = token;
     m->argv[4] = bytes_of(m->force ? "force" : "");
     m->argc = 5;
     return CLI_GO_ON;
@@ -181,7 +170,8 @@ static int marks_answer(struct store_ask *ask, const struct store_reply *reply)
     const struct asking *m = container_of(ask, struct asking, ask);
 
     if (store_reply_is(reply, "named")) {
-        printf("of store %s nothing below token %s of epoch %s is let through\n", m->of, m->token, m->epoch);
+        printf("of store %s nothing below token %.*s of epoch %.*s is let through\n", m->of,
+               (int)m->argv[3].len, m->argv[3].at, (int)m->argv[2].len, m->argv[2].at);
         return CLI_OK;
     }
     if (store_reply_is(reply, "not-lost"))

@@ -46,18 +46,18 @@ struct recover {
 
 /* -- flags */
 
-int64_t recover_token_number(const char *text)
+int64_t recover_token_number(struct bytes text)
 {
-    int64_t number = bytes_number(bytes_of(text), TOKEN_DIGITS_MAX);
+    int64_t number = bytes_number(text, TOKEN_DIGITS_MAX);
 
-    return number > 0 && text[0] != '0' ? number : 0;
+    return number > 0 && text.at[0] != '0' ? number : 0;
 }
 
 static int seen_add(struct recover *r, const char *text)
 {
     struct token_claim claim;
     struct bytes kid;
-    struct recover_seen seen = {recover_token_number(text), 0};
+    struct recover_seen seen = {recover_token_number(bytes_of(text)), 0};
 
     if (seen.number == 0 && token_read(bytes_of(text), &claim, &kid))
         seen = (struct recover_seen){claim.token.number, claim.token.epoch};
@@ -85,7 +85,7 @@ static int seen_collect(struct recover *r, const struct option *flags, int argc,
 
 static int recover_check(struct recover *r)
 {
-    r->floor = r->floor_text != NULL ? recover_token_number(r->floor_text) : 0;
+    r->floor = recover_token_number(bytes_of(r->floor_text));
     if (r->floor_text != NULL && r->floor == 0)
         return cli_fail(CLI_USAGE, "--floor is a whole number from 1 to %" PRId64, (int64_t)TOKEN_NUMBER_MAX);
     if (r->new_id && (r->floor_text != NULL || r->seen_count > 0 || r->force))

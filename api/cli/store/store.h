@@ -85,7 +85,7 @@ int store_inbox_ask(struct store_inbox *inbox, struct store_ask *ask, const stru
 int cli_store_recover(int argc, char **argv);
 /* pawl-lease with this flag in front of those of argv, which it reads itself; returns only when it cannot. */
 int cli_store_exec_lease(char **argv, int argc);
-int64_t recover_token_number(const char *text);
+int64_t recover_token_number(struct bytes text);
 /* accept_loss.c, failover.c */
 int cli_store_accept_loss(int argc, char **argv);
 int cli_store_failover(int argc, char **argv);
