@@ -73,19 +73,6 @@ static const char *const answer_caching[] = {"cache-control", "vary", NULL};
 static const unsigned unsure_default[] = {202, 408, 502, 503, 504, 520, 521, 522,
                                           523, 524, 525, 526, 527, 530, 598, 599};
 
-static bool is_among(struct bytes text, const char *const *names)
-{
-    while (*names != NULL && !bytes_equal_nocase(text, bytes_of(*names)))
-        names++;
-    return *names != NULL;
-}
-
-/* RFC 9110, section 5.6.2. */
-static bool is_token(struct bytes text)
-{
-    return text.len > 0 && ascii_is_word(text, BYTES("!#$%&'*+-.^_`|~"));
-}
-
 static int compare_texts(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
@@ -135,16 +122,16 @@ static bool method_is_good(struct route_reading *reading, const struct side *sid
                            char *text)
 {
     (void)side;
-    if (method.len > ROUTE_METHOD_MAX || !is_token(method)) {
+    if (method.len > ROUTE_METHOD_MAX || !ascii_is_token(method)) {
         return route_wrong(reading, "read_methods must have names of methods, of at most %d characters",
                            ROUTE_METHOD_MAX);
     }
     for (size_t i = 0; i < method.len; i++)
         if (text[i] >= 'a' && text[i] <= 'z')
             return route_wrong(reading, "read_methods: %s is no method; they are written in capitals", text);
-    if (is_among(method, refused_methods))
+    if (bytes_are_among(method, refused_methods))
         return route_wrong(reading, "read_methods: %s is never forwarded", text);
-    return !is_among(method, writing_methods) ||
+    return !bytes_are_among(method, writing_methods) ||
            route_wrong(reading, "read_methods: %s is a write by its definition", text);
 }
 
@@ -186,7 +173,7 @@ struct side {
 static bool field_is_good(struct route_reading *reading, const struct side *side, struct bytes name,
                           char *text)
 {
-    if (name.len > ROUTE_FIELD_MAX || !is_token(name)) {
+    if (name.len > ROUTE_FIELD_MAX || !ascii_is_token(name)) {
         return route_wrong(reading, "headers must have names of headers, of at most %d characters",
                            ROUTE_FIELD_MAX);
     }
@@ -194,7 +181,7 @@ static bool field_is_good(struct route_reading *reading, const struct side *side
         *c = *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
     if ((field_kinds(name) & side->own) != 0 || (side->own == REQUEST_OWN && !field_is_plain(name)))
         return route_wrong(reading, "headers: %s is not for a list: Pawl makes or drops it by itself", text);
-    if (side->fields->kind == ROUTE_LIST_DENY && is_among(name, side->meaning)) {
+    if (side->fields->kind == ROUTE_LIST_DENY && bytes_are_among(name, side->meaning)) {
         return route_wrong(reading, "headers: %s cannot be denied in a%s: it would mean something else", text,
                            side->name[0] == 'a' ? "n answer" : " request");
     }
@@ -266,7 +253,7 @@ bool route_passes_request(const struct route *route, struct bytes header_name)
     const struct route_fields *fields = &route->own->request;
 
     if (fields->kind == ROUTE_LIST_ALLOW)
-        return is_among(header_name, request_meaning) || fields_have(fields, header_name);
+        return bytes_are_among(header_name, request_meaning) || fields_have(fields, header_name);
     return !fields_have(fields, header_name);
 }
 
@@ -275,7 +262,7 @@ bool route_passes_answer(const struct route *route, struct bytes header_name)
     const struct route_fields *fields = &route->own->answer;
 
     if (fields->kind == ROUTE_LIST_ALLOW) {
-        return is_among(header_name, answer_meaning) || is_among(header_name, answer_caching) ||
+        return bytes_are_among(header_name, answer_meaning) || bytes_are_among(header_name, answer_caching) ||
                fields_have(fields, header_name);
     }
     return !fields_have(fields, header_name);

@@ -64,28 +64,21 @@ static void out_empty(struct uplink_request *out)
 
 /* -- the request */
 
-static bool is_about_framing(struct bytes name)
-{
-    static const char *const names[] = {"Content-Length", "Transfer-Encoding", "Connection", "Expect"};
-
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (bytes_equal_nocase(name, bytes_of(names[i])))
-            return true;
-    return false;
-}
-
 /* Whole lines, each a field, none of them about the framing: or the owner would have smuggled something. */
 static bool are_fields(struct bytes fields)
 {
+    static const char *const framing[] = {"Content-Length", "Transfer-Encoding", "Connection", "Expect",
+                                          NULL};
+
     while (fields.len > 0) {
         const char *end = memchr(fields.at, '\r', fields.len);
         const char *colon = memchr(fields.at, ':', fields.len);
         size_t len = end != NULL ? (size_t)(end - fields.at) : 0;
+        struct bytes name = {fields.at, colon != NULL ? (size_t)(colon - fields.at) : 0};
 
         if (colon == NULL || end == NULL || colon >= end || len + 2 > fields.len || end[1] != '\n' ||
-            memchr(fields.at, '\n', len) != NULL || memchr(fields.at, '\0', len) != NULL ||
-            colon == fields.at || !ascii_is_visible((struct bytes){fields.at, (size_t)(colon - fields.at)}) ||
-            is_about_framing((struct bytes){fields.at, (size_t)(colon - fields.at)}))
+            memchr(fields.at, '\n', len) != NULL || memchr(fields.at, '\0', len) != NULL || name.len == 0 ||
+            !ascii_is_visible(name) || bytes_are_among(name, framing))
             return false;
         fields.at += len + 2;
         fields.len -= len + 2;
@@ -159,7 +152,7 @@ static void request_put(struct upstream_link *link, const struct upstream_reques
 {
     bool is_head = bytes_are(request->method, "HEAD");
 
-    assert(ascii_is_word(request->method, BYTES("!#$%&'*+-.^_`|~")) && request->method.len > 0);
+    assert(ascii_is_token(request->method));
     assert(request->target.len > 0 && ascii_is_visible(request->target) && are_fields(request->fields));
     assert(!request->body_is_whole || request->body_length < 0 ||
            (int64_t)request->body.len == request->body_length);

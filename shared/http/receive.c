@@ -252,7 +252,7 @@ static const char *line_read(struct http_request *req, struct bytes line)
     const char *query;
 
     req->head.path = target; /* for the log, if it is wrong */
-    if (method.len == 0 || method.len > METHOD_MAX || !ascii_is_word(method, BYTES("!#$%&'*+-.^_`|~")))
+    if (method.len > METHOD_MAX || !ascii_is_token(method))
         return "The method must be a token of at most 32 characters.";
     req->method = method_of(method);
     req->head.is_1_0 = bytes_are(line, "HTTP/1.0\r");

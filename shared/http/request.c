@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "shared/http/http_internal.h"
+#include "shared/text/ascii.h"
 #include "shared/text/memory.h"
 
 enum { POLL_MS = 20, POLLED_MAX = 512, BODY_FIRST_BYTES = 4096, OUT_FIRST_BYTES = 8192, STATUS_CHARS = 3 };
@@ -417,18 +418,15 @@ void http_reply_header(struct http_request *req, const char *name, struct bytes 
 /* Whether libmicrohttpd would take it (response.c, add_response_entry), and it is not one of the server's. */
 static bool is_field(struct bytes name, struct bytes value)
 {
-    static const char *const ours[] = {"Content-Length", "Transfer-Encoding", "Connection", "Date"};
+    static const char *const ours[] = {"Content-Length", "Transfer-Encoding", "Connection", "Date", NULL};
 
-    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
-        if (bytes_equal_nocase(name, bytes_of(ours[i])))
-            return false;
-    for (size_t i = 0; i < name.len; i++)
-        if (name.at[i] <= ' ' || name.at[i] >= 0x7f || name.at[i] == ':')
-            return false;
+    if (name.len == 0 || bytes_are_among(name, ours) || !ascii_is_visible(name) ||
+        memchr(name.at, ':', name.len) != NULL)
+        return false;
     for (size_t i = 0; i < value.len; i++)
         if (value.at[i] == '\0' || value.at[i] == '\r' || value.at[i] == '\n')
             return false;
-    return name.len > 0;
+    return true;
 }
 
 static uint16_t copies_add(struct http_reply_copies *copies, struct bytes text)

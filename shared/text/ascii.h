@@ -53,6 +53,15 @@ static inline bool ascii_is_token_char(char c)
     return ascii_is_alnum(c) || (c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL);
 }
 
+/* token of the same: some of these. */
+static inline bool ascii_is_token(struct bytes text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (!ascii_is_token_char(text.at[i]))
+            return false;
+    return text.len > 0;
+}
+
 /* What can stand in the value of a header field: no control character but the tab. */
 static inline bool ascii_is_field_char(char c)
 {

@@ -46,6 +46,14 @@ static inline bool bytes_equal_nocase(struct bytes a, struct bytes b)
     return a.len == b.len && (a.len == 0 || strncasecmp(a.at, b.at, a.len) == 0);
 }
 
+/* Whether it is one of these, which end with NULL, but for the case of ASCII letters. */
+static inline bool bytes_are_among(struct bytes text, const char *const *names)
+{
+    while (*names != NULL && !bytes_equal_nocase(text, bytes_of(*names)))
+        names++;
+    return *names != NULL;
+}
+
 static inline struct bytes bytes_trim(struct bytes text)
 {
     while (text.len > 0 && (text.at[0] == ' ' || text.at[0] == '\t'))
