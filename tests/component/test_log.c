@@ -292,4 +292,12 @@ TEST(lines_of_several_threads_do_not_mix)
     CHECK_INT(lines, THREADS * LINES);
 }
 
+TEST(a_log_that_cannot_be_written_does_no_harm)
+{
+    const struct log log = {"test", LOG_DEBUG, LOG_TEXT, -1, NULL};
+
+    log_event(&log, LOG_ERROR, "e", NULL);
+    CHECK(log_wants(&log, LOG_ERROR)); /* still here */
+}
+
 CHECK_MAIN
