@@ -295,7 +295,7 @@ static void released(struct quorum_request *r)
 static enum step quorum_release_start(struct http_request *req)
 {
     struct quorum_request *r = HTTP_SCRATCH(req, struct quorum_request);
-    struct acquire_options_key key;
+    struct acquire_options_key key; /* a hold is entered once: its lease_id makes a repeat safe by itself */
     const char *detail = request_begin(r, req);
 
     if (detail == NULL)
@@ -304,8 +304,8 @@ static enum step quorum_release_start(struct http_request *req)
         detail = acquire_options_key_read(&key, req);
     if (detail != NULL)
         return request_refuse(r, PROBLEM_INVALID_REQUEST, detail);
-    if (key.key.len > 0 || http_query(req).at != NULL)
-        return not_there(req, key.key.len > 0 ? "Idempotency-Key" : "?all=true");
+    if (http_query(req).at != NULL)
+        return not_there(req, "?all=true");
     return request_goes(r, request_hold(r), quorum_release, released);
 }
 

@@ -49,7 +49,7 @@ def a_lease_is_granted_told_again_renewed_looked_at_and_released(world):
     check_equal([renewed.status, renewed.json["token"], renewed.json["ttl_ms"], renewed.json["holder"]], [200, 1, 300, "me"])
     other = world.lease("PUT", f"/v1/leases/{world.name()}", ids, body={})
     check_equal([other.status, other.json["code"]], [403, "wrong-lease"])
-    check_equal([world.lease("DELETE", f"/v1/leases/{name}", ids).status for _ in range(2)], [204, 204])
+    check_equal([world.lease("DELETE", f"/v1/leases/{name}", {**ids, **key}).status for key in ({"Idempotency-Key": "k"}, {"Idempotency-Key": "k"}, {})], [204] * 3)
     lost = world.lease("PUT", f"/v1/leases/{name}", ids, body={})
     check_equal([lost.status, lost.json["code"], lost.json["ended"]], [410, "lease-lost", "unknown"])
     check_equal(world.acquire(name)["token"], 2)
@@ -74,7 +74,8 @@ def what_is_not_there_is_said_and_what_is_wrong_before_that(world):
             ("PUT", "/v1/leases/c", headers, {"ttl_ms": MAX_TTL_MS + 1}, 422, "out-of-range"),
             ("PUT", "/v1/leases/c", {}, {}, 400, "invalid-request"), ("DELETE", "/v1/leases/c", {}, None, 400, "invalid-request"),
             ("DELETE", "/v1/leases/c?all=true", headers, None, 501, "not-in-quorum-mode"),
-            ("DELETE", "/v1/leases/c", {**headers, "Idempotency-Key": "k"}, None, 501, "not-in-quorum-mode"),
+            ("DELETE", "/v1/leases/c", {**headers, "Idempotency-Key": "k" * 129}, None, 400, "invalid-request"),
+            ("DELETE", "/v1/leases/c", {**headers, "Idempotency-Key": "k"}, None, 410, "lease-lost"),
             ("DELETE", "/v1/leases/c", headers, None, 410, "lease-lost"),
             ("POST", "/v1/leases/a/force-release", {}, {}, 501, "not-in-quorum-mode"),
             ("GET", "/v1/leases/a/history", {}, None, 501, "not-in-quorum-mode"), ("GET", "/v1/events", {}, None, 501, "not-in-quorum-mode"),
