@@ -122,6 +122,11 @@ enum step lease_refuse(struct http_request *req, enum problem problem, struct by
     "This hold has seen 1000 Idempotency-Keys, and no more are kept. Nothing was changed. Go "               \
     "on without a key, or end it with ?all=true and acquire anew."
 
+/* Of who waited: nobody reads it, but a client that has closed only its own side. */
+#define LEASE_WAIT_CLOSED                                                                                    \
+    "Nothing was granted: you closed your side of the connection while you waited, and that is leaving. "    \
+    "Keep it open for as long as you wait."
+
 /* The plan's metric rows, in the order of lease_metrics (main.c). */
 enum {
     COUNT_GRANTED, /* at once or after waiting */

@@ -267,10 +267,7 @@ static enum step wait_unheard(struct waiter *waiter)
 static enum step wait_to_nobody(struct waiter *waiter)
 {
     worker_count(waiter->worker, COUNT_WAIT_GONE);
-    return wait_refuse_detail(
-        waiter, NULL, PROBLEM_INVALID_REQUEST,
-        "Nothing was granted: you closed your side of the connection while you waited, and that is leaving. "
-        "Keep it open for as long as you wait.");
+    return wait_refuse_detail(waiter, NULL, PROBLEM_INVALID_REQUEST, LEASE_WAIT_CLOSED);
 }
 
 /* -- what is asked of the store */

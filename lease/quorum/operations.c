@@ -233,15 +233,20 @@ static void acquire_give_back(struct quorum_call *call)
     memcpy(call->left, left, sizeof(left));
 }
 
+uint64_t quorum_random_ms(unsigned least, unsigned span)
+{
+    char random[5];
+
+    random_text(random, 4);
+    return least + (unsigned)(random[0] * 64 + random[1]) % span;
+}
+
 /* What was split meets again in the same way, unless each waits for a time of its own. */
 static void acquire_again(struct quorum_call *call)
 {
-    char random[5];
-    uint64_t pause_ms;
+    uint64_t pause_ms = quorum_random_ms(PAUSE_MIN_MS, PAUSE_SPAN_MS);
 
     acquire_give_back(call);
-    random_text(random, 4);
-    pause_ms = PAUSE_MIN_MS + (unsigned)(random[0] * 64 + random[1]) % PAUSE_SPAN_MS;
     if (loop_now_ms() + pause_ms >= call->until_ms) {
         acquire_end(call, PROBLEM_LEASE_HELD);
         return;

@@ -157,6 +157,8 @@ enum problem quorum_renew(struct quorum_call *call);
 enum problem quorum_release(struct quorum_call *call);
 enum problem quorum_look(struct quorum_call *call);
 void quorum_call_free(struct quorum_call *call);
+/* From least on, so many different ones: who asks again does it at a moment of its own. */
+uint64_t quorum_random_ms(unsigned least, unsigned span);
 
 /* -- the service: requests.c; of a struct service_plan */
 void quorum_worker_open(struct worker *worker);

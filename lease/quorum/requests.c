@@ -1,12 +1,14 @@
 /* requests.c - pawl-lease on a quorum: four operations on a lease; of all else, that it is not there.
  *
  *   quorum_*_start      read the request            400 | 403 | 422 | 501 | 503, or go on
+ *   wait_begin          it is held: park, and ask again at random moments       429, or suspended
  *   acquired, renewed   send the grant              201 | 200
  *   released                                        204
  *   looked              send it                     200
  *
  * All others: refused(): 403 | 409 | 410 | 422 | 503 | 504. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "lease/operation.h"
@@ -14,6 +16,7 @@
 #include "lease/request.h"
 #include "scripts.h"
 #include "shared/text/json.h"
+#include "shared/text/memory.h"
 
 struct quorum_request {
     struct quorum_call call;
@@ -21,6 +24,8 @@ struct quorum_request {
     void (*send)(struct quorum_request *r); /* what was asked for is so */
     struct lease_request body;
     struct bytes lease_id; /* as it came, or was made */
+    uint64_t began_us;     /* of an acquire */
+    int64_t waited_ms;     /* until its last attempt was begun */
     char name[NAME_MAX_BYTES + 1], digest[DIGEST_SECRET + 1];
 };
 
@@ -87,14 +92,15 @@ static struct bytes about_text(const struct json *json, const char *name)
     return text;
 }
 
-static enum step refuse_held(struct quorum_request *r)
+/* problem: it is held, or was for as long as it could wait. */
+static enum step refuse_held(struct quorum_request *r, enum problem problem)
 {
     struct quorum_call *call = &r->call;
     struct json *about = call->hold[0] != '\0'
                              ? json_parse(json_out_bytes(&call->found), REQUEST_LEVELS, NULL)
                              : NULL;
     struct bytes holder = service_holder(r->req, call->name, about_text(about, "holder"));
-    struct json_out *json = http_problem_begin(r->req, PROBLEM_LEASE_HELD, NULL);
+    struct json_out *json = http_problem_begin(r->req, problem, NULL);
 
     json_text(json, "lease", call->name);
     json_int(json, "token", call->token);
@@ -118,8 +124,8 @@ static enum step refused(struct quorum_request *r, enum problem problem)
 {
     struct bytes name = r->call.name;
 
-    if (problem == PROBLEM_LEASE_HELD)
-        return refuse_held(r);
+    if (problem == PROBLEM_LEASE_HELD || problem == PROBLEM_WAIT_TIMEOUT)
+        return refuse_held(r, problem);
     if (problem == PROBLEM_OUT_OF_RANGE)
         return refuse_ttl(r);
     if (problem != PROBLEM_LEASE_LOST)
@@ -143,7 +149,8 @@ static enum step request_goes(struct quorum_request *r, enum problem problem,
                               enum problem (*what)(struct quorum_call *),
                               void (*send)(struct quorum_request *))
 {
-    r->call.done = request_done;
+    if (r->call.done == NULL)
+        r->call.done = request_done;
     r->send = send;
     if (problem == PROBLEM_NONE)
         problem = what(&r->call);
@@ -168,6 +175,7 @@ static enum step request_grant(struct quorum_request *r, unsigned status)
         .holds = 1,
         .ttl_ms = call->hold_ttl_ms,
         .expires_in_ms = call->expires_in_ms,
+        .waited_ms = call->is_replay ? 0 : r->waited_ms,
     };
     size_t len = 0;
     enum step step;
@@ -189,14 +197,12 @@ static const char *acquire_not_there(const struct quorum_request *r, const struc
 {
     const struct lease_request *body = &r->body;
 
-    return body->wait_ms > 0               ? "wait_ms"
-           : body->mode != TOKEN_EXCLUSIVE ? "mode and permits"
-           : body->reentrant               ? "reentrant"
-           : body->lock_delay_ms > 0       ? "lock_delay_ms"
-           : body->session_len > 0         ? "session"
-           : body->keep_place_ms > 0       ? "keep_place_ms"
-           : options->key.key.len > 0      ? "Idempotency-Key"
-                                           : NULL;
+    return body->mode != TOKEN_EXCLUSIVE ? "mode and permits"
+           : body->reentrant             ? "reentrant"
+           : body->lock_delay_ms > 0     ? "lock_delay_ms"
+           : body->session_len > 0       ? "session"
+           : options->key.key.len > 0    ? "Idempotency-Key"
+                                         : NULL;
 }
 
 static enum step not_there(struct http_request *req, const char *what)
@@ -233,6 +239,154 @@ static void acquired(struct quorum_request *r)
     request_grant(r, is_replay ? 200 : 201);
 }
 
+/* -- who waits: there is no line, so it asks again, at moments of its own, until its time is up. */
+
+enum { WAIT_MIN_MS = 50, WAIT_SPAN_MS = 451 };
+
+/* The request's scratch space does not outlive http_suspend(). */
+struct quorum_wait {
+    struct quorum_request r; /* its req: resumed */
+    struct http_suspended suspended;
+    struct loop_timer pause;
+    struct worker *worker;
+    const char *identity;
+    struct json_out about;
+    bool is_counted, is_asking;
+};
+
+/* Once, and no attempt is under way. INVALID_REQUEST: its client has gone. */
+static void wait_end(struct quorum_wait *w, enum problem problem)
+{
+    struct quorum_request *r = &w->r;
+
+    loop_timer_done(&w->pause);
+    r->req = http_resume(&w->suspended);
+    if (w->is_counted)
+        service_waiting_give(w->worker, w->identity, r->lease_id, 0);
+    worker_count(w->worker, problem == PROBLEM_NONE              ? COUNT_WAIT_GRANTED
+                            : problem == PROBLEM_WAIT_TIMEOUT    ? COUNT_WAIT_TIMED_OUT
+                            : problem == PROBLEM_INVALID_REQUEST ? COUNT_WAIT_GONE
+                                                                 : COUNT_WAIT_SENT_AWAY);
+    if (problem == PROBLEM_NONE) {
+        metric_observe_us(w->worker->metrics, (unsigned)SERVICE_METRICS + COUNT_WAIT_TIME,
+                          1000 * (uint64_t)r->waited_ms);
+        r->send(r);
+    } else if (problem == PROBLEM_FORBIDDEN) {
+        service_forbid(r->req, ACCESS_ACQUIRE, r->call.name);
+        quorum_call_free(&r->call);
+    } else if (problem == PROBLEM_INVALID_REQUEST) {
+        request_refuse(r, problem, LEASE_WAIT_CLOSED);
+    } else {
+        refused(r, problem);
+    }
+    json_out_done(&w->about);
+    free(w);
+}
+
+/* 0: its time is up. */
+static uint64_t wait_left_ms(const struct quorum_wait *w)
+{
+    uint64_t late_us = w->r.began_us + 1000 * (uint64_t)w->r.body.wait_ms, now_us = loop_now_us();
+
+    return late_us > now_us ? (late_us - now_us) / 1000 + 1 : 0;
+}
+
+static void wait_pause(struct quorum_wait *w)
+{
+    uint64_t pause_ms = quorum_random_ms(WAIT_MIN_MS, WAIT_SPAN_MS), left_ms = wait_left_ms(w);
+
+    w->is_asking = false;
+    loop_timer_arm(&w->pause, pause_ms < left_ms ? pause_ms : left_ms, 0);
+}
+
+static void wait_done(struct quorum_call *call, enum problem problem)
+{
+    struct quorum_wait *w = container_of(call, struct quorum_wait, r.call);
+
+    if (problem != PROBLEM_LEASE_HELD)
+        wait_end(w, problem);
+    else if (wait_left_ms(w) == 0)
+        wait_end(w, PROBLEM_WAIT_TIMEOUT);
+    else
+        wait_pause(w);
+}
+
+/* PROBLEM_NONE: it may ask once more. */
+static enum problem wait_may_go_on(const struct quorum_wait *w)
+{
+    if (atomic_load(&w->worker->service->draining))
+        return PROBLEM_DRAINING;
+    if (http_suspended_is_gone(&w->suspended))
+        return PROBLEM_INVALID_REQUEST;
+    if (!http_suspended_stands(&w->suspended) ||
+        (w->worker->access != NULL &&
+         !access_allows(w->worker->access, w->identity, ACCESS_ACQUIRE, w->r.call.name)))
+        return PROBLEM_FORBIDDEN;
+    return PROBLEM_NONE;
+}
+
+static void wait_ask(struct loop_timer *timer)
+{
+    struct quorum_wait *w = container_of(timer, struct quorum_wait, pause);
+    enum problem problem = wait_may_go_on(w);
+
+    w->is_asking = true;
+    w->r.waited_ms = (int64_t)((loop_now_us() - w->r.began_us) / 1000);
+    if (problem == PROBLEM_NONE)
+        problem = quorum_acquire(&w->r.call);
+    if (problem != PROBLEM_NONE)
+        wait_end(w, problem);
+}
+
+/* What it has asked for may yet be granted: then it is its lease_id's, for the ttl, as of any late acquire. */
+static void wait_gone(struct http_suspended *suspended)
+{
+    struct quorum_wait *w = container_of(suspended, struct quorum_wait, suspended);
+
+    if (!w->is_asking)
+        wait_end(w, PROBLEM_INVALID_REQUEST);
+}
+
+static enum step wait_begin(struct quorum_request *r)
+{
+    struct worker *worker = worker_of(r->req);
+    const char *identity = http_identity(r->req);
+    bool is_limited = service_judges(r->req) && identity != NULL;
+    struct quorum_wait *w;
+
+    if (is_limited && !service_waiting_take(worker, identity, r->lease_id)) {
+        quorum_call_free(&r->call);
+        return service_quota_refuse(r->req, ACCESS_WAITING);
+    }
+    w = must_have(calloc(1, sizeof(*w)));
+    w->r = *r;
+    w->r.call.name.at = w->r.name;
+    w->r.call.lease_id.at = w->r.digest;
+    w->r.lease_id.at = w->r.body.lease_id;
+    json_out_append(&w->about, r->call.about);
+    w->r.call.about = json_out_bytes(&w->about);
+    w->r.call.done = wait_done;
+    w->worker = worker;
+    w->identity = identity;
+    w->is_counted = is_limited;
+    w->suspended.gone = wait_gone;
+    loop_timer_init(worker->loop, &w->pause, wait_ask);
+    worker_count(worker, COUNT_WAIT_QUEUED);
+    http_suspend(r->req, &w->suspended);
+    wait_pause(w);
+    return SUSPENDED;
+}
+
+static void acquire_done(struct quorum_call *call, enum problem problem)
+{
+    struct quorum_request *r = container_of(call, struct quorum_request, call);
+
+    if (problem == PROBLEM_LEASE_HELD && r->body.wait_ms > 0)
+        wait_begin(r);
+    else
+        request_done(call, problem);
+}
+
 static enum step quorum_acquire_start(struct http_request *req)
 {
     struct quorum_request *r = HTTP_SCRATCH(req, struct quorum_request);
@@ -256,6 +410,8 @@ static enum step quorum_acquire_start(struct http_request *req)
     r->call.ttl_ms = r->body.ttl_stated || r->body.ttl_ms < max_ttl ? r->body.ttl_ms : max_ttl;
     r->lease_id = (struct bytes){r->body.lease_id, r->body.lease_id_len};
     r->call.about = about_write(r);
+    r->call.done = acquire_done;
+    r->began_us = loop_now_us();
     return request_goes(r, request_secret(r), quorum_acquire, acquired);
 }
 

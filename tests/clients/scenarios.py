@@ -17,6 +17,7 @@ import time
 
 from clients_test import AFTER, BEFORE, BUILD, DEADLINE_S, DURING, MUTE, ROOT, TRICKLE, Agent, Daemon, Flood, HttpRelay, Pass, Raw, Say, World, \
     certificate, check, check_equal, check_in, nobody, skip, test, wait_until
+from world.quorum import MAX_TTL_MS, Quorum
 
 CLIENT, WAITING, SEED = {}, [], random.randrange(1000)
 
@@ -201,6 +202,19 @@ def who_waits_is_granted_and_what_was_waited_does_not_count(world, agent, _lease
     outcome(told, "ok")
     check(850 < int(told["remaining_ms"]) <= 1500, f"{told}")
     agent.ask("release", hold="h")
+
+
+@scenario
+def on_a_quorum_it_waits_is_granted_and_gives_back(_world, _agent, _lease, gateway):
+    quorum = Quorum()
+    agent, name = CLIENT["make"](quorum.lease_daemon.url, gateway.url), quorum.name()
+    quorum.acquire(name)
+    outcome(agent.ask("acquire", hold="h", name=name, ttl_ms=MAX_TTL_MS, wait_ms=1), "held", "wait-timeout")
+    granted(agent, name, ttl_ms=MAX_TTL_MS, wait_ms=8000)
+    outcome(agent.ask("release", hold="h"), "ok")
+    check_equal(quorum.acquire(name)["token"], 3, "free at once")
+    agent.end()
+    quorum.close()
 
 
 def asked(relay):

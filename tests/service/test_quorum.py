@@ -3,7 +3,9 @@
 
 import json
 import pathlib
+import socket
 import tempfile
+import threading
 
 from world import Client, Daemon, World, check, check_equal, check_in, main, read_token, run_daemon, test, test_in, wait_until
 from world.access import identities, new_token, write_private
@@ -61,14 +63,14 @@ def what_is_not_there_is_said_and_what_is_wrong_before_that(world):
     for method, path, extra, body, status, code in (
             ("POST", "/v1/leases/a%2Fb", {}, {"wait_ms": 5}, 400, "invalid-request"),
             ("POST", "/v1/leases/a", {}, {"ttl_ms": 5, "wait_ms": 5}, 422, "out-of-range"),
-            ("POST", "/v1/leases/a", {}, {"wait_ms": 5}, 501, "not-in-quorum-mode"),
             ("POST", "/v1/leases/a", {}, {"mode": "shared"}, 501, "not-in-quorum-mode"),
             ("POST", "/v1/leases/a", {}, {"permits": 2}, 501, "not-in-quorum-mode"),
             ("POST", "/v1/leases/a", {}, {"reentrant": True}, 501, "not-in-quorum-mode"),
             ("POST", "/v1/leases/a", {}, {"lock_delay_ms": 1}, 501, "not-in-quorum-mode"),
             ("POST", "/v1/leases/a", {}, {"session": "s" * 16}, 501, "not-in-quorum-mode"),
             ("POST", "/v1/leases/a", {"Idempotency-Key": "k"}, {"lease_id": "A" * 22}, 501, "not-in-quorum-mode"),
-            ("POST", "/v1/leases/a", {}, {"wait_ms": 0, "mode": "exclusive"}, 201, None),
+            ("POST", "/v1/leases/a", {}, {"wait_ms": 5, "keep_place_ms": 5}, 400, "invalid-request"),
+            ("POST", "/v1/leases/a", {}, {"wait_ms": 5, "mode": "exclusive"}, 201, None),
             ("POST", "/v1/leases/b", {}, {"permits": 1}, 201, None),
             ("POST", "/v1/leases/c", {}, {"ttl_ms": MAX_TTL_MS + 1}, 422, "out-of-range"),
             ("PUT", "/v1/leases/c", headers, {"ttl_ms": MAX_TTL_MS + 1}, 422, "out-of-range"),
@@ -155,13 +157,65 @@ def pawl_store_status_says_what_each_node_is_and_recover_ends_the_quarantine_of_
 
 
 @test_in(Quorum)
-def pawl_run_asks_again_until_it_is_granted_or_its_time_is_up(world):
+def who_waits_is_granted_at_a_random_moment_or_its_time_is_up(world):
+    first = world.acquire("job", holder="me", ttl_ms=MAX_TTL_MS)
+    late = world.lease("POST", "/v1/leases/job", body={"wait_ms": 1})
+    check_equal([late.status, late.json["code"], late.json["holder"], late.json["token"]], [409, "wait-timeout", "me", 1])
+    grants = []
+    for one in world.both():
+        thread = threading.Thread(target=lambda one=one: grants.append(
+            one("POST", "/v1/leases/job", body={"wait_ms": 20000, "keep_place_ms": 20000, "lease_id": "w" * 22, "holder": "w", "meta": {"b": 2}})))
+        thread.start()
+        grants.append(thread)
+    for thread in [grants.pop(0), grants.pop(0)]:
+        thread.join()
+    check_equal(sorted(one.status for one in grants), [200, 201], "one lease_id is one hold")
+    for one in grants:
+        check_equal([one.json[what] for what in ("token", "lease_id", "holder", "meta")], [2, "w" * 22, "w", {"b": 2}])
+    new = next(one for one in grants if one.status == 201).json
+    check(new["token"] > first["token"] and 0 < new["waited_ms"] <= 20000 and new["expires_in_ms"] <= new["ttl_ms"], str(new))
+
+
+@test_in(Quorum)
+def who_waits_is_sent_away_by_a_service_that_stops_and_leaves_with_its_connection(world):
+    renews = threading.Event()
+
+    def renew(grant):
+        while not renews.wait(0.1):
+            world.lease("PUT", "/v1/leases/job", {"Lease-Id": grant["lease_id"]}, body={})
+    keeper = threading.Thread(target=renew, args=(world.acquire("job"),))
+    keeper.start()
+    other, answers = world.both()[1], []
+    line = socket.create_connection(("127.0.0.1", world.gateway_daemon.port))
+    body = json.dumps({"wait_ms": 60000}).encode()
+    line.sendall(b"POST /v1/leases/job HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+    waits = threading.Thread(target=lambda: answers.append(other("POST", "/v1/leases/job", body={"wait_ms": 60000})))
+    waits.start()
+
+    def counted(what):
+        return sum(int(text.split()[-1]) for text in other("GET", "/metrics").body.decode().splitlines() if f'"{what}"' in text and text.startswith("pawl_"))
+    wait_until(lambda: counted("queued") == 2, "both wait")
+    line.close()
+    wait_until(lambda: counted("gone") == 1, "it has left")
+    world.gateway_daemon.end()
+    waits.join()
+    renews.set()
+    keeper.join()
+    check_equal([answers[0].status, answers[0].json["code"]], [503, "draining"])
+
+
+@test_in(Quorum)
+def pawl_waits_until_it_is_granted_or_its_time_is_up(world):
     pawl = Cli(world)
     grant = world.acquire("job")
     check_in("job is held by anonymous", pawl("run", "--wait", "100ms", "job", "--", "true", status=75).stderr)
-    check_equal(pawl("run", "--wait", "10s", "job", "--", "echo", "held").stdout, "held\n")
+    for words in (["run", "--wait", "10s", "job", "--", "echo", "held"], ["run", "-n", "job", "--", "echo", "held"]):
+        done = pawl(*words)
+        check_equal([done.stdout, done.stderr], ["held\n", ""], "given back, too")
     check(world.look("job")["token"] > grant["token"])
-    check_in("not-in-quorum-mode", pawl("acquire", "--wait", "1s", "job", status=1).stderr)
+    world.acquire("job")
+    check_in("FENCING", pawl("acquire", "--wait", "10s", "-o", "env", "job").stdout)
+    check_in("wait-timeout", pawl("acquire", "--wait", "1ms", "job", status=75).stderr)
 
 
 @test

@@ -20,9 +20,6 @@
 #include "api/cli/print.h"
 #include "api/client/client.h"
 #include "api/client/pawl.h"
-#include "shared/token/random.h"
-
-enum { POLL_MIN_MS = 50, POLL_SPAN_MS = 451 };
 
 /* -- the line on the terminal: who holds the lease that is waited for */
 
@@ -248,39 +245,13 @@ static int hold_refused(const struct run *run, const struct pawl_problem *proble
     return cli_fail(RUN_NOT_OBTAINED, "%s was not obtained: %.*s", run->name, (int)advice.len, advice.at);
 }
 
-/* A quorum has no line: whoever waits asks again, each at times of its own. */
-static enum pawl_outcome hold_poll(struct run *run, const struct pawl_guard_options *told,
-                                   struct pawl_problem *problem)
-{
-    bool is_for_ever = run->ask.wait_ms == PAWL_WAIT_FOREVER;
-    int64_t until_ms = is_for_ever ? RUN_NEVER_MS : pawl_now_ms() + (int64_t)run->ask.wait_ms;
-    struct pollfd signal = {.fd = run->signal_fd, .events = POLLIN};
-    enum pawl_outcome outcome;
-    char random[5];
-    int pause_ms;
-
-    run->ask.wait_ms = 0;
-    do {
-        outcome = pawl_guard_open(run->pawl, run->name, &run->ask, told, &run->guard, problem);
-        random_text(random, 4);
-        pause_ms = POLL_MIN_MS + (random[0] * 64 + random[1]) % POLL_SPAN_MS;
-        if (outcome != PAWL_HELD || pawl_now_ms() + pause_ms >= until_ms)
-            return outcome;
-    } while (poll(&signal, 1, pause_ms) == 0);
-    return PAWL_NOT_DONE;
-}
-
 static enum pawl_outcome hold_take(struct run *run, struct pawl_problem *problem)
 {
     const struct pawl_guard_options told = {
         .size = sizeof(told), .lost = hold_lost, .renewed = hold_renewed, .user = run};
-    enum pawl_outcome outcome;
 
     run->ask.cancel_fd = &run->signal_fd;
-    outcome = pawl_guard_open(run->pawl, run->name, &run->ask, &told, &run->guard, problem);
-    return run->ask.wait_ms > 0 && strcmp(problem->code, "not-in-quorum-mode") == 0
-               ? hold_poll(run, &told, problem)
-               : outcome;
+    return pawl_guard_open(run->pawl, run->name, &run->ask, &told, &run->guard, problem);
 }
 
 int run_hold_open(struct run *run)
