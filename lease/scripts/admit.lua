@@ -153,7 +153,7 @@ local function life_begin(most, how, registrars, set)
         'lost', complete and (store.lost or '') or whole(epoch))
     if set then
         redis.call('HSET', KEYS[1], 'insync', insync_text(set), 'needed', table.concat(set.nodes, ' '),
-            'growing', '', 'changed', whole(most.roll), 'syncs', '', 'ballot', '', 'proven', '',
+            'growing', '', 'added', '', 'changed', whole(most.roll), 'syncs', '', 'ballot', '', 'proven', '',
             'order', '', 'accepted', '')
     end
     if registrars then

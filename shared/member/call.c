@@ -32,7 +32,7 @@ static void line_keep(struct member_line *line)
         return;
     for (unsigned i = 0; i < set.count; i++)
         nodes[i] = bytes_of(set.nodes[i]);
-    store_keep(line->store, nodes, set.count, set.copies, set.syncs);
+    store_keep(line->store, nodes, set.count, set.growing, set.copies, set.syncs);
     store_node_forget(line->store, set.forgotten);
     line->set = number;
 }

@@ -176,9 +176,9 @@ const char *store_not_kept(const struct store *store)
 
     if (!is_on(keep))
         return NULL;
-    if (keep->count < keep->copies) {
-        snprintf(keep->not_kept, sizeof(keep->not_kept), "%u of at least %u nodes are in sync", keep->count,
-                 keep->copies);
+    if (keep->count - keep->joins < keep->copies) {
+        snprintf(keep->not_kept, sizeof(keep->not_kept), "%u of at least %u nodes are in sync",
+                 keep->count - keep->joins, keep->copies);
         return keep->not_kept;
     }
     if (keep->seen_ms == 0 || now_ms - keep->seen_ms > store->timeout_ms)
@@ -256,7 +256,7 @@ static uint64_t keep_acknowledged(const struct store_keep *keep)
 
     for (unsigned i = 1; i < keep->count; i++)
         least = keep->nodes[i].offset < least ? keep->nodes[i].offset : least;
-    return keep->count < keep->copies || !is_sure(keep) ? 0 : least;
+    return keep->count - keep->joins < keep->copies || !is_sure(keep) ? 0 : least;
 }
 
 static void keep_tell(struct store_keep *keep)
@@ -456,8 +456,8 @@ static unsigned follow_former(const struct store_keep *keep, struct store_node n
     return count;
 }
 
-void store_keep(struct store *store, const struct bytes *nodes, unsigned count, unsigned copies,
-                int64_t syncs)
+void store_keep(struct store *store, const struct bytes *nodes, unsigned count, unsigned joins,
+                unsigned copies, int64_t syncs)
 {
     struct store_node set[STORE_NODES_SEEN] = {{.name = ""}};
     struct store_keep *keep = store->keep;
@@ -479,6 +479,7 @@ void store_keep(struct store *store, const struct bytes *nodes, unsigned count, 
     keep->seen = follow_former(keep, set, count);
     memcpy(keep->nodes, set, sizeof(set));
     keep->count = count;
+    keep->joins = joins;
     keep->copies = copies;
     keep->syncs = syncs;
     see_syncs(keep);

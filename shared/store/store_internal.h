@@ -110,9 +110,9 @@ struct store_keep {
     char wait_for[BYTES_NUMBER_SIZE];
     /* -- the set is the first count of them, its primary the very first; others that copy it are behind */
     struct store_node nodes[STORE_NODES_SEEN];
-    unsigned count, copies, seen;
-    int64_t syncs, syncs_seen; /* connects of replicas: as many as must be, as are */
-    uint64_t unsure_ms;        /* since when they differ; 0: they do not */
+    unsigned count, joins, copies, seen; /* joins: the last of the set, which may not take over yet */
+    int64_t syncs, syncs_seen;           /* connects of replicas: as many as must be, as are */
+    uint64_t unsure_ms;                  /* since when they differ; 0: they do not */
     char not_kept[STORE_NODE_MAX + 80];
 };
 

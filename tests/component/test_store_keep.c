@@ -16,7 +16,7 @@ static void name_nodes(struct kept_world *kept, unsigned count, unsigned copies)
 
     for (unsigned i = 0; i < count; i++)
         nodes[i] = bytes_of(kept->names[i]);
-    store_keep(kept->world.store, nodes, count, copies, STORE_SYNCS_ANY);
+    store_keep(kept->world.store, nodes, count, 0, copies, STORE_SYNCS_ANY);
 }
 
 static bool is_copied(struct redis *primary, const struct redis *replica)
@@ -300,7 +300,7 @@ TEST_KEPT(what_is_acknowledged_after_another_connect_counts_when_the_nodes_were_
 
     wait_until_kept(kept, 2);
     before = (int64_t)synced(kept);
-    store_keep(world->store, nodes, 2, 2, before);
+    store_keep(world->store, nodes, 2, 0, 2, before);
     CHECK_INT(probe_once(world, &script_SET, "k", "v").outcome, STORE_DONE);
     redis_does(&kept->replicas[1], "REPLICAOF NO ONE"); /* any of them, be it not in the set */
     redis_does(&kept->replicas[1], "SET other content");
@@ -310,7 +310,7 @@ TEST_KEPT(what_is_acknowledged_after_another_connect_counts_when_the_nodes_were_
     probe_start(world, &probe, &script_SET, "k", "w");
     WAIT(world, probe.ends > 0, 3000);
     CHECK_INT(probe.outcome, STORE_UNKNOWN);
-    store_keep(world->store, nodes, 2, 2, (int64_t)synced(kept));
+    store_keep(world->store, nodes, 2, 0, 2, (int64_t)synced(kept));
     CHECK_INT(probe_once(world, &script_SET, "k", "w").outcome, STORE_DONE);
 }
 
@@ -371,7 +371,7 @@ TEST_STORE(with_one_node_redis_is_asked_nothing_more, 2000)
 {
     unsigned long before = commands(redis);
 
-    store_keep(world->store, &BYTES("127.0.0.1:6379"), 1, 1, STORE_SYNCS_ANY);
+    store_keep(world->store, &BYTES("127.0.0.1:6379"), 1, 0, 1, STORE_SYNCS_ANY);
     for (unsigned i = 0; i < FEW; i++)
         CHECK_INT(probe_once(world, &script_ECHO, "k", "v").outcome, STORE_DONE);
     CHECK_INT(commands(redis) - before, FEW + 1);

@@ -148,6 +148,24 @@ def a_node_is_waited_for_at_once_and_in_the_set_when_it_has_acknowledged():
 
 
 @test
+def one_that_was_added_joins_until_a_majority_has_recorded_it():
+    a, b, c = trio(registrars=3)
+    fourth = "there:4/run-4"
+    wishes(a, f"grow {fourth}")
+    all_in(a, b, c)
+    for one in (a, b, c):
+        one.recording = False
+    wishes(a, f"grown {fourth}")
+    for one in (a, b, c, a):
+        one.pulse()
+    check_equal((insync()[3], record("added"), a.reply[16][2:]), ("", fourth, [fourth, FIRST, SECOND, THIRD, fourth]))
+    a.recording = b.recording = True
+    for one in (a, b, a, b):
+        one.pulse()
+    check_equal((record("added"), b.reply[16][2:]), ("", ["", FIRST, SECOND, THIRD, fourth]))
+
+
+@test
 def a_shrink_is_in_force_when_a_majority_has_recorded_it():
     a, b, c = trio(registrars=3)
     for one in (a, b, c):

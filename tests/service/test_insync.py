@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """test_insync.py - who must have a copy of what is answered: three real Redises."""
 
+import signal
+
 from world import check, check_equal, check_in, main, test, test_in, wait_until
 from world.trio import Load, Trio
 
@@ -33,6 +35,21 @@ def a_node_that_stands_still_while_it_joins_is_not_in_the_set(world):
     world.nodes[1].stop()
     wait_until(lambda: world.record()[2] == "", "it is given up, or in the set")
     check_equal([node.split("/")[0] for node in world.record()[0].split()[3:]], world.called(0))
+    world.acquire("job")
+
+
+@test_in(lambda: Trio(replicas=1, settings=(("--replica-priority", "0"), ()), begins_whole=False))
+def one_that_joins_is_no_copy_before_it_may_take_over(world):
+    wait_until(lambda: all(client("GET", "/readyz").code == "store-not-kept" for client in (world.lease, world.gateway)), "it is alone")
+    world.nodes[1]("CONFIG", "SET", "replica-priority", 100)
+    wait_until(lambda: world.record()[2], "it is waited for", again_ms=1)
+    world.lease_daemon.send(signal.SIGSTOP)
+    wait_until(lambda: '"joins":"127' in world.gateway_daemon.log(), "the gateway knows")
+    answer = world.gateway("GET", "/v1/resources/none")
+    if any(world.redis("HMGET", "pawl:{store}", "growing", "added")):  # else it was stopped too late
+        check_equal(answer.code, "store-not-kept")
+    world.lease_daemon.send(signal.SIGCONT)
+    world.wait_kept(0, 1)
     world.acquire("job")
 
 

@@ -63,10 +63,11 @@ class Node(PrivateRedis):
 class Trio(World):
     """A primary, two replicas, a lease service, a gateway. It begins when all that may take over are in the set."""
 
-    def __init__(self, copies=2, replicas=2, settings=((), ()), keep_wait="500ms", store_timeout="4s", **more):
+    def __init__(self, copies=2, replicas=2, settings=((), ()), keep_wait="500ms", store_timeout="4s", begins_whole=True, **more):
         self.copies, self.replicas, self.own = copies, replicas, settings
         super().__init__("--store-timeout", store_timeout, "--keep-wait", keep_wait, redis_settings=[], **more)
-        self.wait_kept(0, *(number for number in range(1, 1 + replicas) if "--replica-priority" not in settings[number - 1]))
+        if begins_whole:
+            self.wait_kept(0, *(number for number in range(1, 1 + replicas) if "--replica-priority" not in settings[number - 1]))
 
     def init_store(self):
         self.redis.close()

@@ -75,7 +75,7 @@ redis.call('HSET', KEYS[1], 'id', identity, 'epoch', whole(epoch), 'run', redis_
     'before', table.concat(before, ' '))
 if store.copies then
     redis.call('HSET', KEYS[1], 'insync', insync_begin(whole(epoch), redis_run(), store.copies),
-        'needed', '', 'growing', '', 'changed', whole(store.roll + 1), 'syncs', '', 'ballot', '',
+        'needed', '', 'growing', '', 'added', '', 'changed', whole(store.roll + 1), 'syncs', '', 'ballot', '',
         'order', '', 'accepted', '')
 end
 redis.call('PERSIST', KEYS[1])

@@ -5,6 +5,7 @@
 --            the set was changed in it, the replid of that Redis, and copies; NODE: "host:port/RUN_ID"
 --   needed   "NODE...": those that are waited for: also one that is being added, or whose going is not recorded yet
 --   growing  the one that is being added, or ""   changed  the roll of the lists that have insync
+--   added    the one that was, until that is recorded: it may not take over yet, so it is no copy of --copies
 --   syncs    how often replicas had connected to this Redis when those of them that are needed were last asked what is
 --            on their disks; "": not yet; "-": it is not there
 --   gone     "NODE MS ...": the last that were taken out, and when by the store's clock
@@ -185,13 +186,15 @@ local function insync_change(store, all, ids, wish, recorded)
     elseif verb == 'grown' and store.growing == what then
         set.nodes[#set.nodes + 1], set.generation = what, set.generation + 1
         insync_write(store, set, store.needed, '')
+        store.added = what
+        redis.call('HSET', KEYS[1], 'added', what)
         gone_write(store, gone_without(store.gone, what))
     elseif verb == 'drop' and store.growing == what then
         insync_write(store, set, nodes, '')
     end
 end
 
--- The first node is the one that is there; a shrink is in force when it is recorded.
+-- The first node is the one that is there; a shrink is in force when it is recorded, and so is who was added.
 local function insync_goes_on(store, run, name, recorded)
     local set = insync_read(store.insync)
     if not set then
@@ -202,19 +205,26 @@ local function insync_goes_on(store, run, name, recorded)
         insync_write(store, set, set.nodes[1], '')
     end
     local nodes = table.concat(set.nodes, ' ')
-    if store.growing == '' and store.needed ~= nodes and recorded and recorded >= tonumber(store.changed) then
+    local is_recorded = recorded and recorded >= tonumber(store.changed)
+    if (store.added or '') ~= '' and is_recorded then
+        store.added = ''
+        redis.call('HSET', KEYS[1], 'added', '')
+        members_changed(store)
+    end
+    if store.growing == '' and store.needed ~= nodes and is_recorded then
         insync_write(store, set, nodes, '')
     end
 end
 
--- For a member: {copies, syncs, the one that is growing, NODE..., perhaps "-" and the forgotten one}, this Redis first; {}: there
+-- For a member: {copies, syncs, the one that is growing or was added, NODE..., perhaps "-" and the forgotten one}, this Redis first; {}: there
 -- is no set.
 local function insync_told(store, run)
     local set = insync_read(store.insync)
     if not set or #set.nodes == 0 then
         return {}
     end
-    local told, own = { store.copies, store.syncs or '', store.growing }, string.match(run, '^%S+')
+    local joins = store.growing ~= '' and store.growing or store.added or ''
+    local told, own = { store.copies, store.syncs or '', joins }, string.match(run, '^%S+')
     for node in string.gmatch(store.needed, '%S+') do
         local is_own = string.match(node, '[^/]*$') == own
         table.insert(told, is_own and 4 or #told + 1, node)
