@@ -77,7 +77,6 @@ static int no_store_known(const struct store_reply *reply)
 
 struct refusal {
     const char *word, *what, *todo;
-    int status;
 };
 
 static int refuse(const struct refusal *refusals, size_t count, const char *id, const char *deed,
@@ -87,9 +86,9 @@ static int refuse(const struct refusal *refusals, size_t count, const char *id, 
         return no_store_known(reply);
     for (size_t i = 0; i < count; i++) {
         if (store_reply_is(reply, refusals[i].word)) {
-            cli_fail(refusals[i].status, "%s was not %s: %s", id, deed, refusals[i].what);
+            cli_fail(CLI_REFUSED, "%s was not %s: %s", id, deed, refusals[i].what);
             cli_hint("%s", refusals[i].todo);
-            return refusals[i].status;
+            return CLI_REFUSED;
         }
     }
     return cli_fail(CLI_BUG, "the script gave an answer that this program does not know");
@@ -100,25 +99,22 @@ static int refuse(const struct refusal *refusals, size_t count, const char *id, 
 static int forget_refuse(const struct asking *f, const struct store_reply *reply)
 {
     static const struct refusal refusals[] = {
-        {"unknown", "there is no such member", "pawl store status lists them.", CLI_REFUSED},
-        {"already", "this member is forgotten already", "Its record goes at the next admission.",
-         CLI_REFUSED},
+        {"unknown", "there is no such member", "pawl store status lists them."},
+        {"already", "this member is forgotten already", "Its record goes at the next admission."},
         {"gated", "the store is gated, and what this member knows may be needed to admit it",
          "pawl store status says whom it waits for; if that one is lost for good: pawl store recover --floor "
-         "N.",
-         CLI_REFUSED},
+         "N."},
         {"registrar",
          "it is a registrar: a majority of them must be heard, and which they are does not change by "
          "forgetting one",
-         "Start it; if too many are lost for good: pawl store recover --floor N.", CLI_REFUSED},
+         "Start it; if too many are lost for good: pawl store recover --floor N."},
         {"open", "it is a gateway that had writes under way, and nobody else says how they ended",
          "Start it again with its state directory, or, if it is dead, first: pawl resolve --gateway ID "
-         "--dead",
-         CLI_REFUSED},
+         "--dead"},
         {"last",
          "no other lease service is alive whose floor is as high: this one's floor is the only proof of what "
          "was granted",
-         "Start another lease service first; if none can come: pawl store recover --floor N.", CLI_REFUSED},
+         "Start another lease service first; if none can come: pawl store recover --floor N."},
     };
 
     return refuse(refusals, sizeof(refusals) / sizeof(refusals[0]), f->word, "forgotten", reply);
@@ -204,14 +200,14 @@ static int registrar_answer(struct store_ask *ask, const struct store_reply *rep
 {
     static const struct refusal refusals[] = {
         {"none", "no majority of registrars counts in this store",
-         "It is said when a store is made: pawl store init --registrars 3.", CLI_REFUSED},
-        {"gated", "the store is gated", "pawl store status says whom it waits for.", CLI_REFUSED},
-        {"already", "it is a registrar already, or none", "pawl store status lists them.", CLI_REFUSED},
-        {"unknown", "no lease service with this id is in", "pawl store status lists them.", CLI_REFUSED},
-        {"last", "it is the only one", "Add another one first.", CLI_REFUSED},
-        {"full", "there are 6 already", "Remove another one first.", CLI_REFUSED},
+         "It is said when a store is made: pawl store init --registrars 3."},
+        {"gated", "the store is gated", "pawl store status says whom it waits for."},
+        {"already", "it is a registrar already, or none", "pawl store status lists them."},
+        {"unknown", "no lease service with this id is in", "pawl store status lists them."},
+        {"last", "it is the only one", "Add another one first."},
+        {"full", "there are 6 already", "Remove another one first."},
         {"unrecorded", "too few of those that would be registrars live and have recorded all that counts",
-         "Start those that are away; if all run: again in a second.", CLI_REFUSED},
+         "Start those that are away; if all run: again in a second."},
     };
     const struct asking *r = container_of(ask, struct asking, ask);
 
@@ -236,15 +232,13 @@ static int node_check(struct asking *n)
 static int node_answer(struct store_ask *ask, const struct store_reply *reply)
 {
     static const struct refusal refusals[] = {
-        {"none", "this store was made without --copies", "Nobody waits for a node.", CLI_REFUSED},
-        {"gated", "the store is gated", "pawl store status says whom it waits for.", CLI_REFUSED},
-        {"connected", "it is connected, and would join again", "Stop it, or its copying, first.",
-         CLI_REFUSED},
-        {"changing", "the in-sync set is changing", "Again in a second.", CLI_REFUSED},
-        {"few", "without it fewer nodes than --copies would be in sync", "Let another one join first.",
-         CLI_REFUSED},
+        {"none", "this store was made without --copies", "Nobody waits for a node."},
+        {"gated", "the store is gated", "pawl store status says whom it waits for."},
+        {"connected", "it is connected, and would join again", "Stop it, or its copying, first."},
+        {"changing", "the in-sync set is changing", "Again in a second."},
+        {"few", "without it fewer nodes than --copies would be in sync", "Let another one join first."},
         {"unknown", "it is not in the in-sync set, and is not among the last that were",
-         "/readyz has the nodes' names.", CLI_REFUSED},
+         "/readyz has the nodes' names."},
     };
     const struct asking *n = container_of(ask, struct asking, ask);
 

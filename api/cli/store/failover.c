@@ -61,14 +61,12 @@ static int failover_answer(struct store_ask *ask, const struct store_reply *repl
 {
     static const struct {
         const char *word, *says;
-        int status;
     } refusals[] = {
-        {"gated", "the store is gated; nothing was changed", CLI_REFUSED},
-        {"changing", "the in-sync set is changing: again in a second; nothing was changed", CLI_REFUSED},
-        {"outside", "that is no node of the in-sync set beside the primary; nothing was changed",
-         CLI_REFUSED},
-        {"away", "that node does not copy the primary; nothing was changed", CLI_REFUSED},
-        {"none", "this store was made without --copies; nothing was changed", CLI_REFUSED},
+        {"gated", "the store is gated; nothing was changed"},
+        {"changing", "the in-sync set is changing: again in a second; nothing was changed"},
+        {"outside", "that is no node of the in-sync set beside the primary; nothing was changed"},
+        {"away", "that node does not copy the primary; nothing was changed"},
+        {"none", "this store was made without --copies; nothing was changed"},
     };
     struct failover *f = container_of(ask, struct failover, ask);
     struct bytes run = store_reply_text(reply, 1), outsiders = store_reply_text(reply, 5);
@@ -89,7 +87,7 @@ static int failover_answer(struct store_ask *ask, const struct store_reply *repl
     }
     for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
         if (store_reply_is(reply, refusals[i].word))
-            return cli_fail(refusals[i].status, "%s", refusals[i].says);
+            return cli_fail(CLI_REFUSED, "%s", refusals[i].says);
     return cli_fail(CLI_CONFIG, "here is no store that this release knows; nothing was changed");
 }
 
