@@ -99,15 +99,13 @@ enum access_why {
 const char *access_why_name(enum access_why why); /* "none", "not-yet", ... */
 
 /* The identity of an access token; NULL: *why is ACCESS_MALFORMED (its form or its check characters) or
- * ACCESS_UNKNOWN. Constant time in the secret. */
-const char *access_of_token(const struct access *access, struct bytes token, enum access_why *why);
-/* The same for a thread that is asked again and again: two SHA-256 cost a fifth of a request. What was good
- * by this file is remembered, whole, and compared in constant time. */
+ * ACCESS_UNKNOWN. Constant time in the secret. What was good by this file the thread remembers, whole, and
+ * compares in constant time: two SHA-256 cost a fifth of a request. */
 struct access_memo;
 struct access_memo *access_memo_new(void);
 void access_memo_free(struct access_memo *memo); /* wipes; NULL is fine */
-const char *access_of_token_again(struct access_memo *memo, const struct access *access, struct bytes token,
-                                  enum access_why *why);
+const char *access_of_token(struct access_memo *memo, const struct access *access, struct bytes token,
+                            enum access_why *why);
 /* How often each access token was used since this file was read, by the first digits of its hash; *at: 0 at
  * first. false: no more. */
 enum { ACCESS_DIGITS_SIZE = 9 };

@@ -143,13 +143,6 @@ static const char *token_find(const struct access *access, struct bytes token, e
     return access->who[entry->value].identity;
 }
 
-const char *access_of_token(const struct access *access, struct bytes token, enum access_why *why)
-{
-    atomic_uint_fast64_t *uses;
-
-    return token_find(access, token, why, &uses);
-}
-
 bool access_token_use(const struct access *access, size_t *at, char digits[ACCESS_DIGITS_SIZE],
                       uint64_t *count)
 {
@@ -164,7 +157,7 @@ bool access_token_use(const struct access *access, size_t *at, char digits[ACCES
     return true;
 }
 
-/* -- again */
+/* -- whose it is, remembered */
 
 enum { MEMO_PLACES = 1024 };
 
@@ -193,15 +186,16 @@ void access_memo_free(struct access_memo *memo)
     free(memo);
 }
 
-const char *access_of_token_again(struct access_memo *memo, const struct access *access, struct bytes token,
-                                  enum access_why *why)
+const char *access_of_token(struct access_memo *memo, const struct access *access, struct bytes token,
+                            enum access_why *why)
 {
     uint64_t hash;
     atomic_uint_fast64_t *uses;
     const char *identity;
 
+    *why = ACCESS_MALFORMED;
     if (token.len != ACCESS_TOKEN_SIZE - 1)
-        return access_of_token(access, token, why);
+        return NULL;
     crypto_shorthash((unsigned char *)&hash, (const unsigned char *)token.at, token.len, memo->key);
     hash %= MEMO_PLACES;
     if (memo->places[hash].serial == access->serial &&

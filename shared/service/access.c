@@ -205,8 +205,8 @@ static void bearer_read(const struct http_request *req, struct credential *shown
     }
     shown->by = "access-token";
     if (shown->bearer.at != NULL)
-        shown->identity = access_of_token_again(worker_of(req)->memo, worker_of(req)->access, shown->bearer,
-                                                &shown->why);
+        shown->identity = access_of_token(worker_of(req)->memo, worker_of(req)->access, shown->bearer,
+                                          &shown->why);
 }
 
 /* The identity of all its names that have one; NULL: none has, or they are of several. */

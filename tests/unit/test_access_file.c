@@ -320,6 +320,7 @@ TEST(a_credential_leads_to_its_identity_and_no_other_does)
 {
     char token[ACCESS_TOKEN_SIZE], foreign[ACCESS_TOKEN_SIZE], hash[ACCESS_HASH_SIZE], file[TEXT_SIZE];
     enum access_why why;
+    struct access_memo *memo = access_memo_new();
     struct access *access;
 
     access_token_new(token);
@@ -331,14 +332,14 @@ TEST(a_credential_leads_to_its_identity_and_no_other_does)
              "','sha256:%s'],'certs':['uri:spiffe://x/B','dns:Ops.Example','cn:C d']}}}",
              hash);
     access = must_parse(file);
-    CHECK(access_of_token(access, bytes_of(token), &why) == identity(access, "b"));
+    CHECK(access_of_token(memo, access, bytes_of(token), &why) == identity(access, "b"));
     CHECK_INT(why, ACCESS_GOOD);
-    CHECK(access_of_token(access, bytes_of(foreign), &why) == NULL);
+    CHECK(access_of_token(memo, access, bytes_of(foreign), &why) == NULL);
     CHECK_INT(why, ACCESS_UNKNOWN);
     foreign[54] = (char)(foreign[54] == '0' ? '1' : '0');
-    CHECK(access_of_token(access, bytes_of(foreign), &why) == NULL);
+    CHECK(access_of_token(memo, access, bytes_of(foreign), &why) == NULL);
     CHECK_INT(why, ACCESS_MALFORMED);
-    CHECK(access_of_token(access, BYTES("abc"), &why) == NULL); /* though its hash is in the file */
+    CHECK(access_of_token(memo, access, BYTES("abc"), &why) == NULL); /* though its hash is in the file */
     CHECK_INT(why, ACCESS_MALFORMED);
     CHECK(access_of_uid(access, 0) == identity(access, "a"));
     CHECK(access_of_uid(access, 4294967294) == identity(access, "a"));
@@ -349,6 +350,7 @@ TEST(a_credential_leads_to_its_identity_and_no_other_does)
     CHECK(access_of_certificate(access, BYTES("cn:C d")) == identity(access, "b"));
     CHECK(access_of_certificate(access, BYTES("cn:Ops.Example")) == NULL);
     CHECK(access_of_certificate(access, BYTES("0")) == NULL);
+    access_memo_free(memo);
     access_free(access);
 }
 
