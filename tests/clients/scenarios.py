@@ -17,7 +17,7 @@ import time
 
 from clients_test import AFTER, BEFORE, BUILD, DEADLINE_S, DURING, MUTE, ROOT, TRICKLE, Agent, Daemon, Flood, HttpRelay, Pass, Raw, Say, World, \
     certificate, check, check_equal, check_in, nobody, skip, test, wait_until
-from world.quorum import MAX_TTL_MS, Quorum
+from world.quorum import Quorum
 
 CLIENT, WAITING, SEED = {}, [], random.randrange(1000)
 
@@ -206,11 +206,11 @@ def who_waits_is_granted_and_what_was_waited_does_not_count(world, agent, _lease
 
 @scenario
 def on_a_quorum_it_waits_is_granted_and_gives_back(_world, _agent, _lease, gateway):
-    quorum = Quorum()
+    quorum = Quorum(max_ttl_ms=5000)
     agent, name = CLIENT["make"](quorum.lease_daemon.url, gateway.url), quorum.name()
-    quorum.acquire(name)
-    outcome(agent.ask("acquire", hold="h", name=name, ttl_ms=MAX_TTL_MS, wait_ms=1), "held", "wait-timeout")
-    granted(agent, name, ttl_ms=MAX_TTL_MS, wait_ms=8000)
+    outcome(agent.ask("acquire", hold="h", name=name, mode="shared"), "not-done", "not-in-quorum-mode")
+    quorum.acquire(name, ttl_ms=300)
+    granted(agent, name, ttl_ms=5000, wait_ms=8000)
     outcome(agent.ask("release", hold="h"), "ok")
     check_equal(quorum.acquire(name)["token"], 3, "free at once")
     agent.end()

@@ -19,7 +19,8 @@ class Quorum(World):
     """self.redis is none: self.nodes are. Both services are lease services. troubled: the clock of each node can be shifted
     (self.clocks), and the line from each service to each node be parted (self.lines[service][node])."""
 
-    def __init__(self, *flags, count=3, troubled=False):
+    def __init__(self, *flags, count=3, troubled=False, max_ttl_ms=MAX_TTL_MS):
+        self.max_ttl_ms = max_ttl_ms
         self.nodes, self.clocks, self.lines = [], [], []
         for _ in range(count):
             folder = tempfile.mkdtemp(prefix="pawl-node-")
@@ -31,7 +32,7 @@ class Quorum(World):
 
     def init_store(self):
         self.flags[:2] = [word for node in self.nodes for word in ("--redis", node.url)]
-        done = self.make("--max-ttl", f"{MAX_TTL_MS}ms")
+        done = self.make("--max-ttl", f"{self.max_ttl_ms}ms")
         check_equal(done.returncode, 0, str(done))
         check_in(f"created on {len(self.nodes)} nodes", done.stdout)
         self.keys.store = self.nodes[0]("HGET", "pawl:{node}", "id").decode().split("/")[0]

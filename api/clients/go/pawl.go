@@ -315,7 +315,7 @@ func problemOf(a *answer, done ...int) error {
 		e.Kind = ErrHeld
 	case told.Code == "lease-lost" || told.Code == "hold-over" || told.Code == "session-lost" || told.Code == "stale-token" || told.Code == "lease-expired":
 		e.Kind = ErrLost
-	case a.status == 503 || a.status >= 400 && a.status < 500 || told.Code == "upstream-unavailable":
+	case a.status == 501 || a.status == 503 || a.status >= 400 && a.status < 500 || told.Code == "upstream-unavailable":
 		e.Kind = ErrNotDone
 	default:
 		e.Kind = ErrUnknown // 504, 500, and what we do not know

@@ -689,7 +689,7 @@ public final class Pawl {
             throw new Held(code, said, status, problem);
         if (LOST.contains(code))
             throw new Lost(code, said, status, problem);
-        if (status == 503 || status >= 400 && status < 500 || code.equals("upstream-unavailable"))
+        if (status == 501 || status == 503 || status >= 400 && status < 500 || code.equals("upstream-unavailable"))
             throw new NotDone(code, said, status, problem);
         throw new Unknown(code, said, status, problem, null); // 504, 500, and what we do not know
     }

@@ -203,7 +203,7 @@ function judge(answer, done) {
   const said = [code, String(problem.detail ?? code), status, problem];
   if (HELD.has(code)) throw new PawlHeld(...said);
   if (LOST.has(code)) throw new PawlLost(...said);
-  if (status === 503 || (status >= 400 && status < 500) || code === "upstream-unavailable") throw new PawlNotDone(...said);
+  if (status === 501 || status === 503 || (status >= 400 && status < 500) || code === "upstream-unavailable") throw new PawlNotDone(...said);
   throw new PawlUnknown(...said); // 504, 500, and what we do not know
 }
 

@@ -228,7 +228,7 @@ judge()
     lease-held:* | wait-timeout:*) outcome=$HELD ;;
     lease-lost:* | hold-over:* | session-lost:* | stale-token:* | lease-expired:*) outcome=$LOST ;;
     :*) outcome=$UNKNOWN problem="bad-answer: status $status, not as Pawl answers; it may have happened" ;;
-    *:503 | *:4?? | upstream-unavailable:*) outcome=$NOT_DONE ;;
+    *:501 | *:503 | *:4?? | upstream-unavailable:*) outcome=$NOT_DONE ;;
     *) outcome=$UNKNOWN ;; # 504, 500, and what we do not know
     esac
 }

@@ -308,7 +308,7 @@ def _judge(answer: _Answer, done: Tuple[int, ...] = (200, 201, 204)) -> _Answer:
         raise PawlHeld(code, said, answer.status, problem)
     if code in _LOST:
         raise PawlLost(code, said, answer.status, problem)
-    if answer.status == 503 or 400 <= answer.status < 500 or code == "upstream-unavailable":
+    if answer.status in (501, 503) or 400 <= answer.status < 500 or code == "upstream-unavailable":
         raise PawlNotDone(code, said, answer.status, problem)
     raise PawlUnknown(code, said, answer.status, problem)  # 504, 500, and what we do not know
 
