@@ -172,13 +172,14 @@ void store_nodes_ask(struct store_inbox *inbox, struct store_facts *facts)
 static void record_take(void *at, const struct store_reply *reply)
 {
     struct quorum_fact *fact = at;
-    int64_t *const numbers[] = {&fact->highest, &fact->epoch, &fact->max_ttl_ms, &fact->since_ms};
+    int64_t *const numbers[] = {&fact->highest, &fact->max_ttl_ms, &fact->since_ms};
 
     text_take(fact->id, sizeof(fact->id), store_reply_text(reply, 0));
     text_take(fact->run, sizeof(fact->run), store_reply_text(reply, 1));
     text_take(fact->of_run, sizeof(fact->of_run), store_reply_text(reply, 2));
-    for (unsigned i = 0; i < 4; i++)
+    for (unsigned i = 0; i < 3; i++)
         *numbers[i] = bytes_number(store_reply_text(reply, 3 + i), 18);
+    fact->epoch = fact->highest >= 0 ? 1 : -1; /* of all tokens of a quorum: the contract */
 }
 
 static void time_take(void *at, const struct store_reply *reply)
@@ -202,7 +203,7 @@ static void info_take(void *at, const struct store_reply *reply)
 }
 
 static const struct question quorum_questions[] = {
-    {{"HMGET", "pawl:{node}", "id", "run", "of_run", "highest", "epoch", "max_ttl", "since"}, record_take},
+    {{"HMGET", "pawl:{node}", "id", "run", "of_run", "highest", "max_ttl", "since"}, record_take},
     {{"TIME"}, time_take},
     {{"INFO", "server", "memory"}, info_take},
     {{NULL}, NULL},
