@@ -4,6 +4,7 @@
  *   all_create          none may have a store                      78, or go on
  *                       each gets its number, and the store's id   0 | 69
  *   all_recover         with --floor: those that have lost their data begin again above it   0 | 1 | 69 */
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "lease/quorum/quorum.h"
@@ -86,10 +87,40 @@ static int all_create(struct service *service, struct init_node *nodes, unsigned
     return SERVICE_OK;
 }
 
+/* The highest number that a node has said. is_told: each above the floor is told. */
+static int64_t highest_of(const struct service *service, const struct quorum *quorum, bool is_told)
+{
+    int64_t highest = 0;
+
+    for (unsigned i = 0; i < quorum_options(quorum)->count; i++) {
+        int64_t number = quorum_node_highest(quorum, i);
+
+        highest = number > highest ? number : highest;
+        if (is_told && number > quorum_options(quorum)->floor)
+            fprintf(stderr, "%s: node %u knows of token %" PRId64 ", above --floor\n", service->plan->name,
+                    i + 1, number);
+    }
+    return highest;
+}
+
+static void say_how_long(const struct service *service, const struct quorum *quorum)
+{
+    int64_t longest_ms = 0;
+
+    for (unsigned i = 0; i < quorum_options(quorum)->count; i++)
+        if (quorum_node_state(quorum, i) == NODE_ILL && quorum_node_ill_for_ms(quorum, i) > longest_ms)
+            longest_ms = quorum_node_ill_for_ms(quorum, i);
+    fprintf(stderr,
+            "%s: the nodes are in quarantine until the longest ttl is over: this takes %" PRId64
+            " s, and as long again if they restart\n",
+            service->plan->name, longest_ms / 1000 + 1);
+}
+
 /* All nodes that can be reached, each when the longest ttl is over, until a majority is well. */
 static int all_recover(const struct service *service, struct quorum *quorum, struct loop *loop)
 {
     uint64_t deadline_ms = loop_now_ms() + service->settings.store_timeout_ms;
+    int64_t floor = (int64_t)service->settings.floor, highest;
     char detail[READY_DETAIL_SIZE];
     enum problem problem;
 
@@ -100,13 +131,19 @@ static int all_recover(const struct service *service, struct quorum *quorum, str
         return fail(service, REFUSED, "most nodes are well; nothing was changed");
     if (problem == PROBLEM_STORE_NOT_OURS && quorum_store(quorum)[0] == '\0')
         return fail(service, REFUSED, detail);
+    if (highest_of(service, quorum, true) > floor)
+        return fail(service, REFUSED, "--floor N must not be below what is known; nothing was changed");
+    quorum_heal(quorum); /* not before: nothing was changed until here */
+    if (problem == PROBLEM_STORE_NOT_OURS)
+        say_how_long(service, quorum);
     while (problem == PROBLEM_STORE_NOT_OURS) {
         loop_turn(loop, TURN_MS);
         problem = quorum_problem(quorum, detail);
     }
     if (problem != PROBLEM_NONE)
         return fail(service, SERVICE_UNREACHABLE, detail);
-    printf("store %s goes on above %zu\n", quorum_store(quorum), service->settings.floor);
+    highest = highest_of(service, quorum, false); /* of one that came meanwhile */
+    printf("store %s goes on above %" PRId64 "\n", quorum_store(quorum), highest > floor ? highest : floor);
     return SERVICE_OK;
 }
 
@@ -126,7 +163,6 @@ int quorum_init_store(struct service *service)
                                      .stores = stores,
                                      .count = count,
                                      .timeout_ms = (unsigned)service->settings.store_timeout_ms,
-                                     .heals = true,
                                      .floor = (int64_t)service->settings.floor});
     while (quorum == NULL && standing < count && loop_now_ms() < deadline_ms) {
         loop_turn(loop, TURN_MS);

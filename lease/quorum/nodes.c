@@ -151,6 +151,11 @@ void node_seen(struct quorum *quorum, unsigned node, int64_t number)
         quorum->nodes[node].seen = number;
 }
 
+int64_t quorum_node_highest(const struct quorum *quorum, unsigned node)
+{
+    return quorum->nodes[node].seen;
+}
+
 static void node_is(struct quorum_node *node, enum quorum_node_state state)
 {
     static const char *const events[] = {
@@ -530,6 +535,11 @@ struct quorum *quorum_new(const struct quorum_options *options)
     loop_timer_init(options->loop, &quorum->look, quorum_look_at_nodes);
     loop_timer_arm(&quorum->look, 1, LOOK_MS);
     return quorum;
+}
+
+void quorum_heal(struct quorum *quorum)
+{
+    quorum->options.heals = true;
 }
 
 void quorum_stop(struct quorum *quorum)

@@ -55,6 +55,7 @@ struct quorum_options {
 struct quorum *quorum_new(const struct quorum_options *options);
 /* No callback comes any more. Then the stores are closed, then it is freed. */
 void quorum_stop(struct quorum *quorum);
+void quorum_heal(struct quorum *quorum); /* from now on it ends quarantines */
 void quorum_free(struct quorum *quorum);
 
 /* The id that all nodes share; "": a majority has not said it yet. */
@@ -70,6 +71,7 @@ static inline unsigned quorum_bits(unsigned set)
 }
 /* It has a number so high, which it will not lose unless it is in quarantine. */
 void node_seen(struct quorum *quorum, unsigned node, int64_t number);
+int64_t quorum_node_highest(const struct quorum *quorum, unsigned node); /* that was seen so */
 enum quorum_node_state quorum_node_state(const struct quorum *quorum, unsigned node);
 /* How long a node will be in quarantine at the least. */
 int64_t quorum_node_ill_for_ms(const struct quorum *quorum, unsigned node);
