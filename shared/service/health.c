@@ -300,7 +300,11 @@ static enum step ready_page(struct http_request *req)
     bool may_observe = service_allows_some(req, ACCESS_OBSERVE);
 
     if (check != NULL) {
-        json_text(http_problem_begin(req, problem, may_observe ? detail : NULL), "check", bytes_of(check));
+        struct json_out *json = http_problem_begin(req, problem, may_observe ? detail : NULL);
+
+        json_text(json, "check", bytes_of(check));
+        if (may_observe && worker_of(req)->service->plan->quorum_of_stores)
+            worker_of(req)->service->plan->tell(worker_of(req), json);
         return http_problem_end(req, 503);
     }
     if (may_observe)
