@@ -53,6 +53,22 @@ static int fail(const struct service *service, int status, const char *what)
     return status;
 }
 
+/* The same of each node that is not good. */
+static int fail_of(const struct service *service, int status, const struct init_node *nodes, unsigned count,
+                   const char *what)
+{
+    char name[STORE_NODE_MAX];
+
+    for (unsigned i = 0; i < count; i++) {
+        if (nodes[i].is_good)
+            continue;
+        store_node_name(nodes[i].store, name);
+        fprintf(stderr, "%s: node %u%s%s %s\n", service->plan->name, i + 1, name[0] != '\0' ? ", " : "", name,
+                what);
+    }
+    return status;
+}
+
 static int all_create(struct service *service, struct init_node *nodes, unsigned count, struct loop *loop)
 {
     uint64_t max_ttl_ms = service->settings.max_ttl_ms > 0 ? service->settings.max_ttl_ms : MAX_TTL_MS;
@@ -66,8 +82,8 @@ static int all_create(struct service *service, struct init_node *nodes, unsigned
         store_ask(nodes[i].store, &nodes[i].call, 3, nodes[i].argv);
     }
     if (all_end(nodes, count, loop) < count)
-        return fail(service, SERVICE_CONFIG,
-                    "a node has a store already, or did not say; nothing was created");
+        return fail_of(service, SERVICE_CONFIG, nodes, count,
+                       "has a store already, or did not say; nothing was created");
     random_text(id, STORE_ID_CHARS);
     for (unsigned i = 0; i < count; i++) {
         snprintf(nodes[i].id, sizeof(nodes[i].id), "%s/%u", id, i + 1);
@@ -79,10 +95,9 @@ static int all_create(struct service *service, struct init_node *nodes, unsigned
         store_run(nodes[i].store, &nodes[i].call, &node_create, 1, 5, nodes[i].argv);
     }
     if (all_end(nodes, count, loop) < count)
-        return fail(service, SERVICE_UNREACHABLE,
-                    "a node did not answer, or is named twice: the store is not whole. Empty all nodes "
-                    "(FLUSHALL) and run "
-                    "this again");
+        return fail_of(service, SERVICE_UNREACHABLE, nodes, count,
+                       "did not answer, or is named twice: the store is not whole. Empty all nodes "
+                       "(FLUSHALL) and run this again");
     printf("store %s created on %u nodes\n", id, count);
     return SERVICE_OK;
 }
@@ -170,14 +185,16 @@ int quorum_init_store(struct service *service)
         for (unsigned i = 0; i < count; i++)
             standing += store_link_stands(stores[i]);
     }
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < count; i++) {
         nodes[i].store = stores[i];
+        nodes[i].is_good = store_link_stands(stores[i]);
+    }
     if (quorum != NULL)
         status = all_recover(service, quorum, loop);
     else
         status = standing == count ? all_create(service, nodes, count, loop)
-                                   : fail(service, SERVICE_UNREACHABLE,
-                                          "not all nodes can be reached; nothing was created");
+                                   : fail_of(service, SERVICE_UNREACHABLE, nodes, count,
+                                             "cannot be reached; nothing was created");
     if (quorum != NULL)
         quorum_stop(quorum);
     for (unsigned i = 0; i < count; i++)

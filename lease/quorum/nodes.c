@@ -112,18 +112,48 @@ unsigned quorum_well(const struct quorum *quorum)
     return nodes_in(quorum, NODE_WELL);
 }
 
+/* The numbers that the nodes of one and the same store say, when a majority is: in another order than here. */
+static bool numbers_say(const struct quorum *quorum, char numbers[QUORUM_NODES_MAX * 8])
+{
+    char store[TOKEN_STORE_CHARS + 1] = "";
+    unsigned alike = 0;
+    size_t len = 0;
+
+    for (unsigned first = 0; first < quorum->options.count && alike < quorum_majority(quorum); first++) {
+        alike = 0;
+        snprintf(store, sizeof(store), "%s", quorum->nodes[first].said);
+        for (unsigned i = 0; i < quorum->options.count && store[0] != '\0'; i++)
+            alike += strncmp(quorum->nodes[i].said, store, TOKEN_STORE_CHARS) == 0;
+    }
+    for (unsigned i = 0; i < quorum->options.count; i++) {
+        bool is_its = strncmp(quorum->nodes[i].said, store, TOKEN_STORE_CHARS) == 0;
+        const char *slash = is_its ? strchr(quorum->nodes[i].said, '/') : NULL;
+
+        len += (size_t)snprintf(numbers + len, 8, "%s%.4s", i > 0 ? ", " : "",
+                                slash != NULL ? slash + 1 : "-");
+    }
+    return alike >= quorum_majority(quorum);
+}
+
 enum problem quorum_problem(const struct quorum *quorum, char detail[READY_DETAIL_SIZE])
 {
     unsigned well = quorum_bits(quorum_well(quorum)), ill = quorum_bits(nodes_in(quorum, NODE_ILL)),
              other = quorum_bits(nodes_in(quorum, NODE_OTHER)), count = quorum->options.count;
     bool is_lost = ill + other > count - quorum_majority(quorum);
+    char numbers[QUORUM_NODES_MAX * 8];
 
     if (well >= quorum_majority(quorum))
         return PROBLEM_NONE;
     if (quorum->store[0] == '\0' && quorum_bits(nodes_in(quorum, NODE_NEW)) >= quorum_majority(quorum)) {
-        snprintf(detail, READY_DETAIL_SIZE,
-                 "Most of the nodes have no store, or not one and the same: make it with "
-                 "pawl-lease --init-store and the same --redis, in the same order.");
+        if (numbers_say(quorum, numbers))
+            snprintf(detail, READY_DETAIL_SIZE,
+                     "The nodes are named in another order than that in which their store was made: they say "
+                     "that they are numbers %s. Put --redis into the order of these.",
+                     numbers);
+        else
+            snprintf(detail, READY_DETAIL_SIZE,
+                     "Most of the nodes have no store, or not one and the same: make it with "
+                     "pawl-lease --init-store and the same --redis, in the same order.");
         return PROBLEM_STORE_NOT_OURS;
     }
     snprintf(detail, READY_DETAIL_SIZE,

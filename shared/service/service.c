@@ -479,6 +479,13 @@ static bool service_is_settled(const struct service *service)
     return service->plan->settled == NULL || service->plan->settled(service);
 }
 
+static void say_not_ready(const struct service *service, const char *detail)
+{
+    struct log_field fields[] = {LOG_T("detail", bytes_of(detail)), LOG_END};
+
+    log_event(&service->log, LOG_WARNING, "store-not-ready", fields);
+}
+
 /* Waits until every worker's link has read the settings of the store once and it is known how things stand
  * with it, or until it is clear that it cannot be reached now: then the service starts all the same, answers
  * 503, and looks as soon as the store is there. */
@@ -489,6 +496,7 @@ static int service_look_at_store(struct service *service)
     const struct store *first;
     const char *detail = NULL;
     char own[READY_DETAIL_SIZE];
+    enum problem problem;
 
     service_metrics_open(service);
     for (unsigned i = 0; i < threads; i++)
@@ -496,8 +504,11 @@ static int service_look_at_store(struct service *service)
     while (!service_is_settled(service) && loop_now_ms() < deadline_ms)
         for (unsigned i = 0; i < threads; i++)
             loop_turn(service->workers[i].loop, START_LOOK_MS / threads);
-    if (service->plan->quorum_of_stores)
+    if (service->plan->quorum_of_stores) {
+        if (service->plan->ready(&service->workers[0], &problem, own) != NULL)
+            say_not_ready(service, own);
         return -1;
+    }
     first = service->workers[0].store;
     if (store_unsafe(first) != NULL)
         return service_fail(service, "this Redis can lose locks: %s (--allow-unsafe-redis accepts that)",
@@ -508,10 +519,8 @@ static int service_look_at_store(struct service *service)
         return service_fail(service, "%s %s", detail, store_misled(first));
     if (service->plan->unfit != NULL && service->plan->unfit(service, own))
         return service_fail(service, "%s", own);
-    if (check != NULL) {
-        struct log_field fields[] = {LOG_T("detail", bytes_of(detail)), LOG_END};
-        log_event(&service->log, LOG_WARNING, "store-not-ready", fields);
-    }
+    if (check != NULL)
+        say_not_ready(service, detail);
     return -1;
 }
 

@@ -91,9 +91,14 @@ def what_is_not_there_is_said_and_what_is_wrong_before_that(world):
 @test_in(Quorum)
 def a_store_is_made_of_empty_nodes_that_can_be_reached_and_once(world):
     done = world.make()
-    check_equal([done.returncode, "has a store already" in done.stderr], [78, True], str(done))
+    check_equal([done.returncode, "r.sock has a store already" in done.stderr], [78, True], str(done))
+    two, one, three = (["--redis", world.nodes[i].url] for i in (1, 0, 2))
+    daemon = Daemon("pawl-lease", *two, *one, *three, *world.flags[6:])
+    daemon.line(lambda line: "store-not-ready" in line and "they say that they are numbers 2, 1, 3" in line, "it is logged")
+    daemon.end()
     world.nodes[0].kill()
-    check_equal(world.make("--store-timeout", "300ms").returncode, 69)
+    done = world.make("--store-timeout", "300ms")
+    check_equal([done.returncode, done.stderr.count("node 1"), done.stderr.count("cannot be reached")], [69, 1, 1], str(done))
     world.nodes[0].start(IN_MEMORY)
     world.wait_well()
 
