@@ -455,6 +455,10 @@ def nobody_admits_the_former_primary_while_another_node_is_being_promoted():
     grow(a, SECOND)
     for node, says in (("there:2", "away"), ("", "away"), ("here:1", "outside"), ("there:9", "outside")):
         check_equal(failover("shut", node), [says], node)
+    for field in ("growing", "added"):
+        LIFE.redis("HSET", RECORD, field, SECOND)
+        check_equal(failover("shut"), ["changing"], field)
+        LIFE.redis("HSET", RECORD, field, "")
     epoch = record("epoch")
     check_equal(failover("look")[:3], ["at", int(epoch), 1])
     LIFE.redis("HSET", RECORD, "run", "another")

@@ -43,7 +43,7 @@ if ARGV[2] == 'look' then
 end
 if not store_serves(store) then
     return { 'gated' }
-elseif store.growing ~= '' or store.needed ~= table.concat(set.nodes, ' ') then
+elseif store.growing .. (store.added or '') ~= '' or store.needed ~= table.concat(set.nodes, ' ') then
     return { 'changing' }
 elseif not least then
     return { 'outside' }
