@@ -28,7 +28,6 @@ enum {
     OFFSET_MAX_MS = 2000,
     DATE_PRECISION_MS = 1000,
     MEMORY_WARN_PERCENT = 75,
-    PROBE_TTL_MS = 5000,
     PROBE_NAME_SIZE = 64
 };
 
@@ -520,8 +519,8 @@ static int probe_acquire(struct probe *p)
     int status = request_lease(&request, p->doctor->lease_url, p->name, "");
 
     if (status == CLI_GO_ON) {
-        snprintf(body, sizeof(body), "{\"lease_id\":\"%s\",\"holder\":\"pawl doctor\",\"ttl_ms\":%d}",
-                 p->lease_id, PROBE_TTL_MS);
+        /* No ttl_ms: a quorum may have a longest one below any that is said here. */
+        snprintf(body, sizeof(body), "{\"lease_id\":\"%s\",\"holder\":\"pawl doctor\"}", p->lease_id);
         request.http.body = bytes_of(body);
         request_header(&request, "Content-Type", BYTES("application/json"));
         status = request_send(&request);
@@ -539,7 +538,7 @@ static void probe_release(const struct probe *p)
 
     if (request_lease(&request, p->doctor->lease_url, p->name, "") == CLI_GO_ON) {
         request_header(&request, "Lease-Id", bytes_of(p->lease_id));
-        request_try(&request); /* if it does not arrive, the lease is over in a moment anyway */
+        request_try(&request); /* nobody else wants it: if it does not arrive, it ends by itself */
     }
     request_done(&request);
 }
