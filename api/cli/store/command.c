@@ -372,6 +372,7 @@ static int init_run(int argc, char **argv)
     struct store_inbox inbox = {0};
     bool unsafe = false;
     unsigned registrars = 0, copies = 0;
+    uint64_t max_ttl_ms = 0;
     const struct option flags[] = {
         STORE_INBOX_ROWS(&inbox),
         FLAG_ON("allow-unsafe-redis", "though Redis can lose what it acknowledged", &unsafe),
@@ -379,9 +380,10 @@ static int init_run(int argc, char **argv)
                    &registrars),
         FLAG_UP_TO("copies",
                    "with fewer nodes of Redis nothing is answered: 1 to 5; not said: 2 with sentinel://, "
-                   "else nobody "
-                   "waits for replicas",
+                   "else nobody waits for replicas",
                    STORE_NODES_MAX, NULL, &copies),
+        FLAG_MS("max-ttl", "DUR", "of a quorum: no ttl is longer (5m); as long is a node in quarantine",
+                &max_ttl_ms),
         {0},
     };
     char path[STATE_PATH_MAX], why[STATE_WHY_MAX];
