@@ -262,6 +262,8 @@ static const char *stores_wrong(struct service *service)
                "of pawl store recover";
     if (count > 1 && s->registrars > 0)
         return "--registrars is not for a quorum, whose nodes hear each other's numbers themselves";
+    if (count > 1 && s->copies > 0)
+        return "--copies is not for a quorum: a majority of its nodes has what is answered";
     if (count > 1)
         service->plan = service->plan->quorum;
     return NULL;

@@ -26,7 +26,8 @@ def what_redis_is_given_must_be_three_five_or_seven_that_differ_and_of_a_lease_s
         check_in(says, done.stderr)
     for words in (["--redis", one, "--max-ttl", "5m", "--init-store"],
                   [*(word for url in (one, two, three) for word in ("--redis", url)), "--max-ttl", "5m"],
-                  [*(word for url in (one, two, three) for word in ("--redis", url)), "--registrars", "3", "--init-store"]):
+                  [*(word for url in (one, two, three) for word in ("--redis", url)), "--registrars", "3", "--init-store"],
+                  [*(word for url in (one, two, three) for word in ("--redis", url)), "--copies", "2", "--init-store"]):
         check_equal(run_daemon("pawl-lease", *words).returncode, 78, str(words))
 
 
@@ -142,7 +143,9 @@ def pawl_store_status_says_what_each_node_is_and_recover_ends_the_quarantine_of_
     check(max(one["highest"] for one in report["nodes"]) == 1 and {one["epoch"] for one in report["nodes"]} == {1}, "the token's, not the node's own")
     check_in("Grants are possible.", world.pawl("status").stdout)
     world.nodes[2]("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
-    findings = [one["what"] for one in json.loads(world.pawl("-o", "json", of=("doctor",), status=1).stdout)["findings"]]
+    findings = [one["what"] for one in json.loads(world.pawl("-o", "json", "--probe", "--lease-url", world.lease_daemon.url, of=("doctor",), status=1).stdout)["findings"]]
+    check(not any("did not grant" in what for what in findings), str(findings))
+    check_in("has a store already", world.pawl("init", "--max-ttl", "1s", status=78).stderr)
     for says, count in (("all 3 nodes of the quorum are well", 1), ("maxmemory-policy is allkeys-lru", 1), ("r.sock agrees with this machine's", 3)):
         check_equal(sum(says in what for what in findings), count, f"{says}: {findings}")
     for words, says in ((["history"], "a quorum has no pawl store history"), (["recover", "--yes"], "--floor N"),
