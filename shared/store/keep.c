@@ -476,6 +476,7 @@ void store_keep(struct store *store, const struct bytes *nodes, unsigned count, 
         else
             keep->seen_ms = 0;
     }
+    node_becomes(&set[0], NULL); /* what it was as a replica is over */
     keep->seen = follow_former(keep, set, count);
     memcpy(keep->nodes, set, sizeof(set));
     keep->count = count;
