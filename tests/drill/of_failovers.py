@@ -347,6 +347,7 @@ def replaced(drill, change):
         stage, replica = drill.stage, drill.stage.others(primary)[0]
         node, yesterday = (replica if number % 2 else primary), stage.copy("yesterday")
         stage.kill(replica)
+        stage.wait_kept(*[one for one in stage.nodes if one is not replica])
         shutil.rmtree(yesterday, ignore_errors=True)
         shutil.copytree(stage.data_of(replica), yesterday)
         stage.start(replica, primary)
@@ -480,6 +481,7 @@ def clock_behind(drill):
         stage, late = drill.stage, drill.stage.others(primary)[0]
         clock = stage.clocks[stage.nodes.index(late)]
         stage.kill(late)
+        stage.wait_kept(*[node for node in stage.nodes if node is not late])
         clock.set(clock_s=-3600)
         stage.start(late, primary)
         stage.settled()
