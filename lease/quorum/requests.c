@@ -251,7 +251,7 @@ struct quorum_wait {
     struct worker *worker;
     const char *identity;
     struct json_out about;
-    bool is_counted, is_asking;
+    bool is_counted;
 };
 
 /* Once, and no attempt is under way. INVALID_REQUEST: its client has gone. */
@@ -295,7 +295,6 @@ static void wait_pause(struct quorum_wait *w)
 {
     uint64_t pause_ms = quorum_random_ms(WAIT_MIN_MS, WAIT_SPAN_MS), left_ms = wait_left_ms(w);
 
-    w->is_asking = false;
     loop_timer_arm(&w->pause, pause_ms < left_ms ? pause_ms : left_ms, 0);
 }
 
@@ -311,7 +310,8 @@ static void wait_done(struct quorum_call *call, enum problem problem)
         wait_pause(w);
 }
 
-/* PROBLEM_NONE: it may ask once more. */
+/* PROBLEM_NONE: it may ask once more. What was asked for when its client left may yet be granted: then it is
+ * its lease_id's, for the ttl, as of any acquire that comes late. */
 static enum problem wait_may_go_on(const struct quorum_wait *w)
 {
     if (atomic_load(&w->worker->service->draining))
@@ -330,21 +330,11 @@ static void wait_ask(struct loop_timer *timer)
     struct quorum_wait *w = container_of(timer, struct quorum_wait, pause);
     enum problem problem = wait_may_go_on(w);
 
-    w->is_asking = true;
     w->r.waited_ms = (int64_t)((loop_now_us() - w->r.began_us) / 1000);
     if (problem == PROBLEM_NONE)
         problem = quorum_acquire(&w->r.call);
     if (problem != PROBLEM_NONE)
         wait_end(w, problem);
-}
-
-/* What it has asked for may yet be granted: then it is its lease_id's, for the ttl, as of any late acquire. */
-static void wait_gone(struct http_suspended *suspended)
-{
-    struct quorum_wait *w = container_of(suspended, struct quorum_wait, suspended);
-
-    if (!w->is_asking)
-        wait_end(w, PROBLEM_INVALID_REQUEST);
 }
 
 static enum step wait_begin(struct quorum_request *r)
@@ -369,7 +359,6 @@ static enum step wait_begin(struct quorum_request *r)
     w->worker = worker;
     w->identity = identity;
     w->is_counted = is_limited;
-    w->suspended.gone = wait_gone;
     loop_timer_init(worker->loop, &w->pause, wait_ask);
     worker_count(worker, COUNT_WAIT_QUEUED);
     http_suspend(r->req, &w->suspended);
