@@ -461,6 +461,7 @@ def nobody_admits_the_former_primary_while_another_node_is_being_promoted():
         LIFE.redis("HSET", RECORD, field, "")
     epoch = record("epoch")
     check_equal(failover("look")[:3], ["at", int(epoch), 1])
+    check_equal(failover("look")[6], 0, "a node has no copy")
     LIFE.redis("HSET", RECORD, "run", "another")
     check_equal(failover("shut"), ["gated"])
     gated(a)

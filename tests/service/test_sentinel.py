@@ -6,9 +6,10 @@ import json
 import os
 
 from world import DURABLE, PrivateRedis, World, check, check_equal, check_in, main, run_daemon, test, test_in, wait_until
+from world.asking import Later
 from world.certificate import certificate
 from world.ports import own_port
-from world.sentinel import FAILOVER_S, Sentinel, Watched, is_copied, replica_of, settings
+from world.sentinel import FAILOVER_S, Sentinel, Watched, fresh, is_copied, replica_of, settings
 from world.trio import Load
 
 
@@ -243,6 +244,19 @@ def an_operator_makes_the_other_node_the_primary_and_nobody_is_left_in_doubt(wor
     check_equal(set(load.others) - {503}, set(), "all else was certainly not done")
     check_equal([one["token"] for one in world.look("job")["holders"]], [held["token"]])
     check_equal(world.seen(world.lease_daemon), [world.replica_port])
+
+
+@test_in(lambda: Watched(copies=2))
+def a_failover_is_over_when_what_is_answered_has_its_copies_there(world):
+    world.replica("CONFIG", "SET", "repl-diskless-sync-delay", "600")  # for so long the former primary has no copy of it
+    world.replica("CONFIG", "SET", "repl-backlog-size", "16384")
+    command = Later(failover, world)
+    wait_until(lambda: world.check_of(world.lease) == "store-not-kept", "the former primary has no copy", FAILOVER_S)
+    check(command.answer is None, "it waits for that")
+    fresh(world.replica, "CONFIG", "SET", "repl-diskless-sync-delay", "0")
+    code, said = command.get(FAILOVER_S)
+    check_equal((code, "is the store" in said, "nothing is answered" in said), (0, True, False), said)
+    world.wait_ready()
 
 
 @test

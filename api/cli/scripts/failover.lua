@@ -8,7 +8,7 @@
 --   ARGV[4]  for how many ms nobody admits, 1 to FAILOVER_MS
 --   returns  {"shut", run_id of that node, or ""}   {"opened"}: they may admit at once
 --            {"at", epoch, 1: it serves, offset of this Redis, the lowest that those nodes have acknowledged, the
---              outsiders that copy it, blank between}
+--              outsiders that copy it, blank between, 1: all that are needed have what is answered (shared/store/keep.c)}
 --            {"empty"}   {"another", identity}   {"none"}: there is no in-sync set   {"gated"}
 --            {"changing"}: the set is   {"outside"}: the node is not in the set, or is the primary
 --            {"away"}: it copies nothing
@@ -28,18 +28,25 @@ for ip, port, offset in string.gmatch(info, '\nslave%d+:ip=([^,]+),port=(%d+),st
     offsets[ip .. ':' .. port] = tonumber(offset)
 end
 local least, wanted_run, away
+local count, in_step = 0, 0
 for node in string.gmatch(store.needed, '%S+') do
     local name, its_run = string.match(node, '^(.*)/([^/]*)$')
-    if its_run ~= string.match(run, '^%S+') and (NODE == '' or NODE == name) then
+    local is_own = its_run == string.match(run, '^%S+')
+    if not is_own and (NODE == '' or NODE == name) then
         least, wanted_run = math.min(least or math.huge, offsets[name] or 0), NODE ~= '' and its_run or ''
         away = away or not offsets[name]
     end
+    count, in_step = count + 1, in_step + ((is_own or (offsets[name] or 0) > 0) and 1 or 0)
     offsets[name] = nil
 end
 if ARGV[2] == 'look' then
     local offset = string.match(info, '\nmaster_repl_offset:(%d+)')
+    local full, partial =
+        string.match(redis.call('INFO', 'stats'), '\nsync_full:(%d+)%s+sync_partial_ok:(%d+)')
+    local is_kept = in_step == count and count >= tonumber(store.copies)
+        and (count == 1 or store.syncs == whole(full + partial))
     return { 'at', store.epoch, store_serves(store) and 1 or 0, offset, whole(least or 0),
-        table.concat(sorted(offsets), ' ') }
+        table.concat(sorted(offsets), ' '), is_kept and 1 or 0 }
 end
 if not store_serves(store) then
     return { 'gated' }

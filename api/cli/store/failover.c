@@ -6,7 +6,7 @@
  *   failover_ask        shuts the gate: nothing is answered any more         1 | 69 | 78, or go on
  *   failover_step       until the node has all that was done                 1, the gate open again; or go on
  *   failover_promote    a sentinel begins                                    1, the same; or go on
- *   failover_follow     until the store is admitted at another node          0 | 1 */
+ *   failover_follow     until another node is admitted and has its copies    0 | 1 */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +35,7 @@ struct failover {
     char gate[GATE_CHARS + 1], run[STORE_RUN_ID_LEN + 1], former[STORE_RUN_ID_LEN + 1];
     bool is_shut; /* and the connection may break */
     /* as of the last look */
-    int64_t epoch, serves, offset, least;
+    int64_t epoch, serves, offset, least, keeps;
     char outsiders[OUTSIDERS_SIZE];
 };
 
@@ -82,6 +82,7 @@ static int failover_answer(struct store_ask *ask, const struct store_reply *repl
         f->serves = store_reply_integer(reply, 2);
         f->offset = store_reply_integer(reply, 3);
         f->least = store_reply_integer(reply, 4);
+        f->keeps = store_reply_integer(reply, 6);
         snprintf(f->outsiders, sizeof(f->outsiders), "%.*s", (int)outsiders.len, outsiders.at);
         return CLI_GO_ON;
     }
@@ -194,6 +195,9 @@ static int failover_end(struct failover *f, bool is_over)
         printf("%s is the store: epoch %" PRId64 "\n", node, f->epoch);
     if (is_over && f->run[0] != '\0' && strcmp(store_run_id(f->inbox.store), f->run) != 0)
         return cli_fail(CLI_REFUSED, "the sentinels have chosen another one than %s", f->node);
+    if (is_over && f->keeps != 1)
+        cli_hint("Until the nodes that are needed have a copy, nothing is answered (store-not-kept): pawl "
+                 "store status says who is away.");
     if (is_over)
         return CLI_OK;
     cli_fail(CLI_REFUSED, "no node is admitted yet");
@@ -208,10 +212,10 @@ static int failover_follow(struct failover *f, int64_t before)
 {
     bool is_over = false;
 
-    while (!is_over && loop_now_ms() < f->deadline_ms) {
+    while (!(is_over && f->keeps == 1) && loop_now_ms() < f->deadline_ms) {
         loop_turn(f->inbox.loop, TURN_MS);
-        is_over = store_link_stands(f->inbox.store) && failover_ask(f, "look") == CLI_GO_ON &&
-                  f->serves == 1 && f->epoch > before;
+        if (store_link_stands(f->inbox.store) && failover_ask(f, "look") == CLI_GO_ON)
+            is_over = f->serves == 1 && f->epoch > before;
     }
     return failover_end(f, is_over);
 }
