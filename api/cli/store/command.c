@@ -107,7 +107,9 @@ static int forget_refuse(const struct asking *f, const struct store_reply *reply
         {"registrar",
          "it is a registrar: a majority of them must be heard, and which they are does not change by "
          "forgetting one",
-         "Start it; if too many are lost for good: pawl store recover --floor N."},
+         "Start it, or replace it: pawl store registrar add OTHER, then registrar remove this one; only when "
+         "no "
+         "majority is left: pawl store recover --floor N."},
         {"open", "it is a gateway that had writes under way, and nobody else says how they ended",
          "Start it again with its state directory, or, if it is dead, first: pawl resolve --gateway ID "
          "--dead"},
@@ -214,6 +216,8 @@ static int registrar_answer(struct store_ask *ask, const struct store_reply *rep
     if (store_reply_is(reply, "changed")) {
         printf("there are %" PRId64 " registrars now, of which %" PRId64 " must be heard\n",
                store_reply_integer(reply, 1), store_reply_integer(reply, 2));
+        if (store_reply_integer(reply, 1) == store_reply_integer(reply, 2))
+            cli_hint("None of them may be away at an admission. Have 3 or 5: pawl store registrar add ID.");
         return CLI_OK;
     }
     return refuse(refusals, sizeof(refusals) / sizeof(refusals[0]), r->id, "changed", reply);
