@@ -11,7 +11,7 @@
 --              outsiders that copy it, blank between, 1: all that are needed have what is answered (shared/store/keep.c)}
 --            {"empty"}   {"another", identity}   {"none"}: there is no in-sync set   {"gated"}
 --            {"changing"}: the set is   {"outside"}: the node is not in the set, or is the primary
---            {"away"}: it copies nothing
+--            {"away", one of those nodes}: it copies nothing
 --            in all but the first two nothing was changed
 local NODE = ARGV[1]
 local store, _, unknown = store_known()
@@ -34,7 +34,7 @@ for node in string.gmatch(store.needed, '%S+') do
     local is_own = its_run == string.match(run, '^%S+')
     if not is_own and (NODE == '' or NODE == name) then
         least, wanted_run = math.min(least or math.huge, offsets[name] or 0), NODE ~= '' and its_run or ''
-        away = away or not offsets[name]
+        away = away or not offsets[name] and name
     end
     count, in_step = count + 1, in_step + ((is_own or (offsets[name] or 0) > 0) and 1 or 0)
     offsets[name] = nil
@@ -55,7 +55,7 @@ elseif store.growing .. (store.added or '') ~= '' or store.needed ~= table.conca
 elseif not least then
     return { 'outside' }
 elseif away then
-    return { 'away' }
+    return { 'away', away }
 end
 gate_shut(store, 'failover', ARGV[3], run)
 local till = RAW_MS + math.min(tonumber(ARGV[4]), FAILOVER_MS)

@@ -65,14 +65,13 @@ static int failover_answer(struct store_ask *ask, const struct store_reply *repl
         {"gated", "the store is gated; nothing was changed"},
         {"changing", "the in-sync set is changing: again in a second; nothing was changed"},
         {"outside", "that is no node of the in-sync set beside the primary; nothing was changed"},
-        {"away", "that node does not copy the primary; nothing was changed"},
         {"none", "this store was made without --copies; nothing was changed"},
     };
     struct failover *f = container_of(ask, struct failover, ask);
-    struct bytes run = store_reply_text(reply, 1), outsiders = store_reply_text(reply, 5);
+    struct bytes first = store_reply_text(reply, 1), outsiders = store_reply_text(reply, 5);
 
     if (store_reply_is(reply, "shut")) {
-        snprintf(f->run, sizeof(f->run), "%.*s", (int)run.len, run.at);
+        snprintf(f->run, sizeof(f->run), "%.*s", (int)first.len, first.at);
         f->is_shut = true;
     }
     if (store_reply_is(reply, "shut") || store_reply_is(reply, "opened"))
@@ -86,6 +85,9 @@ static int failover_answer(struct store_ask *ask, const struct store_reply *repl
         snprintf(f->outsiders, sizeof(f->outsiders), "%.*s", (int)outsiders.len, outsiders.at);
         return CLI_GO_ON;
     }
+    if (store_reply_is(reply, "away"))
+        return cli_fail(CLI_REFUSED, "%.*s does not copy the primary; nothing was changed", (int)first.len,
+                        first.at);
     for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
         if (store_reply_is(reply, refusals[i].word))
             return cli_fail(CLI_REFUSED, "%s", refusals[i].says);
