@@ -350,6 +350,11 @@ static void look_at_nodes(struct doctor *doctor, const struct store_facts *facts
               facts->registrar_count > 2 ? "" : ": the restart of a lease service may stop the gateways");
 }
 
+static bool sentinel_answers(const struct store_sentinel *one)
+{
+    return one->names[0] != '\0' && one->known > 0;
+}
+
 static bool sentinels_answer(struct doctor *doctor, struct store_sentinel all[STORE_SENTINELS_MAX],
                              unsigned *count)
 {
@@ -361,7 +366,7 @@ static bool sentinels_answer(struct doctor *doctor, struct store_sentinel all[ST
         *count = store_sentinels(doctor->inbox.store, all);
         is_whole = true;
         for (unsigned i = 0; i < *count; i++)
-            is_whole = is_whole && all[i].names[0] != '\0' && all[i].known > 0;
+            is_whole = is_whole && sentinel_answers(&all[i]);
     } while (!is_whole && loop_now_ms() < deadline_ms);
     return is_whole;
 }
@@ -369,10 +374,13 @@ static bool sentinels_answer(struct doctor *doctor, struct store_sentinel all[ST
 static void look_at_sentinels(struct doctor *doctor)
 {
     struct store_sentinel all[STORE_SENTINELS_MAX];
-    unsigned count = 0, most = 0, least = UINT_MAX;
+    unsigned count = 0, most = 0, least = UINT_MAX, wrong = doctor->count;
     bool is_whole = sentinels_answer(doctor, all, &count), agree = true, one_host = count > 0;
 
     for (unsigned i = 0; i < count; i++) {
+        if (!sentinel_answers(&all[i]))
+            found(doctor, PROBLEM, "", "sentinels", "Start it, or name another one in --redis.",
+                  "sentinel %s:%u does not answer", all[i].host, all[i].port);
         most = all[i].known > most ? all[i].known : most;
         least = all[i].quorum < least ? all[i].quorum : least;
         agree = agree && strcmp(all[i].names, all[0].names) == 0;
@@ -382,7 +390,6 @@ static void look_at_sentinels(struct doctor *doctor)
         bool is_wrong;
         const char *what, *todo;
     } checks[] = {
-        {!is_whole, "not all of them answer", "Start them, or name others in --redis."},
         {is_whole && !agree, "they do not name the same primary",
          "Wait for the failover to end; if it stays so: SENTINEL RESET at the one that is wrong."},
         {is_whole && most % 2 == 0, "their number is even: half of them can elect nobody",
@@ -392,7 +399,6 @@ static void look_at_sentinels(struct doctor *doctor)
         {is_whole && (one_host || most == 1), "they are all on one host, and are lost with it",
          "Run them on three hosts."},
     };
-    unsigned wrong = doctor->count;
 
     for (unsigned i = 0; count > 0 && i < sizeof(checks) / sizeof(checks[0]); i++)
         if (checks[i].is_wrong)

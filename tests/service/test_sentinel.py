@@ -136,8 +136,8 @@ def store_status_says_what_each_node_is_and_which_of_them_may_take_over(world):
 
 @test_in(lambda: Watched(copies=2))
 def doctor_says_what_of_nodes_and_sentinels_would_stop_a_failover(world):
-    def problems():
-        done = run_daemon("pawl", "doctor", "-o", "json", "--redis", world.url, "--lease-url", world.lease.url, "--gateway-url", world.gateway.url,
+    def problems(url=world.url):
+        done = run_daemon("pawl", "doctor", "-o", "json", "--redis", url, "--lease-url", world.lease.url, "--gateway-url", world.gateway.url,
                           deadline_s=60)
         return " | ".join(one["what"] for one in json.loads(done.stdout)["findings"] if one["status"] == "problem")
 
@@ -151,6 +151,8 @@ def doctor_says_what_of_nodes_and_sentinels_would_stop_a_failover(world):
     for part in ("their number is even", "their quorum is less than a majority", "its replica-priority is 0", "repl-diskless-load is not disabled"):
         wait_until(lambda part=part: part in problems(), part, FAILOVER_S)
     other.kill()
+    away = f"127.0.0.1:{own_port()}"
+    check_in(f"sentinel {away} does not answer", problems(f"sentinel://{away},127.0.0.1:{world.sentinel.port}/main"))
     world.replica("CONFIG", "SET", "appendfsync", "everysec")
     check_in("appendfsync is everysec", problems())
 
