@@ -11,7 +11,7 @@
 
 /* == lines: what they say, and where the answer will end */
 
-enum { LENGTH_DIGITS_MAX = 18, CHUNK_DIGITS_MAX = 15, KEEP_DIGITS_MAX = 6 };
+enum { LENGTH_DIGITS_MAX = 18, CHUNK_DIGITS_MAX = 15, KEEP_DIGITS_MAX = 6, TLS_ALERT = 0x15 };
 
 /* What the fields say of the framing and of the connection. */
 struct framing {
@@ -323,8 +323,10 @@ static enum line line_gather(struct answer *answer, struct bytes *in)
     if (in->len == 0)
         return LINE_OPEN;
     fault(answer, len == room ? too_long(answer)
-                  : end       ? "its answer has a carriage return that ends no line"
-                              : "its answer has a control character in it");
+                  : answer->place == ANSWER_AT_STATUS && answer->len == 0 && *in->at == TLS_ALERT
+                      ? "it answers with TLS, not HTTP: its address begins with https://"
+                  : end ? "its answer has a carriage return that ends no line"
+                        : "its answer has a control character in it");
     return LINE_BAD;
 }
 

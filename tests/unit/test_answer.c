@@ -329,6 +329,8 @@ TEST(a_head_that_is_not_well_made_is_refused)
         {"HTTP/1.1 200\tOK\r\n\r\n", NO_STATUS},
         {"HTTP/1.1 200 OK\n\n", CONTROL},
         {"HTTP/1.1 200 O\x01K\r\n\r\n", CONTROL},
+        {"\x15\x03\x01", "|| malformed: it answers with TLS, not HTTP: its address begins with https://"},
+        {OK "\x15\x03", CONTROL},
         {"HTTP/1.1 200 O\x7fK\r\n\r\n", CONTROL},
         {OK "X: a\nY: b\r\n\r\n", CONTROL},
         {OK "X: a\r\rY: b\r\n\r\n", NO_LINE},
