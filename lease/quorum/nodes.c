@@ -112,7 +112,7 @@ unsigned quorum_well(const struct quorum *quorum)
     return nodes_in(quorum, NODE_WELL);
 }
 
-/* The numbers that the nodes of one and the same store say, when a majority is: in another order than here. */
+/* The numbers that the nodes of one and the same store say, when a majority is in another order than here. */
 static bool numbers_say(const struct quorum *quorum, char numbers[QUORUM_NODES_MAX * 8])
 {
     char store[TOKEN_STORE_CHARS + 1] = "";

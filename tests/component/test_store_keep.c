@@ -211,8 +211,8 @@ TEST_KEPT(what_cannot_be_kept_is_not_sent)
     CHECK_TEXT(bytes_of(nodes[1].why), BYTES("absent"));
     CHECK(nodes[1].since_ms > 0 && nodes[1].since_ms <= loop_now_ms());
 
-    store_keep(world->store, (const struct bytes[]){bytes_of(kept->names[1]), bytes_of(kept->names[0])}, 2, 2,
-               STORE_SYNCS_ANY);
+    store_keep(world->store, (const struct bytes[]){bytes_of(kept->names[1]), bytes_of(kept->names[0])}, 2, 0,
+               2, STORE_SYNCS_ANY);
     nodes = store_nodes(world->store, &seen, &in_set);
     CHECK(nodes[0].why == NULL); /* as the primary it is not away, and may be anew */
 
