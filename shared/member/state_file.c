@@ -154,7 +154,7 @@ bool state_list_add(char list[STATE_TEXT_MAX], struct bytes line)
 /* A release that knows nothing of a kind must not lose it. */
 static int version_needed(const struct state_record *record)
 {
-    static const int versions[STATE_KINDS] = {1, 3, STATE_VERSION, 2};
+    static const int versions[STATE_KINDS + 1] = {1, 3, STATE_VERSION, 2, STATE_VERSION};
     struct bytes rest = bytes_of(record->list);
     int needed = record->promised > 0 ? STATE_VERSION : 1;
 
