@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "api/cli/print.h"
+#include "shared/service/options.h"
+#include "shared/text/ascii.h"
 #include "shared/text/read_all.h"
 #include "shared/token/name.h"
 
@@ -139,16 +141,26 @@ static const char *flag_of(struct bytes text, size_t *len)
 struct bytes cli_advice(struct bytes detail, char *buf, size_t size)
 {
     size_t at = 0, len = 1;
+    bool is_ms = false; /* what numbers are that follow */
 
     for (; detail.len > 0 && at + WORD_SIZE < size;
          detail = (struct bytes){detail.at + len, detail.len - len}) {
         const char *flag = flag_of(detail, &len);
-        bool counts = flag != NULL && len > strlen("The member ") &&
-                      memcmp(detail.at + len - 3, "_ms", 3) == 0;
+        struct bytes digits = {detail.at, 0};
 
-        len = flag != NULL ? len : 1;
-        at += flag == NULL ? (size_t)snprintf(buf + at, size - at, "%c", *detail.at)
-                           : (size_t)snprintf(buf + at, size - at, "%s%s", flag, counts ? " (in ms)" : "");
+        while (is_ms && digits.len < detail.len && ascii_is_digit(digits.at[digits.len]))
+            digits.len++;
+        if (flag != NULL) {
+            is_ms = len > strlen("The member ") && memcmp(detail.at + len - 3, "_ms", 3) == 0;
+            snprintf(buf + at, size - at, "%s", flag);
+        } else if (bytes_number(digits, 15) >= 0) {
+            len = digits.len;
+            options_duration((unsigned long long)bytes_number(digits, 15), buf + at, size - at);
+        } else {
+            len = 1;
+            snprintf(buf + at, size - at, "%c", *detail.at);
+        }
+        at += strlen(buf + at);
     }
     return (struct bytes){buf, at};
 }

@@ -44,7 +44,8 @@ int cli_write_secret(const char *path, const char *what, struct bytes content, c
 int cli_ask(int wrong, struct pawl_ask *ask, const char *holder, const char *mode, unsigned permits,
             char usual[PAWL_HOLDER_SIZE]);
 
-/* What a service advises, in buf, with flags in the place of the members of a request. */
+/* What a service advises, in buf, with flags in the place of the members of a request, and
+ * durations as they take them. */
 struct bytes cli_advice(struct bytes detail, char *buf, size_t size);
 
 /* Each command gets the arguments from its own name on and returns the exit status. */

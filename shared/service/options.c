@@ -152,6 +152,11 @@ static void number_write(const struct option *option, unsigned long long number,
              unit->name != NULL ? unit->name : "");
 }
 
+void options_duration(unsigned long long ms, char *buf, size_t size)
+{
+    number_write(&(struct option){.kind = OPTION_DURATION}, ms, buf, size);
+}
+
 /* A row that states no max goes as far as its place. */
 static unsigned long long number_max(const struct option *option)
 {

@@ -70,6 +70,8 @@ enum options_word options_word(struct options_line *line);
 /* Fills the option's place; false, and the place untouched, when text does not fit. A text's place then
  * points to text itself. */
 bool options_set(const struct option *option, const char *text);
+/* "1d": milliseconds as options_set() reads them. */
+void options_duration(unsigned long long ms, char *buf, size_t size);
 /* "a whole number, from 1 to 64" */
 void options_wanted(const struct option *option, char *buf, size_t size);
 /* "log-level" becomes "PAWL_LOG_LEVEL". */

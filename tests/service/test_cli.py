@@ -636,7 +636,7 @@ def a_refusal_is_told_as_an_object_too_and_in_the_words_of_the_command_line():
         check_equal({"outcome": told["outcome"]} | {name: told[name] for name in members}, {"outcome": "refused"} | members)
         check_equal(told["why"], told["detail"])
         check(told["code"] != "lease-held" or 10000 < told["expires_in_ms"] <= 20000, told)
-    check_in("--ttl (in ms) must be 100 to 86400000.", pawl("acquire", name, "--ttl", "1ms", status=64).stderr)
+    check_in("--ttl must be 100ms to 1d.", pawl("acquire", name, "--ttl", "1ms", status=64).stderr)
 
 
 @test
