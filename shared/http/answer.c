@@ -52,7 +52,7 @@ static const char *read_field_line(struct answer *answer, struct bytes line)
         return "its answer has too many fields";
     if (line.at[0] == ' ' || line.at[0] == '\t')
         return "its answer has a folded line";
-    if (!ascii_is_token(name))
+    if (colon == NULL || !ascii_is_token(name))
         return "its answer has a line that is not a name directly followed by a colon";
     value = bytes_trim((struct bytes){colon + 1, line.len - name.len - 1});
     field->name = (uint16_t)(name.at - answer->text);

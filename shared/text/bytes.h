@@ -34,6 +34,8 @@ static inline bool bytes_are(struct bytes a, const char *text)
 /* Takes this off the beginning of text, or returns false: it begins otherwise. */
 static inline bool bytes_take(struct bytes *text, struct bytes beginning)
 {
+    if (beginning.len == 0)
+        return true;
     if (text->len < beginning.len || memcmp(text->at, beginning.at, beginning.len) != 0)
         return false;
     *text = (struct bytes){text->at + beginning.len, text->len - beginning.len};
