@@ -51,8 +51,8 @@ class Site:
     def client(self, name):
         return Client(name.split("-")[-2], f"http://{self.addresses[name]}:8700", Contract(ROOT / "api" / "openapi.yaml"))
 
-    def ping(self, name, port="6379"):
-        return subprocess.run(["redis-cli", "-h", self.addresses[name], "-p", port, "PING"], capture_output=True, check=False).stdout == b"PONG\n"
+    def ask(self, name, port, *words):
+        return subprocess.run(["redis-cli", "-h", self.addresses[name], "-p", port, *words], capture_output=True, check=False).stdout
 
     def said(self, name):
         return (self.place(name) / "log").read_text(encoding="utf-8")[-1500:]
@@ -93,10 +93,12 @@ def play(site, nodes, sentinels, leases, gateways, init):
     for names, port in ((nodes, "6379"), (sentinels, "26379")):
         for name in names:
             site.start(name)
-        wait_until(lambda names=names, port=port: all(site.ping(name, port) for name in names), f"{names} answer")
+        wait_until(lambda names=names, port=port: all(site.ask(name, port, "PING") == b"PONG\n" for name in names), f"{names} answer")
     check_equal(site.start(init).wait(), 0, site.said(init))
     for name in (*leases, *gateways):
         site.start(name)
+    wait_until(lambda: all(site.ask(name, "26379", "SENTINEL", "REPLICAS", "pawl").count(b"runid") == 2 for name in sentinels),
+               "the sentinels know of both replicas: they ask every 10 s", PATIENCE_S, AGAIN_MS)
     survived = survives(site, nodes, leases, gateways)
     site.close()
     return survived
