@@ -19,7 +19,7 @@ ASK_S = 2
 BACK_MS = 60000  # until the sentinels have made a node that is back a replica, and it is in the set
 JOIN_MS = 5000   # of these, from its link being in step on (docs/contract.md)
 # What a sentinel may do that is to learn nothing: neither of other nodes nor of other sentinels.
-SETTINGS = ["--bind", "127.0.0.1", "--repl-backlog-ttl", "0", "--user", "deaf", "on", "nopass", "-@all", "+ping", "+client"]
+SETTINGS = ["--repl-backlog-ttl", "0", "--user", "deaf", "on", "nopass", "-@all", "+ping", "+client"]
 
 
 def ask(node, *words):

@@ -50,7 +50,7 @@ class Node(PrivateRedis):
     def __init__(self, folder, settings=None, environment=None):
         os.mkdir(folder)
         self.port = own_port()
-        self.settings = [*DURABLE, "--port", str(self.port), "--repl-diskless-sync-delay", "0", *(settings or [])]
+        self.settings = [*DURABLE, "--port", str(self.port), "--bind", "127.0.0.1", "--repl-diskless-sync-delay", "0", *(settings or [])]
         super().__init__(folder, environment=environment)
 
     def start(self, settings=None):
