@@ -331,7 +331,9 @@ void epoch_line_report(struct epoch *store_epoch, unsigned worker, const char *r
     pthread_mutex_lock(&store_epoch->lock);
     snprintf(line->run, sizeof(line->run), "%s", run);
     line->idle = line->idle || (idle && store_epoch->problem != PROBLEM_NONE);
-    store_epoch->doubtful = store_epoch->doubtful || (unsafe && store_epoch->problem == PROBLEM_NONE);
+    /* Of another Redis it says nothing of this epoch: no call of it was made there. */
+    if (unsafe && store_epoch->problem == PROBLEM_NONE && strcmp(run, store_epoch->run) == 0)
+        store_epoch->doubtful = true;
     pthread_mutex_unlock(&store_epoch->lock);
 }
 

@@ -229,6 +229,7 @@ TEST_EPOCH(doubt_arises_only_while_calls_are_allowed_and_ends_with_the_next_epoc
     admit(store_epoch, 7);
     CHECK(!epoch_is_doubtful(store_epoch));
     epoch_line_report(store_epoch, 0, RUN_A, true, false);
+    epoch_line_report(store_epoch, 0, RUN_B, true, true); /* restarted, and nothing was asked there yet */
     CHECK(!epoch_is_doubtful(store_epoch));
     epoch_line_report(store_epoch, 1, RUN_A, false, true);
     CHECK(epoch_is_doubtful(store_epoch));
