@@ -209,6 +209,31 @@ byte stale[NODES];        /* what a stalled service knows: the nodes that were n
 #define MAY_CHANGE(n) \
     (HAS(opened, n) && in_sync[n] == needed[n] && growing[n] == 0 && CHANGES_OF(number[n]) < CHANGES)
 
+/* --copies: what is told is on the disks of so many that may take over by the record. A node that joins is one of
+ * them when a record that names it is (insync.lua, added). */
+#ifndef COPIES
+#define COPIES 1
+#define LEAST 0 /* what takes itself out of the set is `gone` */
+#define ARE_COPIED(w) true
+#define ARE_TOLD_BY(w) true
+#define JOINED(n, m) skip
+#define NOBODY_JOINS(n) skip
+#define ADDED(n)
+#else
+#define LEAST COPIES
+byte added[NODES];        /* the node whose record is not known to be recorded */
+#ifdef MUTANT_COPY_BEFORE_ITS_RECORD
+#define COPIES_OF(n) (growing[n] != 0 -> in_sync[n] : needed[n])
+#else
+#define COPIES_OF(n) ((growing[n] != 0 -> in_sync[n] : needed[n]) & ~added[n])
+#endif
+#define ARE_COPIED(w) (HAS(opened, at[w]) && HOW_MANY(COPIES_OF(at[w])) >= COPIES)
+#define ARE_TOLD_BY(w) (HOW_MANY((acked[w] | BIT(at[w])) & recorded_set[0]) >= COPIES)
+#define JOINED(n, m) added[n] = BIT(m)
+#define NOBODY_JOINS(n) added[n] = 0
+#define ADDED(n) :: is_added(n)
+#endif
+
 /* -- what must be reachable: these assertions must fail */
 
 #ifdef REACH_FAILOVER
@@ -272,7 +297,7 @@ inline forget_epoch(n)
 {
     forget_gate(n);
     opened = opened & ~BIT(n); alive = alive & ~BIT(n);
-    number[n] = 0; in_sync[n] = 0; needed[n] = 0; growing[n] = 0
+    number[n] = 0; in_sync[n] = 0; needed[n] = 0; growing[n] = 0; NOBODY_JOINS(n)
 }
 
 inline leaves_stream(n)
@@ -446,7 +471,7 @@ inline is_echoed(n)
 inline shrinks(n, m)
 {
     d_step {
-        MAY_CHANGE(n) && HAS(in_sync[n], m) ->
+        MAY_CHANGE(n) && HAS(in_sync[n], m) && HOW_MANY(in_sync[n]) > LEAST ->
         in_sync[n] = in_sync[n] & ~BIT(m); number[n]++; SHRINKS_AT_ONCE(n)
     }
 }
@@ -472,9 +497,16 @@ inline has_grown_by(n, m)
 {
     d_step {
         growing[n] == (m) + 1 + CAUGHT_UP ->
-        in_sync[n] = needed[n]; number[n]++; growing[n] = 0; GREW
+        in_sync[n] = needed[n]; number[n]++; growing[n] = 0; JOINED(n, m); GREW
     }
 }
+
+#if COPIES > 1
+inline is_added(n)
+{
+    d_step { added[n] != 0 && RECORDS_OF(n) >= MAJORITY -> added[n] = 0 }
+}
+#endif
 
 inline gives_up_growing(n, m)
 {
@@ -523,13 +555,14 @@ inline runs_with(w, n, set)
 }
 
 #define IS_COVERED(w) \
-    (did[w] == RAN && COUNTS(at[w]) && \
+    (did[w] == RAN && COUNTS(at[w]) && ARE_COPIED(w) && \
      (ARE_ENOUGH(known[w], w) || (!HAS(deposed, w) && HAS(opened, at[w]) && ARE_ENOUGH(needed[at[w]], w))))
 
 inline is_acknowledged()
 {
     d_step {
         IS_COVERED(0) ->
+        assert(ARE_TOLD_BY(0));
         missed = missed | (did[1] == RAN && (saw & 3) == 0);
         did[0] = ACKNOWLEDGED; at[0] = 0; known[0] = 0; acked[0] = 0; deposed = deposed & ~1; saw = saw & ~1
     }
@@ -564,7 +597,7 @@ inline has_seen_it()
 #endif
 #define NODE(n) \
     :: is_promoted(n) :: shuts(n) :: is_admitted(n) :: opens(n) :: is_echoed(n) :: is_in_force(n) \
-    OF_EACH_REGISTRAR(reports, n) OF_EACH_REGISTRAR(records, n) RUNS(0, n) RUNS(1, n) DISK(n)
+    OF_EACH_REGISTRAR(reports, n) OF_EACH_REGISTRAR(records, n) RUNS(0, n) RUNS(1, n) DISK(n) ADDED(n)
 #ifdef WITHOUT_GROWTH
 #define GROWTH(n, m)
 #else

@@ -31,6 +31,7 @@ MUTANTS = (
     ("NEWEST_AMONG_A_MAJORITY", "the newest record is that of the registrars that were heard", BACK + ("-DSERVICES_LIVE",)),
     ("GROWN_EPOCH_IS_A_NUMBER", "the epoch of a set that has grown orders records and promises",
      FORM + ("-DNODES=3", "-DFIRST_SET=3", "-DONE_IS_NEVER_PROMOTED", "-DSTREAMS_STAY")),
+    ("COPY_BEFORE_ITS_RECORD", "a node that joins is a copy before its record is", SMALL + ("-DCOPIES=2", "-DFIRST_SET=1")),
 )
 
 
