@@ -67,14 +67,16 @@ class Relay(Listening):
     """Listens beside Redis' own socket; as good as it for a service. A pattern must not be cut by the reads of the
     relay: it looks at each piece as it comes, which for Redis on one machine is at least a whole command."""
 
-    def __init__(self, redis, name=".relay"):
-        self.to, self.path = redis.path, redis.path + name
+    def __init__(self, redis, name=".relay", to=None):
+        """to: another place than Redis' own, with host and port"""
+        self.to, self.path = to or redis.path, redis.path + name
         self.lock, self.holds, self.pairs, self.is_parted = threading.Lock(), [], [], False
         self.listen(self.path)
         self.url = "unix://" + self.path
 
     def _serve(self, near):
-        far = socket.socket(socket.AF_UNIX)
+        is_local = isinstance(self.to, str)
+        far = socket.socket(socket.AF_UNIX if is_local else socket.AF_INET)
         try:
             if self.is_parted:
                 raise OSError

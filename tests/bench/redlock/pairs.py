@@ -1,6 +1,7 @@
 """pairs.py - Redlock as https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/ has it: locks and unlocks on
 the Redis at these ports, for so long; prints a JSON object. argv: clients, seconds, seconds before that, ports."""
 
+import functools
 import json
 import secrets
 import socket
@@ -23,28 +24,29 @@ def ask(connection, *words):
     return connection.recv(64)
 
 
-def lock(connections, name):
+def lock(nodes, name, ttl_ms=TTL_MS):
+    """nodes: each is called with the words of a command."""
     value, began = secrets.token_hex(20), time.monotonic()
-    got = sum(ask(one, "SET", name, value, "NX", "PX", str(TTL_MS)) == b"+OK\r\n" for one in connections)
-    left_ms = TTL_MS - (time.monotonic() - began) * 1000 - (TTL_MS * DRIFT + 2)
-    if got >= len(connections) // 2 + 1 and left_ms > 0:
+    got = sum(one("SET", name, value, "NX", "PX", str(ttl_ms)) == b"+OK\r\n" for one in nodes)
+    left_ms = ttl_ms - (time.monotonic() - began) * 1000 - (ttl_ms * DRIFT + 2)
+    if got >= len(nodes) // 2 + 1 and left_ms > 0:
         return value
-    unlock(connections, name, value)
+    unlock(nodes, name, value)
     return None
 
 
-def unlock(connections, name, value):
-    for one in connections:
-        ask(one, "EVAL", RELEASE, "1", name, value)
+def unlock(nodes, name, value):
+    for one in nodes:
+        one("EVAL", RELEASE, "1", name, value)
 
 
 def work(who, ports, begin, end, us):
-    connections, turn = [connect(port) for port in ports], 0
+    nodes, turn = [functools.partial(ask, connect(port)) for port in ports], 0
     while (began := time.monotonic()) < end:
         name, turn = f"job:{who}:{turn % 32}", turn + 1
-        value = lock(connections, name)
+        value = lock(nodes, name)
         if value is not None:
-            unlock(connections, name, value)
+            unlock(nodes, name, value)
             if began >= begin:
                 us.append(round((time.monotonic() - began) * 1e6))
 
@@ -60,4 +62,5 @@ def main():
     print(json.dumps({"us": us, "cpu_s": time.process_time()}))
 
 
-main()
+if __name__ == "__main__":
+    main()
