@@ -190,7 +190,7 @@ class Redis(Process):
     def ask(self, *words):
         """One command, its answer as redis-cli prints it."""
         return subprocess.run(["redis-cli", "-p", str(self.port), *words], check=True, capture_output=True,
-                              text=True).stdout.strip()
+                              text=True, errors="replace").stdout.strip()
 
     def used_memory(self):
         return int(re.search(r"^used_memory:(\d+)", self.ask("INFO", "memory"), re.M)[1])
