@@ -90,6 +90,7 @@ static const struct service_plan quorum_plan = {
     .worker_free = quorum_worker_free,
     .settled = quorum_settled,
     .ready = quorum_ready,
+    .stand = quorum_stand,
     .tell = quorum_tell,
     .quorum_of_stores = true,
     .run_once = quorum_init_store,

@@ -168,6 +168,7 @@ void quorum_worker_close(struct worker *worker);
 void quorum_worker_free(struct worker *worker);
 bool quorum_settled(const struct service *service);
 const char *quorum_ready(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE]);
+void quorum_stand(struct worker *worker, struct service_stand *stand);
 void quorum_tell(struct worker *worker, struct json_out *json);
 /* init_store.c: pawl-lease --init-store: makes a store of empty nodes; with --floor ends the quarantine of
  * most. The exit status: 1 there is nothing to do; 0 created; 69 a

@@ -591,13 +591,21 @@ const char *quorum_ready(struct worker *worker, enum problem *problem, char deta
                                                 : "store-connecting";
 }
 
+static const char *const states[] = {
+    [NODE_GONE] = "gone",      [NODE_NEW] = "new",        [NODE_WELL] = "well",
+    [NODE_ILL] = "quarantine", [NODE_OTHER] = "not-ours", [NODE_OTHER + 1] = NULL};
+
+void quorum_stand(struct worker *worker, struct service_stand *stand)
+{
+    const struct quorum *quorum = worker->extra;
+
+    stand->node_states = states;
+    for (unsigned i = 0; i < quorum_options(quorum)->count; i++)
+        stand->nodes[quorum_node_state(quorum, i)]++;
+}
+
 void quorum_tell(struct worker *worker, struct json_out *json)
 {
-    static const char *const states[] = {[NODE_GONE] = "gone",
-                                         [NODE_NEW] = "new",
-                                         [NODE_WELL] = "well",
-                                         [NODE_ILL] = "quarantine",
-                                         [NODE_OTHER] = "not-ours"};
     const struct quorum *quorum = worker->extra;
 
     json_list(json, "nodes");

@@ -513,6 +513,28 @@ static void registrars_metrics_write(struct worker *worker, struct json_out *out
                    metric.name, stand.registrars);
 }
 
+/* Of a store with an in-sync set, or of a quorum. */
+static void nodes_metrics_write(struct worker *worker, struct json_out *out)
+{
+    static const struct metric metric = {"pawl_store_nodes", METRIC_GAUGE, NULL, "Nodes of Redis, by state."};
+    static const char *const of_set[] = {"kept", "away", "other", NULL}; /* away: it was in the set */
+    struct service_stand stand = service_stand(worker);
+    unsigned count, in_set;
+    const struct store_node *nodes = store_nodes(worker->store, &count, &in_set);
+
+    if (nodes != NULL) {
+        in_set -= stand.is_joining && in_set > 1;
+        stand.node_states = of_set;
+        for (unsigned i = 0; i < count; i++)
+            stand.nodes[i < in_set ? 0 : nodes[i].was_in ? 1 : 2]++;
+    }
+    if (stand.node_states == NULL)
+        return;
+    metric_head_write(&metric, out);
+    for (unsigned i = 0; stand.node_states[i] != NULL; i++)
+        json_out_print(out, "%s{state=\"%s\"} %u\n", metric.name, stand.node_states[i], stand.nodes[i]);
+}
+
 static enum step metrics_page(struct http_request *req)
 {
     struct json_out *out = http_json(req);
@@ -521,6 +543,7 @@ static enum step metrics_page(struct http_request *req)
     process_metrics_write(worker_of(req)->service, out);
     access_metrics_write(worker_of(req)->access, out);
     registrars_metrics_write(worker_of(req), out);
+    nodes_metrics_write(worker_of(req), out);
     service_tls_metrics(worker_of(req)->service, out);
     http_reply_body(req, "text/plain; version=0.0.4", json_out_bytes(out));
     return http_answer(req, 200);

@@ -49,6 +49,8 @@ struct service_flag {
 struct service;
 struct worker;
 
+enum { SERVICE_NODE_STATES_MAX = 8 };
+
 /* How the store stands. In bytes; allowed 0: there is no bound. is_full: so much that nothing new is taken.
  * Registrars: of how many a majority must be heard, 0: all lease services must. */
 struct service_stand {
@@ -56,6 +58,9 @@ struct service_stand {
     bool is_full;
     bool is_joining; /* the last node that has to have a copy may not take over yet */
     unsigned registrars, registrars_heard;
+    /* Of a quorum how many nodes are in which of these states, which ends with NULL. */
+    const char *const *node_states;
+    unsigned nodes[SERVICE_NODE_STATES_MAX];
 };
 
 enum { READY_DETAIL_SIZE = 512, SERVICE_THREADS_MAX = 64, SERVICE_HEAD_MAX = 32768 };

@@ -24,6 +24,7 @@ def a_frozen_replica_is_taken_out_and_is_back_within_five_seconds_of_being_in_st
     check_equal(set(load.others), set())
     world.wait_kept(0, 1)
     check_in(world.called(2)[0], str(world.lease("GET", "/readyz").json["away"]))
+    check_equal([world.lease.metric(f'pawl_store_nodes{{state="{state}"}}') for state in ("kept", "away", "other")], [2, 1, 0])
     world.nodes[2].go_on()
     world.wait_kept(0, 1, 2, deadline_s=5)
 

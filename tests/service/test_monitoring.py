@@ -31,7 +31,7 @@ RAISED = {
     "PawlStoreBehind": [('pawl_problems_total{code="store-behind"}', RISES)],
     "PawlStoreNotKept": [('pawl_problems_total{code="store-not-kept"}', RISES)],
     "PawlStoreElecting": [('pawl_problems_total{code="store-unavailable"}', RISES)],
-    "PawlNodeAway": [("pawl_store_kept", "3x9 2x89")],
+    "PawlNodeAway": [('pawl_store_nodes{state="away"}', "0x9 1x89")],
     "PawlRegistrarMissing": [('pawl_store_registrars{what="heard"}', "2x99"), ('pawl_store_registrars{what="of"}', "3x99")],
     "PawlStoreFull": [('pawl_problems_total{code="store-full"}', RISES)],
     "PawlStoreFilling": [('pawl_store_memory_bytes{what="used"}', "80x99"), ('pawl_store_memory_bytes{what="allowed"}', "100x99")],
