@@ -78,9 +78,9 @@ def all_survived(client, count, before):
 
 
 def of_the_store(slow):
-    """(milliseconds of the admission that counted, of all) scripts on the store's record. Admission: 5 arguments."""
+    """(milliseconds of the admission that counted, of all) scripts on the store's record. Admission: its fifth argument is one of these."""
     mine = [(us, argv) for us, argv in slow if argv[2:4] == OF_THE_STORE]
-    admissions = [us for us, argv in mine if len(argv) == 9 and argv[8] in ("wait", "now")]
+    admissions = [us for us, argv in mine if argv[8:9] in (["wait"], ["now"])]
     if not admissions:
         raise world.Broken("no admission is in Redis' slow log")
     return max(admissions) / 1000, sum(us for us, _ in mine) / 1000
