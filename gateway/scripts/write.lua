@@ -47,11 +47,14 @@ end
 local state = who ~= '' and 'here@' .. who or 'here'
 redis.call('HSET', KEYS[2], 'z', version_pack(state, ARGV[11], #ARGV[14], answer, ARGV[13], ARGV[12]), 'v',
     ARGV[14])
-if version.owner ~= '' then
+local grown = #ARGV[14]
+if version.owner == who then
+    grown = grown - version.bytes
+elseif version.owner ~= '' then
     use_count(KEYS[1], 'b', version.owner, -version.bytes)
 end
-if who ~= '' then
-    use_count(KEYS[1], 'b', who, #ARGV[14])
+if who ~= '' and grown ~= 0 then
+    use_count(KEYS[1], 'b', who, grown)
 end
 if not version.here or version.bytes ~= #ARGV[14] then
     version_counted(ARGV[6], ARGV[1], version.here and 0 or 1, #ARGV[14] - version.bytes)
