@@ -60,14 +60,14 @@ static int sockets_check(struct service *service, unsigned count)
     const char *why = NULL;
 
     for (unsigned i = 0; i < count; i++) {
-        char address[HTTP_LISTEN_SIZE];
+        char address[HTTP_LISTEN_SIZE], wrong[512];
 
         if (!http_listen_given((int)i + FIRST_FD, address, &service->listen_port, &why))
             return refuse(service, i, why);
-        if (!service->settings.allow_anonymous && !http_address_is_loopback(address)) {
-            return refuse(service, i,
-                          "it is not on a loopback address, and callers cannot authenticate yet: "
-                          "ListenStream=127.0.0.1:PORT, or --allow-anonymous");
+        why = service_listen_wrong(&service->settings, address);
+        if (why != NULL) {
+            snprintf(wrong, sizeof(wrong), "%s %s", address, why);
+            return refuse(service, i, wrong);
         }
         snprintf(service->listen_given, sizeof(service->listen_given), "%s", address);
     }

@@ -217,8 +217,7 @@ static bool is_web_address(const char *text)
            json_plain_length(rest) == rest.len;
 }
 
-/* NULL, or what is wrong with an address to listen at. */
-static const char *listen_wrong(const struct service_settings *s, const char *address)
+const char *service_listen_wrong(const struct service_settings *s, const char *address)
 {
     const char *port = strrchr(address, ':');
 
@@ -238,7 +237,7 @@ static const char *listen_wrong(const struct service_settings *s, const char *ad
 
 static int listen_check(const struct service *service, const char *flag, const char *address)
 {
-    const char *wrong = address != NULL ? listen_wrong(&service->settings, address) : NULL;
+    const char *wrong = address != NULL ? service_listen_wrong(&service->settings, address) : NULL;
 
     return wrong == NULL ? -1 : service_fail(service, "%s %s", flag, wrong);
 }

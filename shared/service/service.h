@@ -330,6 +330,8 @@ enum step service_index(struct http_request *req);
 extern const struct metric service_metrics[SERVICE_METRICS];
 /* Appends the page /problems/{code} to out (a plain buffer): HTML5 in UTF-8 that needs nothing else. */
 void problem_page_write(const struct problem_info *info, struct json_out *out);
+/* service.c: NULL, or what is wrong with an address to listen at, "ADDR:PORT"; goes on "it ...". */
+const char *service_listen_wrong(const struct service_settings *settings, const char *address);
 /* manager.c: fills listen_fd of every worker from the sockets that were passed, and listen_given;
  * ACTIVATION_NONE when there are none; else -1 to go on, or an exit status, with the reason on stderr. */
 enum { ACTIVATION_NONE = -2 };

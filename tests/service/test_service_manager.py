@@ -12,6 +12,7 @@ import subprocess
 import time
 
 from world import BUILD, ROOT, Daemon, World, check, check_equal, check_in, keeps_within, main, run_daemon, skip, test, wait_until
+from world.access import write_private
 from world.process import die_with_parent
 
 WORLD = World()
@@ -158,10 +159,17 @@ def a_socket_that_others_can_reach_is_refused_like_such_an_address():
             check_in("descriptor 4 (door1)", done.stderr)
             check_in("--allow-anonymous", done.stderr)
     with listening("0.0.0.0") as given:
-        daemon = Activated("pawl-lease", [given], *WORLD.flags, "--allow-anonymous")
-        check_equal(daemon.host, "0.0.0.0")
-        check(answers(daemon.port))
-        check_equal(daemon.end(), 0)
+        access = os.path.join(WORLD.folder, "access.json")
+        write_private(pathlib.Path(access), {"identities": {"me": {"uids": [1]}}, "rules": [{"who": ["me"], "may": ["observe"]}]})
+        done = refused("pawl-lease", [given], *WORLD.flags, "--access", access)
+        check_equal((done.returncode, "--tls-cert" in done.stderr), (CONFIG, True), done.stderr)
+        own = World()  # a store that --access has used takes no service without it
+        for world, flags in ((WORLD, ["--allow-anonymous"]), (own, ["--access", access, "--allow-plaintext"])):
+            daemon = Activated("pawl-lease", [given], *world.flags, *flags)
+            check_equal(daemon.host, "0.0.0.0")
+            check(answers(daemon.port))
+            check_equal(daemon.end(), 0)
+        own.close()
 
 
 @test
