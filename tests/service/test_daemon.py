@@ -11,6 +11,7 @@ import time
 
 from world import ROOT, Client, Daemon, Keys, PrivateRedis, World, check, check_equal, check_in, main, read_token, \
     run_daemon, test, test_in, wait_until
+from world.certificate import certificate
 from world.client import Closed
 from world.record import record_of
 
@@ -113,6 +114,19 @@ def beyond_loopback_it_must_be_told_that_anybody_may_come():
             passes(check_config(name, "--listen", address))
         for address in ("abc", "127.0.0.1", "127.0.0.1:", ":8700", "127.0.0.1:99999", "127.0.0.1:80a"):
             fails(check_config(name, "--listen", address, "--allow-anonymous"), CONFIG, "takes ADDR:PORT")
+
+
+@test
+def beyond_loopback_an_access_token_is_not_taken_in_plain_text_unless_that_is_meant():
+    access = ("--access", file_with('{"identities": {"me": {"uids": [1]}}, "rules": [{"who": ["me"], "may": ["observe"]}]}'))
+    pair = [word for flag, path in zip(("--tls-cert", "--tls-key"), certificate(WORLD.folder, "beyond", "IP:192.0.2.1")) for word in (flag, path)]
+    for name in BOTH:
+        for flag in ("--listen", "--ui-listen"):
+            fails(check_config(name, flag, "192.0.2.1:80", *access), CONFIG, flag, "--tls-cert", "--allow-plaintext")
+            passes(check_config(name, flag, "192.0.2.1:80", *access, *pair))
+            passes(check_config(name, flag, "192.0.2.1:80", *access, "--allow-plaintext"))
+        fails(check_config(name, "--listen", "192.0.2.1:80", *pair), CONFIG, "--access")
+        fails(check_config(name, "--listen", "192.0.2.1:80", "--allow-plaintext"), CONFIG, "--access")
 
 
 # -- listening
