@@ -109,10 +109,10 @@ static bool begins_formed(struct bytes text)
 }
 
 /* Anywhere, as a name too: who reads it may know of other separators. */
-static bool is_formed_in(struct bytes query)
+static bool is_formed_in(struct bytes text)
 {
-    for (; query.len > 0; query.at++, query.len--)
-        if ((query.at[0] == 'p' || query.at[0] == '%') && begins_formed(query))
+    for (; text.len > 0; text.at++, text.len--)
+        if ((text.at[0] == 'p' || text.at[0] == '%') && begins_formed(text))
             return true;
     return false;
 }
@@ -133,7 +133,7 @@ bool service_sends_away_token(const struct http_request *req)
 
     for (unsigned i = 0; service_judges(req) && i < http_field_count(req); i++) {
         http_field_at(req, i, &name, &value);
-        if (bytes_equal_nocase(name, BYTES("Authorization")) && access_token_is_formed(bearer_of(value)))
+        if (bytes_equal_nocase(name, BYTES("Authorization")) && is_formed_in(value))
             return true;
     }
     return false;

@@ -665,6 +665,9 @@ def the_upstreams_credential_is_passed_on_and_pawls_never():
     twice = [("Authorization", "Basic YTpi"), ("Authorization", f"Bearer {TOKENS['all']}")]
     for headers in (twice, [*twice, ("Pawl-Authorization", f"Bearer {TOKENS['all']}")]):
         check_equal((WORLD.gateway("GET", path, headers).status, len(UPSTREAM.requests)), (400, count + 1))
+    for scheme in ("", "Token ", 'Digest realm="pawl", opaque='):
+        headers = {"Authorization": scheme + TOKENS["all"], **bearer("all", "Pawl-Authorization")}
+        check_equal((WORLD.gateway("GET", path, headers).status, len(UPSTREAM.requests)), (400, count + 1), scheme)
 
 
 # -- the log
