@@ -46,10 +46,6 @@ static enum step write_begin(struct write *w, const char *wrong, enum step (*ask
 
     if (wrong != NULL)
         return http_refuse_detail(w->fenced.req, PROBLEM_INVALID_REQUEST, wrong);
-    if (w->type.len > TYPE_MAX || w->encoding.len > TYPE_MAX) {
-        return http_refuse_detail(w->fenced.req, PROBLEM_OUT_OF_RANGE,
-                                  "The headers Content-Type and Content-Encoding may have 256 bytes each.");
-    }
     if (!fenced_may_write(&w->fenced))
         return service_forbid(w->fenced.req, ACCESS_WRITE, w->fenced.lease);
     bad = fenced_read_token(&w->fenced);
@@ -64,6 +60,8 @@ static const char *headers_read(struct write *w)
     w->encoding = http_header(w->fenced.req, "Content-Encoding", &encodings);
     if (types > 1 || encodings > 1)
         return "The headers Content-Type and Content-Encoding may come once each.";
+    if (w->type.len > TYPE_MAX || w->encoding.len > TYPE_MAX)
+        return "The headers Content-Type and Content-Encoding may have 256 bytes each.";
     if (w->type.len == 0)
         w->type = BYTES("application/octet-stream");
     return precondition_read(&w->precondition, w->fenced.req);

@@ -202,7 +202,8 @@ def every_refusal_of_the_fence_says_why_changes_nothing_and_comes_before_precond
 def what_is_wrong_with_the_request_itself_comes_before_the_fence():
     for code, _, name, token, _ in ladder():
         for headers in ([("If-Match", "x")], [("If-None-Match", '"')], [("Idempotency-Key", "a b")], [("If-Match", '"a"')] * 2,
-                        [("Content-Type", "a/b")] * 2, [("Content-Encoding", "a")] * 2):
+                        [("Content-Type", "a/b")] * 2, [("Content-Encoding", "a")] * 2, [("Content-Type", "a/" + "b" * 255)],
+                        [("Content-Encoding", "a" * 257)]):
             answer = refused(put(name, token, b"x", *headers), 400, "invalid-request")
             check_equal(status_of(answer), None, code)
         refused(put(name + "/..", token), 400, "invalid-request")
