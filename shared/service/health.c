@@ -305,6 +305,8 @@ static enum step ready_page(struct http_request *req)
         json_text(json, "check", bytes_of(check));
         if (may_observe && worker_of(req)->service->plan->quorum_of_stores)
             worker_of(req)->service->plan->tell(worker_of(req), json);
+        else if (may_observe && problem == PROBLEM_STORE_NOT_KEPT)
+            nodes_tell(json, worker_of(req)->store, service_stand(worker_of(req)).is_joining);
         return http_problem_end(req, 503);
     }
     if (may_observe)

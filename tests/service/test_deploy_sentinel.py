@@ -66,7 +66,7 @@ class Site:
 def survives(site, nodes, leases, gateways):
     """The first primary is killed: who held goes on. False: on a busy machine a node had just been taken out, and was promoted."""
     lease, gateway = site.client(leases[-1]), site.client(gateways[-1])
-    wait_until(lambda: {len(one("GET", "/readyz").json.get("kept", ())) for one in (lease, gateway)} == {3}, "all may take over",
+    wait_until(lambda: {len(one.ready().get("kept", ())) for one in (lease, gateway)} == {3}, "all may take over",
                PATIENCE_S, AGAIN_MS)
     wait_until(lambda: lease("GET", "/readyz").json.get("registrars") == {"heard": 3, "of": 3}, "all registrars are heard", PATIENCE_S, AGAIN_MS)
     grant = lease("POST", "/v1/leases/orders:42", body={"ttl_ms": 600000}).json

@@ -10,7 +10,7 @@ from world.trio import Load, Trio
 @test_in(Trio)
 def the_set_is_of_all_who_are_in_step_and_the_service_says_so(world):
     world.acquire("job")
-    wait_until(lambda: world.lease("GET", "/readyz").json.get("away") == [], "nobody is away")
+    wait_until(lambda: world.lease.ready().get("away") == [], "nobody is away")
     check(world.lease.metric("pawl_store_kept") == 3 and world.gateway.metric("pawl_store_kept") == 3, "of three")
     wait_until(lambda: world.lease.metric("pawl_store_keep_seconds_count") > 0, "an answer has waited for them")
 
@@ -59,7 +59,7 @@ def a_node_that_is_gone_is_forgotten_and_not_while_it_is_there_or_needed(world):
     gone, other = world.called(2)[0], world.called(1)[0]
 
     def away():
-        return [{one["node"] for one in client("GET", "/readyz").json.get("away", ())} for client in (world.lease, world.gateway)]
+        return [{one["node"] for one in client.ready().get("away", ())} for client in (world.lease, world.gateway)]
 
     def forget(node, status, says):
         done = world.pawl("store", "node", "forget", node)
@@ -92,6 +92,8 @@ def with_too_few_copies_nothing_is_answered(world):
     check_equal((answer.status, answer.code), (504, "outcome-unknown"))
     for client in (world.lease, world.gateway):
         wait_until(lambda client=client: client("GET", "/readyz").code == "store-not-kept", "too few have a copy")
+        said = client("GET", "/readyz").json
+        check_equal((said["kept"][0], {one["node"] for one in said["away"]}), (world.called(0)[0], {world.called(1)[0], world.called(2)[0]}))
     for client, call in ((world.lease, ("POST", "/v1/leases/job", (), {})), (world.gateway, ("PUT", "/v1/resources/stored", token, b"y")),
                          (world.gateway, ("GET", "/v1/resources/stored"))):
         answer = client(*call)

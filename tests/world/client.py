@@ -81,6 +81,11 @@ class Client:
     def is_ready(self):
         return self("GET", "/readyz", held=False).status == 200
 
+    def ready(self):
+        """What /readyz says when it is 200; else {}."""
+        answer = self("GET", "/readyz")
+        return answer.json if answer.status == 200 else {}
+
     def metric(self, series):
         """The sum of what is told of it, or of its variants."""
         text = self("GET", "/metrics", held=False).body.decode()

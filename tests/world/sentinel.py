@@ -74,7 +74,7 @@ class Watched(World):
 
     def wait_kept(self, count):
         """So many may take over, and both services know it."""
-        wait_until(lambda: {len(client("GET", "/readyz").json.get("kept", ())) for client in (self.lease, self.gateway)} == {count} and
+        wait_until(lambda: {len(client.ready().get("kept", ())) for client in (self.lease, self.gateway)} == {count} and
                    fresh(self.primary(), "HGET", "pawl:{store}", "growing") == b"", f"{count} may take over", FAILOVER_S)
 
     def init_store(self):

@@ -94,7 +94,7 @@ class Trio(World):
         def is_kept():
             lease, gateway = (client("GET", "/readyz").json for client in (self.lease, self.gateway))
             record = self.record()
-            return (sorted(lease.get("kept", [])) == sorted(gateway.get("kept", [])) == sorted(self.called(*numbers))
+            return (lease["status"] == gateway["status"] == "ready" and sorted(lease.get("kept", [])) == sorted(gateway.get("kept", [])) == sorted(self.called(*numbers))
                     and sorted(node.split("/")[0] for node in record[0].split()[3:]) == sorted(self.called(*numbers))
                     and record[1] == " ".join(record[0].split()[3:]) and record[2] == "")
         wait_until(is_kept, f"the set is {numbers}", deadline_s)
