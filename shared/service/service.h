@@ -224,7 +224,7 @@ enum {
     SERVICE_METRICS = METRIC_PROBLEM_FIRST + (int)PROBLEM_COUNT - 1
 };
 
-/* The whole epoch of a daemon; the exit status (0, 64, 69, 70, 78). */
+/* The whole epoch of a daemon; the exit status (0, 69, 70, 78). */
 int service_main(const struct service_plan *plan, int argc, char **argv);
 
 /* The worker that serves this request. */
@@ -270,7 +270,7 @@ void service_waiting_give(const struct worker *worker, const char *identity, str
                           uint64_t kept_ms);
 
 /* -- between the files of this module */
-enum { SERVICE_OK = 0, SERVICE_USAGE = 64, SERVICE_UNREACHABLE = 69, SERVICE_BUG = 70, SERVICE_CONFIG = 78 };
+enum { SERVICE_OK = 0, SERVICE_UNREACHABLE = 69, SERVICE_BUG = 70, SERVICE_CONFIG = 78 };
 /* Says on stderr what is wrong, at most 1,023 bytes of the printf family; SERVICE_CONFIG. */
 int service_fail(const struct service *service, const char *what, ...) __attribute__((format(printf, 2, 3)));
 
