@@ -156,8 +156,8 @@ class Caller:
 def a_clock_that_jumps_an_hour_ends_beginnings_and_no_hold():
     """What each shows begins or ends within the hour that is jumped over; the certificates are good for two days."""
     certificate(FOLDER, "server", "IP:127.0.0.1")
-    shown, fresh = (certificate(FOLDER, name, "DNS:shown.example", "clientAuth") for name in ("shown", "fresh"))
-    (FOLDER / "ca.pem").write_bytes(b"".join(pathlib.Path(pem).read_bytes() for pem, _ in (shown, fresh)))
+    shown, fresh, third = (certificate(FOLDER, name, "DNS:shown.example", "clientAuth") for name in ("shown", "fresh", "third"))
+    (FOLDER / "ca.pem").write_bytes(b"".join(pathlib.Path(pem).read_bytes() for pem, _ in (shown, fresh, third)))
     rules = document()
     rules["identities"]["shown"] = {"certs": ["dns:shown.example"], "subjects": {"k8s": ["shown"]}}
     rules["rules"][0]["may"].append("session")
@@ -175,8 +175,11 @@ def a_clock_that_jumps_an_hour_ends_beginnings_and_no_hold():
         callers = [Caller(daemon, bearer()), Caller(daemon, {}, shown), Caller(daemon, bearer(**bound), shown)]
         strangers = [Caller(daemon, bearer(jti="1")), Caller(daemon, {}, fresh), Caller(daemon, bearer(**bound, jti="1"), shown)]
         wait_until(lambda: callers[0]("GET", "/readyz")[0] == 200, "it is ready")  # pylint: disable=cell-var-from-loop
+        stolen = Caller(daemon, callers[2].headers, third)  # with a certificate that is as good, and not the one that it is bound to
+        check_equal(stolen("GET", "/v1/leases/a")[1].get("why"), "certificate")
         for one in callers:
             one.begins()
+        check_equal(stolen("GET", "/v1/leases/a")[1].get("why"), "certificate", "also when it is known")
         shim.set(clock_s=now_s + jump_s)
         for one, stranger in zip(callers, strangers):
             check_equal([one("POST", f"/v1/leases/{WORLD.name()}")[0], one("GET", "/v1/leases/a")[0], *one.keeps()], [401, 401, 200, 200], f"{jump_s} {callers.index(one)}")

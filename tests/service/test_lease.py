@@ -4,7 +4,7 @@
 import json
 import urllib.parse
 
-from world import World, check, check_equal, check_in, main, read_token, test, test_in, wait_until
+from world import World, check, check_equal, check_in, main, read_token, signed_token, test, test_in, wait_until
 from world.asking import fresh_id, pages, path, refused
 from world.record import record_of, stripe_key, stripe_of
 
@@ -165,7 +165,8 @@ def a_token_given_along_must_be_a_good_one_of_this_lease_and_hold():
     table = [(token + " ", None), ("", (400, "malformed-token")), ("1", (400, "malformed-token")),
              (token.replace(";mode", "; mode"), (400, "malformed-token")),
              ("9" + token, (403, "bad-signature")), (token.replace('kid="k1"', 'kid="k2"'), (403, "bad-signature")),
-             (elsewhere, (403, "wrong-lease")), (older["fencing_token"], (410, "lease-lost"))]
+             (elsewhere, (403, "wrong-lease")), (older["fencing_token"], (410, "lease-lost")),
+             (signed_token(WORLD.keys, name, grant["token"], grant["epoch"], read_token(token)["hold"], store="B" * 24), (403, "wrong-store"))]
     for given, wanted in table:
         for act in (renew, release):
             if wanted is not None:

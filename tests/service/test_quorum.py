@@ -8,7 +8,7 @@ import socket
 import tempfile
 import threading
 
-from world import Client, Daemon, World, check, check_equal, check_in, main, read_token, run_daemon, test, test_in, wait_until
+from world import Client, Daemon, World, check, check_equal, check_in, main, read_token, run_daemon, signed_token, test, test_in, wait_until
 from world.access import identities, new_token, write_private
 from world.cli import Cli
 from world.quorum import IN_MEMORY, MAX_TTL_MS, Quorum
@@ -53,6 +53,9 @@ def a_lease_is_granted_told_again_renewed_looked_at_and_released(world):
     check_equal([renewed.status, renewed.json["token"], renewed.json["ttl_ms"], renewed.json["holder"]], [200, 1, 300, "me"])
     other = world.lease("PUT", f"/v1/leases/{world.name()}", ids, body={})
     check_equal([other.status, other.json["code"]], [403, "wrong-lease"])
+    ids["Fencing-Token"] = signed_token(world.keys, name, 1, 1, read_token(grant["fencing_token"])["hold"], store="B" * 24)
+    check_equal([world.lease(method, f"/v1/leases/{name}", ids).code for method in ("PUT", "DELETE")], ["wrong-store"] * 2)
+    ids["Fencing-Token"] = grant["fencing_token"]
     check_equal([world.lease("DELETE", f"/v1/leases/{name}", {**ids, **key}).status for key in ({"Idempotency-Key": "k"}, {"Idempotency-Key": "k"}, {})], [204] * 3)
     lost = world.lease("PUT", f"/v1/leases/{name}", ids, body={})
     check_equal([lost.status, lost.json["code"], lost.json["ended"]], [410, "lease-lost", "unknown"])
