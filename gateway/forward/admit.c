@@ -59,6 +59,15 @@ bool sticky_is(const struct sticky *sticky, struct bytes id)
     return bytes_equal(intent_part(sticky_text(sticky), INTENT_ID), id);
 }
 
+bool forward_is_its_own(const struct forward *f)
+{
+    const struct intent *intent = f->by.sticky != NULL ? f->by.sticky->intent : f->by.intent;
+
+    return f->fenced.own.len == 0 ||
+           bytes_equal(f->fenced.own,
+                       intent_part((struct bytes){intent->text, intent->len}, INTENT_IDENTITY));
+}
+
 static bool is_of(const struct sticky *sticky, struct bytes lease)
 {
     return bytes_equal(intent_part(sticky_text(sticky), INTENT_NAME), lease);

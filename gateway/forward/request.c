@@ -389,6 +389,8 @@ bool forward_refuses(struct http_request *req)
 
 static bool forward_stands(struct forward *f)
 {
+    bool is_sent = f->state == FORWARD_SENDING || f->state == FORWARD_TELLING;
+
     if (f->up.is_streamed)
         return http_response_writer_stands(&f->up.writer) &&
                rules_allow(f->own, f->route, f->is_write, f->up.identity, f->fenced.lease);
@@ -397,7 +399,7 @@ static bool forward_stands(struct forward *f)
         return false;
     if (f->is_write)
         fenced_judge_write(&f->fenced);
-    return true;
+    return !is_sent || forward_is_its_own(f);
 }
 
 static void judge_one(struct forward *f)

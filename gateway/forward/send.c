@@ -318,7 +318,7 @@ enum step forward_send(struct forward *f)
                                                   "With what a gateway adds the headers are too long to be "
                                                   "forwarded. Send fewer or shorter ones."));
     }
-    if (f->is_barred) {
+    if (f->is_barred || !forward_is_its_own(f)) {
         forward_intent_end(f, INTENT_CLOSE);
         return forward_forbid(f);
     }

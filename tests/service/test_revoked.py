@@ -319,6 +319,35 @@ def what_has_not_left_is_refused_and_of_what_has_a_write_alone_learns_its_end():
 
 
 @test
+def who_may_write_with_its_own_holds_only_from_now_on_sends_nothing_more_with_anothers():
+    """Neither what the store was asked for before, nor the end of a body that is streamed."""
+    write(DOCUMENT)
+    hang_up()
+    wait_known(TOKEN)
+    UPSTREAM.act = Upstream.obey
+    holds = [caller(LEASE, "POST", f"/v1/leases/{WORLD.name('orders')}")[1] for caller in (OPS, OPS, TOKEN)]
+    tokens = [f"Fencing-Token: {one['fencing_token']}" for one in holds]
+    paths = [f"/{first}/{one['lease'].partition(':')[2]}" for first, one in zip(("orders", "sent", "orders"), holds)]
+    streams = TOKEN.begin(GATEWAY, "PUT", paths[1], tokens[1], body=b"s" * 100000, left=b"s")
+    wait_until(lambda: states(holds[1]["lease"]) == ["sending"], "it is sent")
+    write(changed(lambda document: document["rules"][0].update(may=["acquire", "look", "read", "write-own", "resolve"])))
+    WORLD.redis.stop()
+    asks, own = (TOKEN.begin(GATEWAY, "PUT", paths[i], tokens[i], body=body) for i, body in ((0, b"anothers"), (2, b"its own")))
+    wait_until(lambda: b"pawl_gateway_forwarding 3\n" in OPS(GATEWAY, "GET", "/metrics")[1], "they are asked for")
+    hang_up()
+    check_equal(answer(streams)[0], 504)
+    WORLD.redis.go_on()
+    status, body = answer(asks)
+    check_equal((status, body["code"], body["verb"], body["lease"]), (403, "forbidden", "write", holds[0]["lease"]))
+    check_equal(answer(own), (200, b"done"))
+    check(not any(one.body == b"anothers" for one in UPSTREAM.requests), "it was sent")
+    check_equal(states(holds[1]["lease"]), ["unknown"])
+    wait_until(lambda: states(holds[0]["lease"]) == [], "its intent is closed")
+    write(DOCUMENT)
+    hang_up()
+
+
+@test
 def a_credential_that_stays_goes_on_also_when_its_time_is_over():
     """Expiry ends beginnings; revocation ends everything."""
     write(DOCUMENT)
