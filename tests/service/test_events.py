@@ -115,7 +115,7 @@ class Stream:
 def held(item):
     """Against the contract."""
     schema = {"$ref": "#/components/schemas/history-item"}
-    World.contract._hold_schema("event", "history-item", schema, item)  # pylint: disable=protected-access
+    World.contract._hold_schema("event", schema, item, ("history-item", json.dumps(item)))  # pylint: disable=protected-access
     return item
 
 
@@ -123,7 +123,7 @@ def held_line(item):
     check_equal([item[member] for member in ("id", "type", "token", "holder", "reason")], ["", "line", 0, "", ""])
     check(item["lease"] and item["at_ms"] > 0, item)
     schema = {"$ref": "#/components/schemas/line"}
-    World.contract._hold_schema("event", "line", schema, item["line"])  # pylint: disable=protected-access
+    World.contract._hold_schema("event", schema, item["line"], ("line", json.dumps(item["line"])))  # pylint: disable=protected-access
     return item
 
 

@@ -31,7 +31,8 @@ class Contract:
     def __init__(self, path):
         with open(path, encoding="utf-8") as file:
             self.document = yaml.load(file, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-        self.validators = {}
+        self.root = Draft202012Validator(self.document)  # where references begin; made once: it goes through the whole document
+        self.right = set()  # the keys of what was found to be right: those who wait are told the same again and again
         self.paths = []
         for template, item in self.document["paths"].items():
             parameters = [self._at(one) for one in item.get("parameters", [])]
@@ -110,7 +111,7 @@ class Contract:
             raise Wrong(f"{where}: Fencing-Status is {verdict!r}; headers {answer.headers}")
         if verdict is not None:
             schema = {"$ref": "#/components/schemas/fencing-status"}
-            self._hold_schema(f"{where}: header Fencing-Status", ("header", json.dumps(schema)), schema, verdict)
+            self._hold_schema(f"{where}: header Fencing-Status", schema, verdict, ("header", json.dumps(schema), verdict))
 
     @staticmethod
     def _closes(where, answer):
@@ -137,27 +138,26 @@ class Contract:
         if media != "application/json" and not media.endswith("+json"):
             return None
         body = strict_json(where, answer.body)
-        self._hold_schema(where, key + (media,), content[media]["schema"], body)
+        self._hold_schema(where, content[media]["schema"], body, (*key, media, answer.body))
         if media == PROBLEM and body["status"] != answer.status:
             raise Wrong(f"{where}: the problem says status {body['status']}")
         return body if media == PROBLEM else None
 
-    def _hold_schema(self, where, key, schema, value):
-        validator = self.validators.get(key)
-        if validator is None:
-            # The references in it begin at the root of the document.
-            whole = {"$schema": "https://json-schema.org/draft/2020-12/schema",
-                     "components": self.document["components"], **schema}
-            validator = self.validators[key] = Draft202012Validator(whole)
+    def _hold_schema(self, where, schema, value, key):
+        """key: of this schema with this value."""
+        if key in self.right:
+            return
+        validator = self.root.evolve(schema=schema)
         # A problem is compared with the schema of its code, so that what is told is what is wrong.
         if isinstance(value, dict) and "anyOf" in schema and not validator.is_valid(value):
             for one in schema["anyOf"]:
                 if one["$ref"].rpartition(".")[2] == value.get("code"):
-                    self._hold_schema(where, one["$ref"], one, value)
+                    self._hold_schema(where, one, value, (one["$ref"], json.dumps(value)))
             raise Wrong(f"{where}: none of {[one['$ref'].rpartition('/')[2] for one in schema['anyOf']]}: {value}")
         error = best_match(validator.iter_errors(value))
         if error is not None:
             raise Wrong(f"{where}: {error.json_path}: {error.message} in {json.dumps(value)[:600]}")
+        self.right.add(key)
 
     def _hold_headers(self, where, response, request_headers, answer, problem):
         listed = response["headers"]
@@ -177,8 +177,8 @@ class Contract:
             if wanted is False and values:
                 raise Wrong(f"{where}: the header {name} should not be here: {values[0]}")
             if values:
-                self._hold_schema(f"{where}: header {name}", ("header", json.dumps(header["schema"])), header["schema"],
-                                  values[0])
+                self._hold_schema(f"{where}: header {name}", header["schema"], values[0],
+                                  ("header", json.dumps(header["schema"]), values[0]))
 
     @staticmethod
     def _header_wanted(header, sent, problem, answer):
