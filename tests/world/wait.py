@@ -6,19 +6,22 @@ import time
 # Under the sanitizers, on a machine that does much else, everything takes longer; what works does not wait.
 DEADLINE_S = 15
 _LOOK_AGAIN_MS = 3
+_SELDOM_MS = 50  # each look is a request: tests that wait side by side would keep the machine busy with them
 
 
-def wait_until(event, what, deadline_s=DEADLINE_S, again_ms=_LOOK_AGAIN_MS):
-    """What event() gives, as soon as that is true. Looks again every few milliseconds."""
-    end = time.monotonic() + deadline_s
+def wait_until(event, what, deadline_s=DEADLINE_S, again_ms=None):
+    """What event() gives, as soon as that is true. Looks again every few milliseconds, the more seldom the longer it has waited:
+    what is there for a moment only is looked for every again_ms."""
+    begun = time.monotonic()
     pause = select.poll()
     while True:
         found = event()
         if found:
             return found
-        if time.monotonic() > end:
+        waited_s = time.monotonic() - begun
+        if waited_s > deadline_s:
             raise TimeoutError(f"waited {deadline_s} s in vain: {what}")
-        pause.poll(again_ms)
+        pause.poll(again_ms or min(max(_LOOK_AGAIN_MS, waited_s * 1000 / 20), _SELDOM_MS))
 
 
 def keeps_within(promised_ms, measure, what, tries=3):
