@@ -137,14 +137,14 @@ class Load:
     """Clients that acquire a lease and write a resource, each time others; what was acknowledged."""
 
     def __init__(self, world):
-        self.world, self.granted, self.written, self.others, self.is_over = world, {}, {}, [], False
+        self.world, self.granted, self.written, self.others, self.is_over = world, {}, {}, [], threading.Event()
         self.threads = [threading.Thread(target=self.run, args=(number,), daemon=True) for number in range(CLIENTS)]
         for thread in self.threads:
             thread.start()
 
     def run(self, client):
         count = 0
-        while not self.is_over:
+        while not self.is_over.wait(0.005):
             name, count = f"load:{client}-{count}", count + 1
             got = self.world.lease("POST", f"/v1/leases/{name}", body={"ttl_ms": 600000})
             if got.status != 201:
@@ -158,7 +158,7 @@ class Load:
                 self.others.append(put.status)
 
     def end(self):
-        self.is_over = True
+        self.is_over.set()
         for thread in self.threads:
             thread.join()
 
