@@ -119,12 +119,12 @@ def takes_turns():
     """Each program has one turn, and a layer that is not named has no turns."""
     with tempfile.TemporaryDirectory() as place:
         tree(place)
-        for name in ("service/test_a", "service/test_demo", "service/test_c", "scripts/test_d"):
+        for name in ("service/test_a", "service/test_demo", "service/test_c", "scripts/test_d", "model/test_m"):
             write(os.path.join(place, f"tests/{name}.py"), HEAD + f'open("{place}/ran", "a").write("{name[-1]}")\nprint("ok 1 - a\\n1..1")\n')
         for turn in (1, 2):
-            drive(place, "--layers", "service,scripts", "--turn", f"{turn}/2:service,torture")
+            drive(place, "--layers", "service,scripts,model", "--turn", f"{turn}/2:service,torture", "--turn", "1/12:model")
         with open(os.path.join(place, "ran"), encoding="utf-8") as file:
-            assert sorted(file.read()) == list("acddo")
+            assert sorted(file.read()) == list("acddmmo")
 
 
 def one_that_computes():
