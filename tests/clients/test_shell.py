@@ -294,4 +294,4 @@ def what_an_answer_says_is_never_run(world, _agent, lease, gateway):
 
 
 if __name__ == "__main__":
-    clients_test.main(scenarios.end)
+    clients_test.main(scenarios.end, parts=2)
