@@ -149,4 +149,4 @@ def two_replicas_that_were_started_again_at_once_are_back_under_their_new_run_id
     check_equal(world.look("job")["holders"][0]["token"], held["token"])
 
 
-main()
+main(parts=3)

@@ -306,4 +306,4 @@ def a_form_that_cannot_be_is_refused():
         check_in(says, done.stderr)
 
 
-main()
+main(parts=3)

@@ -149,4 +149,4 @@ def a_gateway_that_comes_late_to_what_was_accepted_ends_no_hold_of_then(world):
     check_equal([one["token"] for one in world.look("later")["holders"]], [held["token"]])
 
 
-main()
+main(parts=2)
