@@ -1,7 +1,7 @@
 // app.js - the frame of every page: navigation, who is asked, whether what is seen is live; then the page of this address.
 //
-// What a page gets, `app`: kind ("lease" or "gateway"), may(verb), overview (the last one), asks(every, look, title) for what
-// it shows, live, lost, lastNews(), and on(event, call) with
+// What a page gets, `app`: kind ("lease" or "gateway"), may(verb), overview (the last one), query (of the address), asks(every, look, title) for
+// what it shows, pages(clear) of a long list, live, lost, lastNews(), and on(event, call) with
 //   overview: it is new         back: what is seen is live again, what was missed is to be asked for
 //   lost: it is live no more    over: it may not be seen any more     hidden, seen: the tab
 import { h, s, fill, put, clock, count, span, mono, plain, sayNo, countsOf, conditionSays } from './dom.js';
@@ -163,6 +163,34 @@ app.asks = (every, look, title) => {
   };
   app.on('back', own.again);
   own.again();
+};
+
+// A long list page by page. The cursor is in the address; "Next 100" and the browser's Back turn the page inside of the document:
+// one that is loaded anew for each keeps the browser busy, and leaves its memory behind. clear(): the rows go.
+app.pages = clear => {
+  let search = location.search;
+  const next = h('a', { class: 'btn', hidden: true, onclick: event => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return; // into a tab or window of its own
+    event.preventDefault();
+    history.pushState(null, '', next.href);
+    turn();
+  } }, 'Next 100');
+  function turn() {
+    if (location.search === search) return; // only the place within it is another
+    if (!own.again) return location.reload(); // the page before could not be shown
+    search = location.search;
+    app.query = new URLSearchParams(search);
+    next.hidden = true;
+    clear();
+    document.getElementById('main').focus();
+    scrollTo(0, 0);
+    app.again();
+  }
+  addEventListener('popstate', turn);
+  return { next, go(address) {
+    next.hidden = !address;
+    if (address) next.href = address;
+  } };
 };
 
 // It was allowed, and is no more: nothing of it stays. Who is asked anew is told so.

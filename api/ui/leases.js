@@ -8,7 +8,7 @@ const ASK_MS = 2000, LOW_MS = 5000;
 export default function leases(place, app) {
   const q = app.query, state = q.get('state') || 'held';
   const body = table(['Lease', 'State', '>Token', 'Holder', '>Ends in', '>Held for', '>In line', '>Refused'], 'leases'), shown = h('span', { class: 'sub' });
-  const fresh = h('button', { hidden: true, onclick: () => { show(waiting, true); } }), next = h('a', { class: 'btn', hidden: true }, 'Next 100');
+  const fresh = h('button', { hidden: true, onclick: () => { show(waiting, true); } }), pages = app.pages(clear);
   const pause = h('button', { 'aria-pressed': 'false', onclick: stop }, '\u275a\u275a Pause');
   const link = h('button', { class: 'wide', onclick: () => copy(link, location.href) }, 'Copy link');
   const sums = h('span', { class: 'dim' }), say = h('div');
@@ -23,7 +23,7 @@ export default function leases(place, app) {
       field('prefix', 'Name begins with', 'orders:'), field('holder', 'Holder', 'any'),
       state === 'held' ? null : h('input', { type: 'hidden', name: 'state', value: state }), h('button', null, 'Filter'),
       h('span', { class: 'seg', role: 'group', 'aria-label': 'State' }, states)),
-    say, h('section', { class: 'card' }, body.all, h('div', { class: 'foot' }, shown, h('span', { class: 'grow' }), fresh, next)));
+    say, h('section', { class: 'card' }, body.all, h('div', { class: 'foot' }, shown, h('span', { class: 'grow' }), fresh, pages.next)));
 
   const cell = cls => h('td', { class: cls });
   function make(one) {
@@ -80,14 +80,20 @@ export default function leases(place, app) {
   }
 
   async function look() {
-    const query = new URLSearchParams({ limit: 100 });
-    for (const key of ['prefix', 'holder', 'state', 'cursor']) if (q.get(key)) query.set(key, q.get(key));
+    const of = app.query, query = new URLSearchParams({ limit: 100 });
+    for (const key of ['prefix', 'holder', 'state', 'cursor']) if (of.get(key)) query.set(key, of.get(key));
     const said = await ask('v1/leases?' + query);
-    if (paused) return;
+    if (paused || of !== app.query) return;
     seen = performance.now();
     show(said.items);
-    next.hidden = !said.next_cursor;
-    if (said.next_cursor) next.href = with_({ cursor: said.next_cursor });
+    pages.go(said.next_cursor && with_({ cursor: said.next_cursor }));
+  }
+  function clear() {
+    if (paused) stop();
+    fresh.hidden = true;
+    put(shown, '');
+    list(body.body, [], one => one.lease);
+    rows = body.body.keyed;
   }
   function stop() {
     paused = paused ? 0 : performance.now();

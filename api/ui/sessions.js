@@ -1,5 +1,5 @@
 // sessions.js - all sessions, or one (./session?id=): what it holds, what it has lost, and its end by an operator's word.
-import { h, fill, put, list, card, chip, facts, count, span, name, mono, leaseLink, plain, table, many } from './dom.js';
+import { h, fill, put, list, card, facts, count, span, name, mono, leaseLink, plain, table, many } from './dom.js';
 import { ask } from './wire.js';
 import { deed, deedButton, whose } from './deed.js';
 
@@ -47,15 +47,16 @@ function single(place, app, id) {
 }
 
 function every(place, app) {
-  const rows = table(['Session', 'Holder', '>ttl', '>ends in', '>open for', '>Leases', '>Deed']), say = h('p', { class: 'say' }), next = h('a', { class: 'btn', hidden: true }, 'Next 100');
-  const foot = h('div', { class: 'foot', hidden: true }, h('span', { class: 'grow' }), next);
+  const rows = table(['Session', 'Holder', '>ttl', '>ends in', '>open for', '>Leases', '>Deed']), say = h('p', { class: 'say' });
+  const pages = app.pages(() => list(rows.body, [], one => one.session)), foot = h('div', { class: 'foot', hidden: true }, h('span', { class: 'grow' }), pages.next);
   fill(place, h('h1', null, 'Sessions'), say, h('section', { class: 'card' }, rows.all, foot));
   async function look() {
-    const cursor = app.query.get('cursor'), said = await ask('v1/sessions?limit=100' + (cursor ? '&cursor=' + encodeURIComponent(cursor) : '')), at = performance.now();
+    const of = app.query, cursor = of.get('cursor'), said = await ask('v1/sessions?limit=100' + (cursor ? '&cursor=' + encodeURIComponent(cursor) : '')), at = performance.now();
+    if (of !== app.query) return;
     fill(say, said.items.length ? h('b', null, many(said.items.length, 'session') + (said.next_cursor ? ' on this page.' : '.')) : [h('b', null, 'No session is open.'), ' A session keeps many leases alive with one renewal.'],
       said.filtered ? ' Those of others are left out.' : '');
-    foot.hidden = next.hidden = !said.next_cursor;
-    if (said.next_cursor) next.href = './sessions?cursor=' + encodeURIComponent(said.next_cursor);
+    pages.go(said.next_cursor && './sessions?cursor=' + encodeURIComponent(said.next_cursor));
+    foot.hidden = !said.next_cursor;
     list(rows.body, said.items, one => one.session, one => {
       const row = h('tr', null, h('td', null, h('a', { class: 'mono', href: './session?id=' + encodeURIComponent(one.session) }, plain(one.session, 20))), h('td', null, name(one.holder, 40)),
         h('td', { class: 'n' }, span(one.ttl_ms)), h('td', { class: 'n' }), h('td', { class: 'n dim' }), h('td', { class: 'n' }),

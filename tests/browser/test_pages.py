@@ -381,6 +381,36 @@ def a_link_to_a_window_is_paused_there():
     BROWSER.sees("each grant is a step")
 
 
+@test
+def a_long_list_is_paged_inside_the_document_and_its_pages_are_links():
+    post(WORLD.lease, "/v1/leases", {"names": [f"turn:{i}" for i in range(100)], "holder": "crowd", "ttl_ms": 600000}, 201)
+    post(WORLD.lease, "/v1/leases", {"names": [f"turn:{i}" for i in range(100, 150)], "holder": "crowd", "ttl_ms": 600000}, 201)
+    for _ in range(100):
+        post(WORLD.lease, "/v1/sessions", {"holder": "crowd", "ttl_ms": 600000}, 201)
+    for address, all_ in (("leases?prefix=turn:", 150), ("sessions", len(WORLD.lease("GET", "/v1/sessions?limit=1000").json["items"]))):
+        def shown(rows):
+            BROWSER("await page.waitForFunction(arg => document.querySelectorAll('tbody tr').length === arg, arg)", rows)
+            return BROWSER("return await page.locator('tbody td:first-child a').evaluateAll(all => all.map(one => one.href))")
+
+        BROWSER.fresh()
+        BROWSER.open(f"{LEASE}/ui/{address}")
+        first = shown(100)
+        if all_ == 150:
+            button("❚❚ Pause")  # of this page alone
+        BROWSER("await page.evaluate(() => { window.isSame = true; }); await page.getByRole('link', {name: 'Next 100'}).click()")
+        second = shown(all_ - 100)
+        check_equal(len({*first, *second}), all_, address)
+        check_in("cursor=", BROWSER("return page.url()"))
+        for go, names in (("goBack", first), ("goForward", second)):
+            BROWSER(f"await page.{go}()")
+            check_equal(shown(len(names)), names, f"{address}, {go}")
+        check(BROWSER("return await page.evaluate(() => window.isSame)"), "no other document was loaded")
+        BROWSER("await page.reload()")
+        check_equal(shown(all_ - 100), second, f"{address}, by its link")
+        BROWSER("await page.locator('.live').filter({hasText: 'live'}).waitFor()")
+        BROWSER.kept_the_rules(*OWN)
+
+
 PAGES = pages()
 
 
