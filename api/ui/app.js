@@ -88,8 +88,8 @@ function lost(error, again) {
   judge();
 }
 
-// From a full one everything can still be read, and given back.
-const storeIsAway = () => /^store-(?!full)/.test(app.overview?.condition?.code);
+// While nothing is granted because it is full, or unsafe, all can still be read, and given back.
+const storeIsAway = () => /^store-(?!full|unsafe)/.test(app.overview?.condition?.code);
 
 function whatIsWrong() {
   const since = app.lastNews() ? ' since ' + clock(app.lastNews()) : '', service = 'pawl-' + app.kind, no = (error, told) => (error.status

@@ -4,7 +4,7 @@
 import signal
 
 from browser_test import Browser
-from world import World, check, check_equal, check_in, main, test
+from world import World, check, check_equal, check_in, main, test, wait_until
 
 WORLD = World()
 BROWSER = Browser()
@@ -86,6 +86,19 @@ def every_page_is_old_when_the_store_does_not_answer():
     for tab in tabs:
         use(tab)
         is_live()
+
+
+@test
+def while_only_grants_are_refused_the_pages_are_live():
+    for setting, is_unsafe in (("everysec", True), ("always", False)):
+        WORLD.redis("CONFIG", "SET", "appendfsync", setting)
+        WORLD.redis("CLIENT", "KILL", "TYPE", "normal")  # who connects anew reads the settings
+        wait_until(lambda: (WORLD.lease("GET", "/readyz").code == "store-unsafe") == is_unsafe, "it is noticed")  # noqa: B023
+        for page in ("", f"lease?name={NAME}") if is_unsafe else ():
+            BROWSER.fresh()
+            BROWSER.open(f"{LEASE}/ui/{page}")
+            is_live()
+        check(not BROWSER("return await page.getByRole('button', {name: 'Force-release'}).isDisabled()"), "what is held can be taken away")
 
 
 @test
