@@ -2,7 +2,6 @@
 """The web pages while things happen: the story of make demo as it is seen, services that are killed and come back, and much
 going on at once. In a real browser, on the real services."""
 
-import json
 import os
 import pathlib
 import signal
@@ -10,7 +9,7 @@ import tempfile
 import threading
 import time
 
-from browser_test import Browser
+from browser_test import Browser, in_line
 from world import Daemon, World, check, check_equal, check_in, main, test, wait_until
 from world.ports import own_port
 from world.servers import Server
@@ -24,14 +23,6 @@ OWN = [one.removeprefix("http://") for one in (LEASE, GATEWAY)]
 # When what a selector means is there first, by the clock of this machine; looked at in each frame.
 WATCH = """await page.evaluate(arg => { window.firstSeen = {}; (function look() { for (const [name, selector, least] of arg)
     if (!window.firstSeen[name] && document.querySelectorAll(selector).length >= least) window.firstSeen[name] = Date.now(); requestAnimationFrame(look); })(); }, arg)"""
-
-
-def in_line(name, holder, ttl_ms):
-    raw = WORLD.raw()
-    body = json.dumps({"holder": holder, "wait_ms": 60000, "ttl_ms": ttl_ms})
-    raw.send(f"POST /v1/leases/{name} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}")
-    wait_until(lambda: WORLD.waiting(name) > 0, f"{holder} waits")
-    return raw
 
 
 def seen(name):
@@ -48,7 +39,7 @@ def the_story_of_the_demo_is_seen_as_it_happens():
     a = WORLD.acquire(name, holder="A", ttl_ms=2000)
     granted = time.time() * 1000
     check(seen("A") - granted < SEEN_MS, f"A's step came after {seen('A') - granted} ms")
-    b = in_line(name, "B", 30000)
+    b = in_line(WORLD, name, "B", ttl_ms=30000)
     BROWSER.sees("B", ".card:has(h2:text('In line'))")
     seen("waits")
     answer = b.answer("POST", f"/v1/leases/{name}")

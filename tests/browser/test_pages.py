@@ -3,12 +3,11 @@
 
 With PAWL_PICTURES=DIR each page's picture, light and dark, is put there (docs/ui is made so)."""
 
-import json
 import os
 import pathlib
 import tempfile
 
-from browser_test import Browser
+from browser_test import Browser, in_line
 from world import World, check, check_equal, check_in, main, test, wait_until
 from world.contract import Contract
 from world.upstream import Upstream, route, routes_file
@@ -24,7 +23,6 @@ BROWSER = Browser()
 LEASE, GATEWAY = WORLD.lease_daemon.url, WORLD.gateway_daemon.pages_url
 OWN = [one.removeprefix("http://") for one in (LEASE, GATEWAY)]
 SHOWN = ("story", "overview", "leases", "permits", "sessions", "session")
-WAITERS = []
 HOSTILE = ["<img src=x onerror=alert(1)>", "</script><script>alert(1)</script>", "a\u202eb\u2066c", "\U0001f469\u200d\U0001f469\u200d\U0001f467" * 5, "\U0001f600" * 32,
            "'\"&amp;<b>", "javascript:alert(1)", "${alert(1)}"]
 
@@ -33,16 +31,6 @@ def post(client, path, body=None, status=200):
     answer = client("POST", path, body=body)
     check_equal(answer.status, status, f"{path} {answer}")
     return answer.json
-
-
-def in_line(name, holder, wait_ms=600000, **ask):
-    """Somebody who waits in line until the end."""
-    raw, before = WORLD.raw(), WORLD.waiting(name)
-    body = json.dumps({"holder": holder, "wait_ms": wait_ms, **ask})
-    raw.send(f"POST /v1/leases/{name} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}")
-    wait_until(lambda: WORLD.waiting(name) > before, f"{holder} waits")
-    WAITERS.append(raw)
-    return raw
 
 
 def of_session(name, opened):
@@ -89,12 +77,12 @@ def button(name, within="body"):
 def pages():
     """(name, address) of each page, with something on it."""
     a = WORLD.acquire("orders:42", holder="A", ttl_ms=2000)
-    in_line("orders:42", "B", ttl_ms=20000).answer("POST", "/v1/leases/orders:42")
+    in_line(WORLD, "orders:42", "B", ttl_ms=20000).answer("POST", "/v1/leases/orders:42")
     wait_until(lambda: WORLD.look("orders:42")["holders"][0]["held_for_ms"] > 1300, "A wakes up")
     check_equal(WORLD.gateway("PUT", "/v1/resources/orders:42", {"Fencing-Token": a["fencing_token"]}, b"late").code, "stale-token")
     late_write("payments:eu", "billing-2", "billing-9")
     for one in ("billing-7", "night-export"):
-        in_line("payments:eu", one)
+        in_line(WORLD, "payments:eu", one)
     for i in range(12):
         WORLD.acquire(f"shard:{i}", holder=f"node-{i % 4}", ttl_ms=600000 + i * 1000)
     for i in range(3):
@@ -164,7 +152,7 @@ FORCED = """return await page.evaluate(() => { const canvas = getComputedStyle(d
 def with_forced_colours_everything_is_still_seen():
     name = WORLD.name("forced")
     late_write(name)
-    in_line(name, "C")
+    in_line(WORLD, name, "C")
     for scheme in ("light", "dark"):
         BROWSER.fresh(forcedColors="active", colorScheme=scheme)
         BROWSER.open(f"{LEASE}/ui/lease?name={name}", ".chart .up")
@@ -352,7 +340,7 @@ def everything_can_be_done_from_the_keyboard():
 def a_lock_delay_is_drawn_while_it_runs_and_when_it_is_over_from_the_loss_to_the_next_grant():
     name, hatched = WORLD.name("delay"), ".chart rect[fill='url(#delay)']"
     WORLD.acquire(name, holder="A", ttl_ms=500, lock_delay_ms=3000)
-    waiter = in_line(name, "B", ttl_ms=600000)
+    waiter = in_line(WORLD, name, "B", ttl_ms=600000)
     BROWSER.fresh()
     BROWSER.open(f"{LEASE}/ui/lease?name={name}")
     BROWSER.sees("Nobody may have it yet.")
