@@ -349,8 +349,9 @@ def a_lock_delay_is_drawn_while_it_runs_and_when_it_is_over_from_the_loss_to_the
     BROWSER.sees("held by B", ".chip")
     BROWSER.sees("lock delay 3.0 s", ".words")
     for _ in range(2):  # also for who comes after it
-        x, end, bars = BROWSER("const of = one => one.evaluate(one => [one.getBBox().x, one.getBBox().x + one.getBBox().width]); "
-                               "return [...await of(page.locator(arg)), [(await of(page.locator('.chart path[fill*=overpast]')))[1], (await of(page.locator('.chart rect.hold')))[0]]]", hatched)
+        # In one step: between two the chart may be drawn anew.
+        x, end, bars = BROWSER("return await page.evaluate(arg => { const of = what => { const box = document.querySelector(what).getBBox(); return [box.x, box.x + box.width]; }; "
+                               "return [...of(arg), [of('.chart path[fill*=overpast]')[1], of('.chart rect.hold')[0]]]; }, arg)", hatched)
         check(abs(x - bars[0]) < 2 and 0 <= bars[1] - end < (end - x) / 4, f"from {x} to {end}, between bars at {bars}")
         BROWSER.sees("lock delay", ".chart")
         pictures("delay")
