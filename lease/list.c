@@ -1,83 +1,65 @@
-/* list.c - GET /v1/leases: the leases in one state, page by page.
+/* list.c - GET /v1/leases: the leases in one state; GET /v1/sessions: the sessions that live, never a secret.
+ * Page by page.
  *
- *   list_start   read the query and the cursor       400 | 422, or go on
- *   list_page    run list.lua on one stripe after the other; collect   suspended
- *   list_ended   send                                                  200 | 503 | 504
+ *   list_start           read the query and the cursor                400 | 422, or go on
+ *   session_list_start   the same                                     400 | 422, or go on
+ *   list_page            run the script on one stripe after the other; collect   suspended
+ *   list_ended           send                                         200 | 503 | 504
  *
- * The order is (stripe, name), so a lease that is in that state throughout stands at one place and is listed
- * exactly once. A cursor (shared/http/http.h) goes on behind the last name that was looked at. */
+ * The order is (stripe, name or id), so what is in that state throughout stands at one place and is listed
+ * exactly once. A cursor (shared/service/page.h) goes on behind the last name that was looked at. */
 #include <stdio.h>
 
 #include "lease/operation.h"
+#include "lease/request.h"
 #include "scripts.h"
 #include "shared/member/walk.h"
 
-enum { LIST_ARGS = 6, HOLDER_SIZE = 129 };
+enum { LIST_ARGS = 6, REMEMBER_AT = LEASE_KEYS + 1 };
 
 struct list {
     struct walk walk; /* from: page.after */
     struct http_request *req;
     struct page page;
-    bool has_begun; /* the answer: what is in it is known */
-    char prefix[NAME_MAX_BYTES + 1], state[16], holder[HOLDER_SIZE];
+    void (*put)(struct list *l, const struct store_reply *item); /* counts it; writes it, if it may be seen */
+    bool has_begun;                                              /* the answer: what is in it is known */
+    unsigned left_at; /* place in argv of how many are wanted still */
     char due[KEYS_STRIPE_SIZE], left[LEASE_NUMBER_SIZE], remember[LEASE_NUMBER_SIZE];
     struct bytes argv[LEASE_KEYS + LIST_ARGS + MEMBER_ARGS];
 };
 
-/* -- the query */
-
-static const char *const query_names[] = {"prefix", "state", "holder", "limit", "cursor", NULL};
-static const struct page_kind list_kind = {
-    .domain = "list-cursor",
-    .after_max = NAME_MAX_BYTES,
-    .query_names = query_names,
-    .wrong_query = "The query is prefix, state, holder, limit and cursor, each at most once; a prefix is the "
-                   "beginning of a lease name, a holder 1 to 128 bytes.",
-    .wrong_cursor = "The cursor is not one that this service gave for this prefix, state and holder.",
-};
-
-static const char *state_read(struct list *l)
+static enum problem list_begin(struct list *l, struct http_request *req, const struct page_kind *kind,
+                               const char **detail)
 {
-    static const char *const states[] = {"held", "waiting", "delayed"};
-    int len = http_query_text(l->req, query_names, "state", l->state, sizeof(l->state));
-
-    if (len == -1)
-        snprintf(l->state, sizeof(l->state), "%s", states[0]);
-    for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
-        if (strcmp(l->state, states[i]) == 0)
-            return NULL;
-    return "The query member state must be held, waiting or delayed.";
-}
-
-static enum problem list_read(struct list *l, const char **detail)
-{
-    int holder_len = http_query_text(l->req, query_names, "holder", l->holder, sizeof(l->holder));
-
-    *detail = NULL;
-    if (http_query_text(l->req, query_names, "prefix", l->prefix, sizeof(l->prefix)) < -1 ||
-        !name_is_prefix(bytes_of(l->prefix)) || holder_len < -1 || holder_len == 0)
-        *detail = list_kind.wrong_query;
-    *detail = *detail != NULL ? *detail : state_read(l);
-    if (*detail != NULL)
-        return PROBLEM_INVALID_REQUEST;
-    l->page.kind = &list_kind;
-    l->page.keys = worker_of(l->req)->keys;
-    snprintf(l->page.of, sizeof(l->page.of), "%s/%s/%s", l->prefix, l->state, l->holder);
+    l->req = req;
+    l->page.kind = kind;
+    l->page.keys = worker_of(req)->keys;
     l->page.end = STRIPES;
-    return page_read(&l->page, l->req, detail);
+    return page_read(&l->page, req, detail);
 }
 
-/* -- the walk */
+static enum step list_walk(struct list *l, const struct walk_plan *plan, unsigned args, unsigned left_at)
+{
+    enum problem bad;
+
+    l->left_at = left_at;
+    l->argv[REMEMBER_AT] = bytes_of_number(l->remember,
+                                           (int64_t)worker_of(l->req)->service->settings.remember_ms);
+    l->walk = (struct walk){.plan = plan, .line = member_line_of(l->req), .argv = l->argv, .args = args};
+    walk_page(&l->walk, &l->page);
+    bad = walk_begin(&l->walk);
+    return bad == PROBLEM_NONE ? SUSPENDED : http_refuse(l->req, bad);
+}
 
 static void list_ask(struct walk *walk)
 {
     struct list *l = container_of(walk, struct list, walk);
 
     l->argv[1] = keys_due(l->due, walk->stripe);
-    l->argv[5] = bytes_of_number(l->left, l->page.limit - l->page.found);
+    l->argv[l->left_at] = bytes_of_number(l->left, l->page.limit - l->page.found);
 }
 
-/* {"listed", seq, what to go on behind, {item, ...}, store time} */
+/* {"listed", seq, what to go on behind, {item, ...}, store time, ...} */
 static bool list_page(struct walk *walk, const struct store_reply *reply)
 {
     struct list *l = container_of(walk, struct list, walk);
@@ -88,12 +70,8 @@ static bool list_page(struct walk *walk, const struct store_reply *reply)
         json_list(http_json(l->req), "items");
         l->has_begun = true;
     }
-    for (size_t i = 0; items != NULL && i < store_reply_count(items); i++) {
-        const struct store_reply *item = store_reply_list(items, i);
-
-        if (page_takes(&l->page, l->req, ACCESS_LOOK, store_reply_text(item, 0)))
-            look_write(l->req, store_reply_text(item, 0), item, 1);
-    }
+    for (size_t i = 0; items != NULL && i < store_reply_count(items); i++)
+        l->put(l, store_reply_list(items, i));
     return !page_is_full(&l->page);
 }
 
@@ -104,30 +82,159 @@ static enum step list_ended(struct walk *walk, enum problem bad)
     return bad != PROBLEM_NONE ? http_refuse(l->req, bad) : walk_page_answer(walk, &l->page, l->req);
 }
 
+/* -- GET /v1/leases */
+
+enum { HOLDER_SIZE = 129 };
+
+struct lease_list {
+    struct list list;
+    char prefix[NAME_MAX_BYTES + 1], state[16], holder[HOLDER_SIZE];
+};
+
+static const char *const lease_names[] = {"prefix", "state", "holder", "limit", "cursor", NULL};
+static const struct page_kind lease_kind = {
+    .domain = "list-cursor",
+    .after_max = NAME_MAX_BYTES,
+    .query_names = lease_names,
+    .wrong_query = "The query is prefix, state, holder, limit and cursor, each at most once; a prefix is the "
+                   "beginning of a lease name, a holder 1 to 128 bytes.",
+    .wrong_cursor = "The cursor is not one that this service gave for this prefix, state and holder.",
+};
+
+static const char *state_read(const struct http_request *req, char *state, size_t size)
+{
+    static const char *const states[] = {"held", "waiting", "delayed"};
+    int len = http_query_text(req, lease_names, "state", state, size);
+
+    if (len == -1)
+        snprintf(state, size, "%s", states[0]);
+    for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
+        if (strcmp(state, states[i]) == 0)
+            return NULL;
+    return "The query member state must be held, waiting or delayed.";
+}
+
+static enum problem list_read(struct lease_list *l, struct http_request *req, const char **detail)
+{
+    int holder_len = http_query_text(req, lease_names, "holder", l->holder, sizeof(l->holder));
+
+    *detail = NULL;
+    if (http_query_text(req, lease_names, "prefix", l->prefix, sizeof(l->prefix)) < -1 ||
+        !name_is_prefix(bytes_of(l->prefix)) || holder_len < -1 || holder_len == 0)
+        *detail = lease_kind.wrong_query;
+    *detail = *detail != NULL ? *detail : state_read(req, l->state, sizeof(l->state));
+    if (*detail != NULL)
+        return PROBLEM_INVALID_REQUEST;
+    snprintf(l->list.page.of, sizeof(l->list.page.of), "%s/%s/%s", l->prefix, l->state, l->holder);
+    return list_begin(&l->list, req, &lease_kind, detail);
+}
+
+static void lease_put(struct list *l, const struct store_reply *item)
+{
+    struct bytes name = store_reply_text(item, 0);
+
+    if (page_takes(&l->page, l->req, ACCESS_LOOK, name))
+        look_write(l->req, name, item, 1);
+}
+
 enum step list_start(struct http_request *req)
 {
-    static const struct walk_plan plan = {&script_list, "listed",  LEASE_KEYS, 4, 2,
+    static const struct walk_plan plan = {&script_list, "listed",  LEASE_KEYS, LEASE_KEYS + 2, 2,
                                           list_ask,     list_page, list_ended};
-    struct list *l = HTTP_SCRATCH(req, struct list);
+    struct lease_list *l = HTTP_SCRATCH(req, struct lease_list);
+    struct list *list = &l->list;
     const char *detail;
-    enum problem bad;
+    enum problem bad = list_read(l, req, &detail);
 
-    l->req = req;
-    bad = list_read(l, &detail);
     if (bad != PROBLEM_NONE)
         return http_refuse_detail(req, bad, detail);
-    page_filter(&l->page, req, ACCESS_LOOK, bytes_of(l->prefix), false);
+    page_filter(&list->page, req, ACCESS_LOOK, bytes_of(l->prefix), false);
     http_json_begin(req);
-    if (l->page.stripe == l->page.end) {
+    if (list->page.stripe == list->page.end) {
         json_list(http_json(req), "items"); /* no store was asked for its time */
-        return page_answer(&l->page, req);
+        return page_answer(&list->page, req);
     }
-    l->argv[2] = bytes_of(l->prefix);
-    l->argv[3] = bytes_of_number(l->remember, (int64_t)worker_of(req)->service->settings.remember_ms);
-    l->argv[6] = bytes_of(l->state);
-    l->argv[7] = bytes_of(l->holder);
-    l->walk = (struct walk){.plan = &plan, .line = member_line_of(req), .argv = l->argv, .args = LIST_ARGS};
-    walk_page(&l->walk, &l->page);
-    bad = walk_begin(&l->walk);
-    return bad == PROBLEM_NONE ? SUSPENDED : http_refuse(req, bad);
+    list->put = lease_put;
+    list->argv[LEASE_KEYS] = bytes_of(l->prefix);
+    list->argv[LEASE_KEYS + 4] = bytes_of(l->state);
+    list->argv[LEASE_KEYS + 5] = bytes_of(l->holder);
+    return list_walk(list, &plan, LIST_ARGS, LEASE_KEYS + 3);
+}
+
+/* -- GET /v1/sessions. With --access each identity sees its own and those of nobody; who may operate sees
+ * all. */
+
+/* What a search goes on with: a cursor, and ids with a blank in front of each (session_list.lua). */
+enum { SESSION_LIST_ARGS = 4, SESSION_SEARCH_SIZE = 24 + 48 * 23 };
+
+struct session_list {
+    struct list list;
+    char search[SESSION_SEARCH_SIZE]; /* "": none goes on */
+};
+
+static void session_list_ask(struct walk *walk)
+{
+    struct session_list *l = container_of(walk, struct session_list, list.walk);
+
+    list_ask(walk);
+    l->list.argv[LEASE_KEYS + 3] = bytes_of(l->search);
+}
+
+/* And, in the reply of session_list.lua, of the search or "". */
+static bool session_list_page(struct walk *walk, const struct store_reply *reply)
+{
+    struct session_list *l = container_of(walk, struct session_list, list.walk);
+    struct bytes search = store_reply_text(reply, 5);
+
+    snprintf(l->search, sizeof(l->search), "%.*s", (int)search.len, search.at);
+    return list_page(walk, reply);
+}
+
+/* {id, identity or "", holder, meta or "", ttl_ms, expires in ms, for how long it lives, leases, lost} */
+static void session_put(struct list *l, const struct store_reply *item)
+{
+    struct json_out *json = http_json(l->req);
+    struct bytes identity = store_reply_text(item, 1), meta = store_reply_text(item, 3);
+    const char *asker = http_identity(l->req);
+    bool sees = !l->page.is_filtered || identity.len == 0 || (asker != NULL && bytes_are(identity, asker));
+
+    l->page.found += sees;
+    l->page.hidden += !sees;
+    if (!sees)
+        return;
+    json_object(json, NULL);
+    json_text(json, "session", store_reply_text(item, 0));
+    json_text(json, "holder", store_reply_text(item, 2));
+    lease_identity_write(json, worker_of(l->req), identity);
+    json_int(json, "ttl_ms", store_reply_integer(item, 4));
+    json_int(json, "expires_in_ms", store_reply_integer(item, 5));
+    json_int(json, "open_for_ms", store_reply_integer(item, 6));
+    json_int(json, "leases", store_reply_integer(item, 7));
+    json_int(json, "lost", store_reply_integer(item, 8));
+    json_raw(json, "meta", meta.len > 0 ? meta : BYTES("{}"));
+    json_object_end(json);
+}
+
+enum step session_list_start(struct http_request *req)
+{
+    static const char *const query_names[] = {"limit", "cursor", NULL};
+    static const struct page_kind kind = {
+        .domain = "sessions-cursor",
+        .after_max = REQUEST_SESSION_MAX,
+        .query_names = query_names,
+        .wrong_query = "The query is limit and cursor, each at most once.",
+        .wrong_cursor = "The cursor is not one that this service gave for this list.",
+    };
+    static const struct walk_plan plan = {&script_session_list, "listed",          LEASE_KEYS, LEASE_KEYS, 2,
+                                          session_list_ask,     session_list_page, list_ended};
+    struct session_list *l = HTTP_SCRATCH(req, struct session_list);
+    const char *detail;
+    enum problem bad = list_begin(&l->list, req, &kind, &detail);
+
+    if (bad != PROBLEM_NONE)
+        return http_refuse_detail(req, bad, detail);
+    l->list.page.is_filtered = !service_allows_some(req, ACCESS_OPERATE);
+    l->list.put = session_put;
+    http_json_begin(req);
+    return list_walk(&l->list, &plan, SESSION_LIST_ARGS, LEASE_KEYS + 2);
 }

@@ -170,7 +170,7 @@ enum step session_open_start(struct http_request *req);
 enum step session_renew_start(struct http_request *req);
 enum step session_end_start(struct http_request *req);
 enum step session_look_start(struct http_request *req);
-enum step session_list_start(struct http_request *req); /* session_list.c */
+enum step session_list_start(struct http_request *req);
 enum step session_force_end_start(struct http_request *req);
 
 #endif
