@@ -76,10 +76,7 @@ enum step lease_call_send(struct lease_call *call, const struct store_script *sc
 enum step lease_answer(struct lease_call *call, const struct store_reply *reply,
                        const struct script_answer *answers)
 {
-    const struct script_answer *answer = script_answer_of(answers, reply);
-
-    return answer->ends != NULL ? answer->ends(&call->record, reply)
-                                : http_refuse_detail(call->req, answer->problem, answer->detail);
+    return member_answer(&call->record, call->req, answers, reply);
 }
 
 static enum step lease_call_answer(struct member_call *record, enum problem bad,

@@ -162,10 +162,11 @@ enum problem member_problem(struct member_call *call, enum store_outcome outcome
     return PROBLEM_NONE;
 }
 
-const struct script_answer *script_answer_of(const struct script_answer *answers,
-                                             const struct store_reply *reply)
+enum step member_answer(struct member_call *call, struct http_request *req,
+                        const struct script_answer *answers, const struct store_reply *reply)
 {
     while (answers->word != NULL && !store_reply_is(reply, answers->word))
         answers++;
-    return answers;
+    return answers->ends != NULL ? answers->ends(call, reply)
+                                 : http_refuse_detail(req, answers->problem, answers->detail);
 }

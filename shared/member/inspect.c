@@ -2,8 +2,8 @@
  *
  *   inspect_start     read the body                                     400, or go on
  *   inspect_token     one that names this store and that may be looked at: inspect.lua   403, or suspended
- *   inspected         what the store knows of it                        200
  *   inspect_instance  refusal_find.lua                                  403, or suspended
+ *   inspected         what the store knows of the token                 200
  *   instance_answer   the refusal, if it is kept                        200
  *
  * All others: 503 | 504. */
@@ -42,17 +42,16 @@ static void claim_write(struct json_out *json, const struct inspect *i)
     json_text_or_null(json, "lease", claim->lease);
     json_int_or_null(json, "epoch", is_read ? claim->token.epoch : 0, 0);
     json_text_or_null(json, "hold", claim->hold);
-    json_text_or_null(json, "mode",
-                      is_read ? bytes_of(token_mode_name(claim->mode)) : (struct bytes){NULL, 0});
+    json_text_or_null(json, "mode", bytes_of(is_read ? token_mode_name(claim->mode) : NULL));
     json_text_or_null(json, "store",
-                      !is_read                       ? (struct bytes){NULL, 0}
-                      : bytes_are(claim->store, own) ? BYTES("ours")
-                                                     : BYTES("another"));
+                      bytes_of(!is_read                       ? NULL
+                               : bytes_are(claim->store, own) ? "ours"
+                                                              : "another"));
     json_text_or_null(json, "signature",
-                      !is_read  ? (struct bytes){NULL, 0}
-                      : is_good ? BYTES("good")
-                      : has_key ? BYTES("bad")
-                                : BYTES("unknown-key"));
+                      bytes_of(!is_read  ? NULL
+                               : is_good ? "good"
+                               : has_key ? "bad"
+                                         : "unknown-key"));
     json_text_or_null(json, "kid", i->kid);
 }
 
@@ -74,14 +73,13 @@ static void hold_write(struct json_out *json, const struct store_reply *hold)
 static enum step token_answer(const struct inspect *i, enum problem verdict, const struct store_reply *reply)
 {
     struct json_out *json = http_json_begin(i->req);
-    bool is_ok = verdict == PROBLEM_NONE;
+    const struct problem_info *info = verdict != PROBLEM_NONE ? problem_info(verdict) : NULL;
 
     claim_write(json, i);
     json_object(json, "verdict");
-    json_bool(json, "ok", is_ok);
-    json_text_or_null(json, "code", is_ok ? (struct bytes){NULL, 0} : bytes_of(problem_info(verdict)->code));
-    json_text_or_null(json, "detail",
-                      is_ok ? (struct bytes){NULL, 0} : bytes_of(problem_info(verdict)->detail));
+    json_bool(json, "ok", info == NULL);
+    json_text_or_null(json, "code", bytes_of(info != NULL ? info->code : NULL));
+    json_text_or_null(json, "detail", bytes_of(info != NULL ? info->detail : NULL));
     json_object_end(json);
     hold_write(json, reply != NULL ? store_reply_list(reply, 6) : NULL);
     json_int_or_null(json, "grants_since", reply != NULL ? store_reply_integer(reply, 5) : -1, -1);
@@ -91,30 +89,62 @@ static enum step token_answer(const struct inspect *i, enum problem verdict, con
 }
 
 /* {"inspected", seq, time, reason or "", ...} */
-static enum step inspected(struct store_call *call, enum store_outcome outcome,
-                           const struct store_reply *reply)
+static enum step inspected(struct member_call *call, const struct store_reply *reply)
 {
-    struct inspect *i = container_of(call, struct inspect, call.store);
-    enum problem bad = member_problem(&i->call, outcome, reply), verdict = i->verdict;
+    const struct inspect *i = container_of(call, struct inspect, call);
+    enum problem refused = problem_find(store_reply_text(reply, 3));
 
-    if (bad == PROBLEM_NONE && !store_reply_is(reply, "inspected"))
-        bad = PROBLEM_INTERNAL;
-    if (bad != PROBLEM_NONE)
-        return http_refuse(i->req, bad);
-    if (verdict == PROBLEM_NONE)
-        verdict = problem_find(store_reply_text(reply, 3));
-    return token_answer(i, verdict, reply);
+    return token_answer(i, i->verdict != PROBLEM_NONE ? i->verdict : refused, reply);
+}
+
+/* {"found", seq, time, code, at, token, holder, current token, gateway, what was asked for} | {"none", seq,
+ * time} */
+static enum step instance_answer(struct member_call *call, const struct store_reply *reply)
+{
+    const struct inspect *i = container_of(call, struct inspect, call);
+    bool is_found = store_reply_is(reply, "found");
+    struct json_out *json = http_json_begin(i->req);
+
+    json_text(json, "instance", bytes_of(i->text));
+    json_bool(json, "found", is_found);
+    json_text(json, "lease", bytes_of(i->lease));
+    json_int(json, "now_ms", store_reply_integer(reply, 2));
+    if (is_found) {
+        json_text(json, "code", store_reply_text(reply, 3));
+        json_int(json, "at_ms", store_reply_integer(reply, 4));
+        json_int(json, "token", store_reply_integer(reply, 5));
+        json_text_or_null(json, "holder", store_reply_text(reply, 6));
+        json_int_or_null(json, "current_token", store_reply_integer(reply, 7), INT64_MIN);
+        json_text_or_null(json, "gateway", store_reply_text(reply, 8));
+        json_text_or_null(json, "resource", store_reply_text(reply, 9));
+    }
+    return http_json_end(i->req, 200);
+}
+
+/* -- the store is asked */
+
+static enum step inspect_done(struct member_call *call, enum problem bad, const struct store_reply *reply)
+{
+    static const struct script_answer answers[] = {
+        {.word = "inspected", .ends = inspected},
+        {.word = "found", .ends = instance_answer},
+        {.word = "none", .ends = instance_answer},
+        ANSWER_OTHER,
+    };
+    struct http_request *req = container_of(call, struct inspect, call)->req;
+
+    return bad == PROBLEM_NONE ? member_answer(call, req, answers, reply) : http_refuse(req, bad);
 }
 
 static enum step inspect_send(struct inspect *i, struct bytes lease, const struct store_script *script,
-                              unsigned args, store_done_fn *done)
+                              unsigned args)
 {
     unsigned stripe = keys_stripe_of(lease);
     enum problem bad;
 
     i->argv[0] = keys_stripe(i->key, stripe);
     i->argv[1] = lease;
-    i->call.store.done = done;
+    i->call.done = inspect_done;
     bad = member_run(member_line_of(i->req), &i->call, stripe, script, 1, 1 + args, i->argv);
     return bad == PROBLEM_NONE ? SUSPENDED : http_refuse(i->req, bad);
 }
@@ -143,40 +173,7 @@ static enum step inspect_token(struct inspect *i)
     i->argv[3] = bytes_of_number(i->number[1], claim->token.epoch);
     i->argv[4] = claim->hold;
     i->argv[5] = bytes_of(token_mode_name(claim->mode));
-    return inspect_send(i, claim->lease, &script_inspect, 5, inspected);
-}
-
-/* -- an instance */
-
-/* {"found", seq, time, code, at, token, holder, current token, gateway, what was asked for} | {"none", seq,
- * time} */
-static enum step instance_answer(struct store_call *call, enum store_outcome outcome,
-                                 const struct store_reply *reply)
-{
-    struct inspect *i = container_of(call, struct inspect, call.store);
-    enum problem bad = member_problem(&i->call, outcome, reply);
-    bool is_found = bad == PROBLEM_NONE && store_reply_is(reply, "found");
-    struct json_out *json;
-
-    if (bad == PROBLEM_NONE && !is_found && !store_reply_is(reply, "none"))
-        bad = PROBLEM_INTERNAL;
-    if (bad != PROBLEM_NONE)
-        return http_refuse(i->req, bad);
-    json = http_json_begin(i->req);
-    json_text(json, "instance", bytes_of(i->text));
-    json_bool(json, "found", is_found);
-    json_text(json, "lease", bytes_of(i->lease));
-    json_int(json, "now_ms", store_reply_integer(reply, 2));
-    if (is_found) {
-        json_text(json, "code", store_reply_text(reply, 3));
-        json_int(json, "at_ms", store_reply_integer(reply, 4));
-        json_int(json, "token", store_reply_integer(reply, 5));
-        json_text_or_null(json, "holder", store_reply_text(reply, 6));
-        json_int_or_null(json, "current_token", store_reply_integer(reply, 7), INT64_MIN);
-        json_text_or_null(json, "gateway", store_reply_text(reply, 8));
-        json_text_or_null(json, "resource", store_reply_text(reply, 9));
-    }
-    return http_json_end(i->req, 200);
+    return inspect_send(i, claim->lease, &script_inspect, 5);
 }
 
 static enum step inspect_instance(struct inspect *i)
@@ -196,7 +193,7 @@ static enum step inspect_instance(struct inspect *i)
     if (!service_allows(i->req, ACCESS_LOOK, lease))
         return service_forbid(i->req, ACCESS_LOOK, lease);
     i->argv[2] = id;
-    return inspect_send(i, lease, &script_refusal_find, 2, instance_answer);
+    return inspect_send(i, lease, &script_refusal_find, 2);
 }
 
 /* -- the body */

@@ -111,9 +111,9 @@ struct script_answer {
     {                                                                                                        \
         .word = NULL, .problem = PROBLEM_INTERNAL                                                            \
     }
-/* The row of the reply's word. */
-const struct script_answer *script_answer_of(const struct script_answer *answers,
-                                             const struct store_reply *reply);
+/* Ends the request of the call, or suspends it, by the row of the reply's word. */
+enum step member_answer(struct member_call *call, struct http_request *req,
+                        const struct script_answer *answers, const struct store_reply *reply);
 
 /* -- daemons: the hooks of their service_plan */
 
