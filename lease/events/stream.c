@@ -278,10 +278,7 @@ static bool events_begin(struct listening *l, struct bytes last)
         return false;
     }
     l->req = NULL;
-    http_reply_header(req, "Content-Type",
-                      l->subscriber.form == EVENTS_NDJSON ? BYTES(NDJSON) : BYTES("text/event-stream"));
-    http_reply_header(req, "X-Accel-Buffering", BYTES("no")); /* else nginx gathers 4 KiB before it sends */
-    http_stream_begin(req, &l->stream, 200);
+    http_stream_begin(req, &l->stream, l->subscriber.form == EVENTS_NDJSON ? NDJSON : "text/event-stream");
     events_enter(l, EVENTS_STREAM);
     return events_go_on(l, events_write_begin(l, last));
 }

@@ -62,8 +62,9 @@ enum step http_response_writer_begin(struct http_request *req, struct http_respo
 /* Copied; returns how much was taken; 0 after `gone`. More than `length` in all is a mistake (asserted), but
  * for answers without a body, where it is forgotten. */
 size_t http_response_writer_write(struct http_response_writer *writer, struct bytes piece);
-/* The headers must fit (asserted). For HEAD the stream is gone from the beginning, and `gone` is called. */
-enum step http_stream_begin(struct http_request *req, struct http_response_writer *writer, unsigned status);
+/* 200 and this Content-Type. The headers must fit (asserted). For HEAD the stream is gone from the beginning,
+ * and `gone` is called. */
+enum step http_stream_begin(struct http_request *req, struct http_response_writer *writer, const char *type);
 /* Copied, and sent as one chunk. false: more than HTTP_STREAM_UNSENT_MAX bytes would wait for a client that
  * does not read, or it has gone: nothing was taken; the owner ends the stream. */
 bool http_stream_write(struct http_response_writer *writer, struct bytes piece);

@@ -201,12 +201,14 @@ enum step http_response_writer_begin(struct http_request *req, struct http_respo
     return response_start(req, writer);
 }
 
-enum step http_stream_begin(struct http_request *req, struct http_response_writer *writer, unsigned status)
+enum step http_stream_begin(struct http_request *req, struct http_response_writer *writer, const char *type)
 {
     struct http_response *response;
 
+    http_reply_header(req, "Content-Type", bytes_of(type));
+    http_reply_header(req, "X-Accel-Buffering", BYTES("no")); /* else nginx gathers 4 KiB before it sends */
     assert(!req->reply.overflow && http_body_is_whole(req));
-    response = response_new(req, status);
+    response = response_new(req, 200);
     response->is_stream = true;
     response->end = response->no_body ? RESPONSE_WHOLE : RESPONSE_OPEN;
     return response_start(req, writer);

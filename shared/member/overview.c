@@ -634,10 +634,7 @@ static enum step stream_begin(struct http_request *req, enum form form, const st
     stream = must_have(calloc(1, sizeof(*stream)));
     *stream = (struct overview_stream){
         .writer.gone = stream_gone, .viewer = {worker, identity}, .form = form};
-    http_reply_header(req, "Content-Type",
-                      form == FORM_SSE ? BYTES("text/event-stream") : BYTES("application/x-ndjson"));
-    http_reply_header(req, "X-Accel-Buffering", BYTES("no")); /* else nginx gathers 4 KiB before it sends */
-    http_stream_begin(req, &stream->writer, 200);
+    http_stream_begin(req, &stream->writer, form == FORM_SSE ? "text/event-stream" : "application/x-ndjson");
     if (LIST_EMPTY(&streams->open))
         streams->due_ms = loop_now_ms() + EACH_MS;
     LIST_INSERT_HEAD(&streams->open, stream, entry);

@@ -213,8 +213,7 @@ static inline enum step seat_begin(struct seat *seat, struct http_request *req)
 
     waiting.inside = true;
     seat->stream.gone = seat_stream_gone;
-    http_reply_header(req, "Content-Type", BYTES("text/event-stream"));
-    step = http_stream_begin(req, &seat->stream, 200);
+    step = http_stream_begin(req, &seat->stream, "text/event-stream");
     waiting.inside = false;
     return step;
 }
