@@ -98,6 +98,12 @@ static bool may_know_members(const struct viewer *viewer)
            access_allows_some(viewer->worker->access, viewer->identity, ACCESS_OPERATE);
 }
 
+/* Something was counted, and the viewer may look at all of it. */
+static bool is_counted_for(const struct viewer *viewer, const struct walk_found *found)
+{
+    return found->at_ms > 0 && !is_filtered(viewer);
+}
+
 /* -- what is the matter */
 
 struct condition {
@@ -289,14 +295,6 @@ static bool condition_find(const struct viewer *viewer, const struct store_reply
     return condition->code != NULL;
 }
 
-static void count_write(struct json_out *json, const char *key, bool is_known, int64_t count)
-{
-    if (is_known)
-        json_int(json, key, count);
-    else
-        json_null(json, key);
-}
-
 /* The detail, as that of /readyz, is for those who may observe. */
 static void condition_write(struct json_out *json, const struct viewer *viewer,
                             const struct store_reply *reply, const struct walk_found *found)
@@ -311,7 +309,7 @@ static void condition_write(struct json_out *json, const struct viewer *viewer,
     remedy = service_condition_remedy(condition.code, &command);
     json_object(json, "condition");
     json_text(json, "code", bytes_of(condition.code));
-    count_write(json, "for_ms", condition.for_ms >= 0, condition.for_ms);
+    json_int_or_null(json, "for_ms", condition.for_ms, -1);
     json_text_or_null(json, "detail", bytes_of(may_observe(viewer) ? condition.detail : NULL));
     json_text_or_null(json, "remedy", bytes_of(condition.remedy != NULL ? condition.remedy : remedy));
     json_text_or_null(
@@ -338,7 +336,7 @@ static void store_write(struct json_out *json, const struct viewer *viewer, cons
     json_text(json, "id", id);
     json_int(json, "epoch", store_reply_integer(reply, REPLY_EPOCH));
     json_int(json, "ceiling", store_reply_integer(reply, REPLY_CEILING));
-    count_write(json, "top_token", found->at_ms > 0 && !is_filtered(viewer), found->top_token);
+    json_int_or_null(json, "top_token", is_counted_for(viewer, found) ? found->top_token : -1, -1);
     json_int(json, "used_bytes", (int64_t)used);
     json_int_or_null(json, "max_bytes", (int64_t)allowed, 0);
     json_object_end(json);
@@ -361,14 +359,6 @@ static const char *pages_of(const struct service *service, struct bytes kind)
                                                                              : NULL;
 }
 
-static void name_write(struct json_out *json, const char *key, bool is_known, struct bytes name)
-{
-    if (is_known)
-        json_text(json, key, name);
-    else
-        json_null(json, key);
-}
-
 /* To others a member has its place in the list for an id. */
 static void members_write(struct json_out *json, const struct viewer *viewer, const struct store_reply *reply)
 {
@@ -382,8 +372,8 @@ static void members_write(struct json_out *json, const struct viewer *viewer, co
         json_object(json, NULL);
         json_text(json, "kind", one.kind);
         json_text(json, "id", is_known ? one.id : bytes_of_number(place, (int64_t)i + 1));
-        name_write(json, "name", is_known, host_of(one.who));
-        name_write(json, "version", is_known, one.version);
+        json_text_or_null(json, "name", is_known ? host_of(one.who) : bytes_of(NULL));
+        json_text_or_null(json, "version", is_known ? one.version : bytes_of(NULL));
         json_int(json, "heard_ms", one.heard_ms);
         json_int(json, "up_ms", one.up_ms);
         json_text(json, "state", one.state);
@@ -402,11 +392,11 @@ static void services_write(struct json_out *json, const struct store_reply *repl
 
     json_object(json, "services");
     for (unsigned kind = 0; kind < 2; kind++) {
-        int64_t count = 0;
+        int64_t count = reply != NULL ? 0 : -1;
 
         for (size_t i = 0; seen_take(reply, i, &one); i++)
             count += is_heard(&one) && bytes_are(one.kind, kinds[kind]);
-        count_write(json, kinds[kind], reply != NULL, count);
+        json_int_or_null(json, kinds[kind], count, -1);
     }
     json_object_end(json);
 }
@@ -416,11 +406,12 @@ static void self_write(struct json_out *json, const struct viewer *viewer)
 {
     const struct member_plan *plan = viewer->worker->service->plan->own;
     struct member_self self = member_self(viewer->worker->service);
+    bool is_known = may_know_members(viewer);
 
     json_object(json, "service");
     json_text(json, "kind", plan->role == MEMBER_LEASE ? BYTES("lease") : BYTES("gateway"));
-    name_write(json, "id", may_know_members(viewer), bytes_of(self.id));
-    name_write(json, "name", may_know_members(viewer), host_of(bytes_of(self.who)));
+    json_text_or_null(json, "id", bytes_of(is_known ? self.id : NULL));
+    json_text_or_null(json, "name", is_known ? host_of(bytes_of(self.who)) : bytes_of(NULL));
     json_text(json, "version", BYTES(PAWL_VERSION));
     json_object_end(json);
 }
@@ -468,13 +459,14 @@ enum { LOOKS_SHOWN = 10 };
 static void counts_write(struct json_out *json, const struct viewer *viewer, const struct walk_found *found)
 {
     static const char *const names[WALK_COUNTS] = {"held", "waiting", "delayed", "sessions", "in_doubt"};
-    bool is_known = found->at_ms > 0 && !is_filtered(viewer);
+    bool is_known = is_counted_for(viewer, found);
 
     json_object(json, "counts");
     for (unsigned i = 0; i < WALK_COUNTS; i++)
-        count_write(json, names[i], is_known, found->count[i]);
+        json_int_or_null(json, names[i], is_known ? found->count[i] : -1, -1);
     json_object_end(json);
-    count_write(json, "counted_ms_ago", found->at_ms > 0, (int64_t)(loop_now_ms() - found->at_ms));
+    json_int_or_null(json, "counted_ms_ago", found->at_ms > 0 ? (int64_t)(loop_now_ms() - found->at_ms) : -1,
+                     -1);
 }
 
 static void look_write(struct json_out *json, enum walk_kind kind, const struct walk_look *one)
@@ -519,7 +511,7 @@ static void overview_write(struct json_out *json, const struct viewer *viewer,
     struct walk_found found;
 
     overview_walk_look(daemon_of(viewer->worker)->overview_walk, &found);
-    count_write(json, "now_ms", reply != NULL, reply != NULL ? store_reply_integer(reply, REPLY_NOW) : 0);
+    json_int_or_null(json, "now_ms", reply != NULL ? store_reply_integer(reply, REPLY_NOW) : 0, 0);
     self_write(json, viewer);
     condition_write(json, viewer, reply, &found);
     store_write(json, viewer, reply, &found);
@@ -568,18 +560,15 @@ static void stream_gone(struct http_response_writer *writer)
 static void stream_write(struct overview_stream *stream, const struct store_reply *reply)
 {
     bool is_sse = stream->form == FORM_SSE, taken;
-    struct json_out text, json;
+    struct json_out text;
 
     json_out_init(&text);
-    json_out_init(&json);
-    json_object(&json, NULL);
-    overview_write(&json, &stream->viewer, reply);
-    json_object_end(&json);
     json_out_append(&text, is_sse ? BYTES("event: overview\ndata: ") : BYTES(""));
-    json_out_append(&text, json_out_bytes(&json));
+    json_object(&text, NULL);
+    overview_write(&text, &stream->viewer, reply);
+    json_object_end(&text);
     json_out_append(&text, is_sse ? BYTES("\n\n") : BYTES("\n"));
     taken = http_stream_write(&stream->writer, json_out_bytes(&text));
-    json_out_done(&json);
     json_out_done(&text);
     if (!taken)
         stream_end(stream);
