@@ -1,7 +1,7 @@
 // app.js - the frame of every page: navigation, who is asked, whether what is seen is live; then the page of this address.
 //
 // What a page gets, `app`: kind ("lease" or "gateway"), may(verb), overview (the last one), query (of the address), asks(every, look, title) for
-// what it shows, pages(clear) of a long list, live, lost, lastNews(), and on(event, call) with
+// what it shows, pages(clear) of a long list, live, lost, lastNews(), and on(events, call) with
 //   overview: it is new         back: what is seen is live again, what was missed is to be asked for
 //   lost: it is live no more    over: it may not be seen any more     hidden, seen: the tab
 import { h, s, fill, put, clock, count, span, mono, plain, sayNo, countsOf, conditionSays } from './dom.js';
@@ -16,7 +16,7 @@ const calls = {};
 
 export const app = {
   here, kind: null, version: null, overview: null, begun: false, live: false, lost: false, query: new URLSearchParams(location.search), access: null,
-  on(event, call) { (calls[event] ||= []).push(call); },
+  on(events, call) { for (const event of events.split(' ')) (calls[event] ||= []).push(call); },
   // Without --access, and for who is nobody but may perhaps: the service decides.
   may: verb => !app.access || app.access.may.includes(verb),
   // Where the other kind of service has its pages, if anybody said so.

@@ -52,7 +52,7 @@ export function deedButton(verb, text, cls, open) {
   const button = h('button', { class: cls, onclick: open }, text);
   const judge = () => { button.disabled = !app.live || !app.may(verb); };
   if (!app.may(verb)) button.title = 'needs ' + verb;
-  for (const event of ['overview', 'lost', 'back']) app.on(event, judge);
+  app.on('overview lost back', judge);
   judge();
   return button;
 }

@@ -2,13 +2,16 @@
 
 const SVG = 'http://www.w3.org/2000/svg';
 
+export const isNone = value => value === null || value === undefined;
+const there = kids => kids.flat(9).filter(kid => !isNone(kid) && kid !== false);
+
 function build(element, props, kids) {
   for (const [name, value] of Object.entries(props || {})) {
-    if (value === null || value === undefined || value === false) continue;
+    if (isNone(value) || value === false) continue;
     if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
     else element.setAttribute(name, value === true ? '' : value);
   }
-  element.append(...kids.flat(9).filter(kid => kid !== null && kid !== undefined && kid !== false));
+  element.append(...there(kids));
   return element;
 }
 
@@ -17,7 +20,7 @@ export const h = (tag, props, ...kids) => build(document.createElement(tag), pro
 export const s = (tag, props, ...kids) => build(document.createElementNS(SVG, tag), props, kids);
 
 export function fill(parent, ...kids) {
-  parent.replaceChildren(...kids.flat(9).filter(kid => kid !== null && kid !== undefined && kid !== false));
+  parent.replaceChildren(...there(kids));
   return parent;
 }
 
@@ -45,19 +48,19 @@ export function list(parent, items, key, make, update) {
 // -- other people's texts
 
 // Controls, what turns the direction, blanks without a width, fillers that look like nothing, tags.
-const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0\ufff0-\ufffb\u{e0000}-\u{e0fff}]/u;
+const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0\ufff0-\ufffb\u{e0000}-\u{e0fff}]/gu;
 const code = c => '\u27e8U+' + c.codePointAt(0).toString(16).toUpperCase().padStart(4, '0') + '\u27e9';
 // By what is seen as one character: half a family of emoji is another one.
 const characters = text => [...new Intl.Segmenter('en', { granularity: 'grapheme' }).segment(text)].map(x => x.segment);
 
 export function plain(text, most = 48) {
-  let parts = [...String(text)].length > most ? characters(String(text)) : null;
   let shown = String(text);
-  if (parts && parts.length > most) {
+  const parts = shown.length > most ? characters(shown) : [];
+  if (parts.length > most) {
     const half = most / 2 - 1 | 0;
     shown = parts.slice(0, half).join('') + '\u2026' + parts.slice(-half).join('');
   }
-  return [...shown].map(c => UNSEEN.test(c) ? code(c) : c).join('');
+  return shown.replace(UNSEEN, code);
 }
 
 export function name(text, most = 48) {
@@ -70,10 +73,10 @@ export const mono = (text, most) => h('code', null, name(text, most));
 
 // -- numbers and times
 
-export const count = n => n === null || n === undefined ? '\u2013' : String(Math.round(n)).replace(/\B(?=(\d{3})+$)/g, '\u202f');
+export const count = n => isNone(n) ? '\u2013' : String(Math.round(n)).replace(/\B(?=(\d{3})+$)/g, '\u202f');
 
 export function span(ms) {
-  if (ms === null || ms === undefined) return '\u2013';
+  if (isNone(ms)) return '\u2013';
   const sec = ms / 1000;
   if (sec < 0.05) return '0 s';
   if (sec < 10) return sec.toFixed(1) + ' s';
@@ -114,8 +117,8 @@ const CONDITIONS = [['draining', 'The service is stopping.'], ['store-connecting
   ['store-loading', 'Redis is still loading its data.'], ['store-busy', 'Redis is busy with a script.'], ['store-refuse', 'Redis refuses what the service asks.'],
   ['store-unsafe', 'Redis might lose what it is told.'], ['store-not-ours', 'This Redis has another store.'], ['store-not-admitted', 'The store waits for lease services.'],
   ['store-not-kept', 'Too few nodes of Redis have a copy.'], ['store-behind', 'This Redis may lack what was answered.'],
-  ['store-full', 'Redis is full.'], ['store-', 'The store cannot be used.'], ['access-missing', 'The service has no access file.'], ['state-dir', 'The state directory cannot be written.'],
-  ['member-silent', 'A service is not heard.'], ['in-doubt', 'Writes have no known end.'], ['routes-differ', 'The gateways have different routes.'], ['marks-lost', 'The marks of a store are lost.'],
+  ['store-electing', 'No node of Redis is elected yet.'], ['store-full', 'Redis is full.'], ['store-', 'The store cannot be used.'], ['access-missing', 'The service has no access file.'], ['state-dir', 'The state directory cannot be written.'],
+  ['member-silent', 'A service is not heard.'], ['member-condition', 'Something is the matter with a service.'], ['in-doubt', 'Writes have no known end.'], ['routes-differ', 'The gateways have different routes.'], ['marks-lost', 'The marks of a store are lost.'],
   ['access-refused', 'The new access file is refused.'], ['tls-not-reloaded', 'The new TLS files are refused.'], ['functions-not-loaded', 'Redis has not loaded the functions.']];
 export const conditionSays = one => one.detail || CONDITIONS.find(([code]) => one.code.startsWith(code))?.[1] || one.code;
 // Counts are found by a walk through the store: an old one says nothing of now.

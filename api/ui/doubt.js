@@ -1,6 +1,6 @@
 // doubt.js - writes that were sent on and of which nobody knows the end, and gateways that may have sent such ones. What an
 // operator says here the services believe.
-import { h, fill, put, list, card, chip, count, span, name, mono, leaseLink, plain, table, many, stateOf, countsOf } from './dom.js';
+import { h, fill, put, list, card, chip, count, span, name, mono, plain, table, many, stateOf, countsOf } from './dom.js';
 import { ask, storeNow } from './wire.js';
 import { deed, deedButton, whose } from './deed.js';
 
@@ -46,7 +46,7 @@ export default function doubt(place, app) {
       fill(say, h('b', null, n === 0 ? 'Nothing is in doubt. ' : n > 0 ? many(n, 'write has', 'writes have') + ' no known end. ' : ''), 'Writes are resolved at a gateway: ',
         peers.length ? peers.map(one => [h('a', { href: new URL('doubt', one.ui.replace(/\/?$/, '/')).href }, name(one.name || one.id)), ' ']) : ['its ', h('code', null, '/ui/doubt'), ', or ', h('code', null, 'pawl resolve'), ' in a terminal.']);
     };
-    for (const event of ['overview', 'lost', 'back']) app.on(event, show);
+    app.on('overview lost back', show);
     return show();
   }
   const open = table(['Lease', 'State', 'Gateway', '>token', '>since', 'Probe', '>Deed']), gateways = table(['Gateway', 'Process', '>last heard', 'State', '>Deed']);

@@ -2,7 +2,7 @@
 import { h, s, fill, put, list, card, chip, facts, count, span, clock, name, mono, many, word, plain, table, copy } from './dom.js';
 import { ask, streamOf, storeNow } from './wire.js';
 import { Chart, story, inOrder, glyph, legend, drawStrip, holderOf, inForce, ENDS } from './stairs.js';
-import { deed, deedButton, say as spoken, whose } from './deed.js';
+import { deed, deedButton, whose } from './deed.js';
 
 const KEPT = 500, SHOWN = 40, DRAW_MS = 100, WORDS_MS = 250, LOOK_MS = 2000, OFTEN_MS = 500, RECENT_MS = 600000;
 const WINDOWS = [[10000, '10 s'], [60000, '1 min'], [600000, '10 min'], [3600000, '1 h'], [0, 'all']];
@@ -47,7 +47,7 @@ export function sentence(told, look, now, historyOff) {
       ` since ${clock(look.seen - first.held_for_ms)}${historyOff ? '.' : '; nothing was refused in the last ten minutes.'}`, look.waiting ? ` ${many(look.waiting, 'waits', 'wait')} in line.` : ''];
   }
   const last = told.holds[told.holds.length - 1];
-  return [h('b', null, 'Free.'), historyOff ? '' : last ? [' The last to hold it was ', name(last.holder), last.end ? `, until ${clock(last.end)}.` : '.'] : historyOff ? '' : ' Nobody has held it in the last ten minutes.'];
+  return [h('b', null, 'Free.'), historyOff ? '' : last ? [' The last to hold it was ', name(last.holder), last.end ? `, until ${clock(last.end)}.` : '.'] : ' Nobody has held it in the last ten minutes.'];
 }
 
 // -- the page
@@ -378,8 +378,7 @@ export default function lease(place, app) {
   };
   app.on('lost', () => { dirty = true; });
   app.on('back', () => { dirty = true; if (stream?.closed) listen(); else stream?.now(); });
-  app.on('hidden', rest);
-  app.on('over', rest);
+  app.on('hidden over', rest);
   app.on('seen', () => { raf = requestAnimationFrame(frame); });
   addEventListener('resize', () => { dirty = true; });
   force.hidden = true;

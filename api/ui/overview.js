@@ -1,5 +1,5 @@
 // overview.js - is it Pawl? what is wrong, since when, what is to be done?
-import { h, s, fill, put, card, chip, facts, count, span, clock, zone, name, mono, many, word, leaseLink, table, list, stateOf, isCounted, countsOf, conditionSays } from './dom.js';
+import { h, s, fill, put, card, chip, facts, count, span, clock, zone, name, mono, many, word, leaseLink, table, list, isNone, stateOf, isCounted, countsOf, conditionSays } from './dom.js';
 import { storeNow } from './wire.js';
 
 const SLOTS = 120, HIGH = 60, WIDE = 720;
@@ -61,7 +61,7 @@ export default function overview(place, app) {
         bad.command ? h('div', { class: 'cmd' }, bad.command) : null) : [when, title, say]);
     }
     if (bad) {
-      put(top.querySelector('.since'), (bad.for_ms === null || bad.for_ms === undefined ? '' : 'since ' + (now ? clock(now - bad.for_ms) + ', ' : '') + span(bad.for_ms) + ' ago'));
+      put(top.querySelector('.since'), (isNone(bad.for_ms) ? '' : 'since ' + (now ? clock(now - bad.for_ms) + ', ' : '') + span(bad.for_ms) + ' ago'));
       return;
     }
     put(title, 'All is well.');
@@ -113,13 +113,14 @@ export default function overview(place, app) {
       put(row.children[3], span(one.heard_ms));
       put(row.children[4], span(one.up_ms));
     });
-    fill(storeChip, o.store ? chip(o.condition && /store|redis|admitted|epoch/.test(o.condition.code) ? 'bad' : 'ok', o.condition && /store|redis|admitted|epoch/.test(o.condition.code) ? o.condition.code : 'admitted') : chip('bad', 'not reached'));
+    const isIll = /^store-/.test(o.condition?.code);
+    fill(storeChip, o.store ? chip(isIll ? 'bad' : 'ok', isIll ? o.condition.code : 'admitted') : chip('bad', 'not reached'));
     fill(store, o.store ? facts([['id', mono(o.store.id, 16)], ['epoch', mono(o.store.epoch)],
-      o.store.top_token !== undefined && o.store.top_token !== null ? ['greatest token', count(o.store.top_token)] : null,
+      isNone(o.store.top_token) ? null : ['greatest token', count(o.store.top_token)],
       o.store.ceiling ? ['floor', count(o.store.ceiling)] : null,
       ['memory', (o.store.used_bytes / 1048576).toFixed(1) + ' MiB' + (o.store.max_bytes ? ' of ' + count(o.store.max_bytes / 1048576) : '')],
-      counts.sessions !== null && counts.sessions !== undefined ? ['sessions', count(counts.sessions)] : null,
-      ['counted', o.counted_ms_ago === null || o.counted_ms_ago === undefined ? 'not yet' : span(o.counted_ms_ago) + ' ago']]) : h('p', { class: 'dim' }, 'Nothing is known of it now.'));
+      isNone(counts.sessions) ? null : ['sessions', count(counts.sessions)],
+      ['counted', isNone(o.counted_ms_ago) ? 'not yet' : span(o.counted_ms_ago) + ' ago']]) : h('p', { class: 'dim' }, 'Nothing is known of it now.'));
     if (o.filtered) put(say, say.textContent + ' What you may not look at is left out.');
   }
   app.on('overview', show);

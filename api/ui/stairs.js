@@ -81,7 +81,7 @@ export const inForce = (told, at) => told.steps.filter(one => one.start <= at).p
 
 // -- small pictures, which the legend and the words share
 
-export const MARKS = {
+const MARKS = {
   released: (x, y) => s('circle', { class: 'endmark', cx: x, cy: y, r: 5 }),
   expired: (x, y) => s('path', { class: 'endmark', d: `M${x} ${y - 6}l6 6l-6 6l-6 -6z` }),
   forced: (x, y) => s('path', { class: 'endmark', d: `M${x} ${y - 6}l6.4 11h-12.8z` }),

@@ -1,5 +1,5 @@
 // why.js - why was it refused? A fencing token, or the instance of a problem, in the body of a POST and nowhere else.
-import { h, s, fill, card, chip, facts, count, clock, name, mono, leaseLink, plain, sayNo, many, span } from './dom.js';
+import { h, s, fill, card, chip, facts, count, clock, name, mono, leaseLink, plain, sayNo, many, isNone } from './dom.js';
 import { ask, storeNow } from './wire.js';
 import { Chart, story, inOrder } from './stairs.js';
 
@@ -62,7 +62,7 @@ export default function why(place, app) {
       hold ? ['its hold', name(hold.holder), hold.granted_at_ms ? `, since ${clock(hold.granted_at_ms)}` : ''] : null,
       hold?.ended ? ['ended', plain(hold.ended), hold.ended_at_ms ? ' at ' + clock(hold.ended_at_ms) : ''] : null,
       typeof said.grants_since === 'number' ? ['granted since', many(said.grants_since, 'time')] : null,
-      said.current_token !== undefined && said.current_token !== null ? ['current token', count(said.current_token)] : null,
+      isNone(said.current_token) ? null : ['current token', count(said.current_token)],
       said.holder ? ['holder', name(said.holder)] : null, said.identity ? ['identity', name(said.identity)] : null, said.gateway ? ['gateway', mono(said.gateway)] : null, said.resource ? ['resource', mono(said.resource, 64)] : null,
       isInstance ? null : ['a write now', h('span', { class: ok ? null : 'refused' }, ok && before !== 0 ? 'accepted by the fence' : code)]]),
     ok ? null : h('p', { class: 'dim' }, 'What to do: ', TO_DO[code] || 'see ', TO_DO[code] ? null : h('a', { href: '../problems/' + encodeURIComponent(code) }, plain(code)), TO_DO[code] ? '' : '.'));

@@ -86,7 +86,7 @@ export async function ask(path, body, method) {
 // -- streams: fetch with a reader, not EventSource, whose errors all look alike and which sends no header
 
 // Hands on {event, data, id} of server-sent events as they come.
-export function parser(give) {
+function parser(give) {
   let rest = '', event = '', data = [], id;
   return text => {
     const lines = (rest + text).split('\n');
@@ -113,7 +113,7 @@ export function parser(give) {
 const FIRST_MS = 500, MOST_MS = 8000, MUTE_MS = 3000, DEAF_MS = 4000;
 
 // One stream that comes back by itself. on: item(event, data), open(), gap() when what was missed is not known any
-// more, down(error, again_ms), and quiet: true for one that says something each second.
+// more, down(error, again_ms), and beats: true for one that says something each second.
 export class Stream {
   constructor(path, on, last, token = kept) {
     Object.assign(this, { path, on, last, token, waits: FIRST_MS, closed: false });
