@@ -298,10 +298,31 @@ static void wait_pause(struct quorum_wait *w)
     loop_timer_arm(&w->pause, pause_ms < left_ms ? pause_ms : left_ms, 0);
 }
 
+/* Its credential, or its rule, was taken out while it waited. */
+static bool wait_is_denied(const struct quorum_wait *w)
+{
+    return !http_suspended_stands(&w->suspended) ||
+           (w->worker->access != NULL &&
+            !access_allows(w->worker->access, w->identity, ACCESS_ACQUIRE, w->r.call.name));
+}
+
+/* If not, it ends by its ttl: nobody has been told of it. */
+static void wait_given_back(struct quorum_call *call, enum problem problem)
+{
+    (void)problem;
+    wait_end(container_of(call, struct quorum_wait, r.call), PROBLEM_FORBIDDEN);
+}
+
 static void wait_done(struct quorum_call *call, enum problem problem)
 {
     struct quorum_wait *w = container_of(call, struct quorum_wait, r.call);
 
+    if (problem == PROBLEM_NONE && wait_is_denied(w)) {
+        call->done = wait_given_back;
+        if (quorum_release(call) != PROBLEM_NONE)
+            wait_end(w, PROBLEM_FORBIDDEN);
+        return;
+    }
     if (problem != PROBLEM_LEASE_HELD)
         wait_end(w, problem);
     else if (wait_left_ms(w) == 0)
@@ -318,11 +339,7 @@ static enum problem wait_may_go_on(const struct quorum_wait *w)
         return PROBLEM_DRAINING;
     if (http_suspended_is_gone(&w->suspended))
         return PROBLEM_INVALID_REQUEST;
-    if (!http_suspended_stands(&w->suspended) ||
-        (w->worker->access != NULL &&
-         !access_allows(w->worker->access, w->identity, ACCESS_ACQUIRE, w->r.call.name)))
-        return PROBLEM_FORBIDDEN;
-    return PROBLEM_NONE;
+    return wait_is_denied(w) ? PROBLEM_FORBIDDEN : PROBLEM_NONE;
 }
 
 static void wait_ask(struct loop_timer *timer)

@@ -1,15 +1,18 @@
 #!/usr/bin/python3
 """test_quorum.py - two lease services on three Redis that know nothing of each other: the interface."""
 
+import hashlib
 import json
 import pathlib
 import signal
 import socket
 import tempfile
 import threading
+import time
 
 from world import Client, Daemon, World, check, check_equal, check_in, main, read_token, run_daemon, signed_token, test, test_in, wait_until
-from world.access import identities, new_token, write_private
+from world.access import identities, new_token, reloaded, write_private
+from world.asking import Later, refused
 from world.cli import Cli
 from world.quorum import IN_MEMORY, MAX_TTL_MS, Quorum
 from world.upstream import Upstream, route, routes_file
@@ -259,6 +262,34 @@ def a_hold_is_for_the_identity_that_acquired_it():
     waits.join()
     check_equal([(one.status, one.code) for one in answers], [(403, "forbidden")])
     check_equal([ask("a", "DELETE", **ids).status, world.lease("GET", "/v1/leases/job").status], [204, 401])
+    world.close()
+
+
+@test
+def who_waits_and_may_not_have_the_lease_any_more_gives_it_back_when_it_is_granted():
+    tokens = {name: new_token() for name in ("a", "b")}
+    path = pathlib.Path(tempfile.mkdtemp(prefix="pawl-access-")) / "access.json"
+    rules = [{"who": [who], "may": ["acquire", "look", "observe"], "on": ["*"]} for who in ("a", "b")]
+    write_private(path, {"identities": identities(tokens), "rules": rules})
+    world = Quorum("--access", str(path), "--store-timeout", "10s", max_ttl_ms=60000)
+
+    def ask(who, method="POST", body=None, at="/v1/leases/job"):
+        return world.lease(method, at, {"Authorization": f"Bearer {tokens[who]}"}, **({} if body is None else {"body": body}))
+    wait_until(lambda: world.lease("GET", "/readyz").status == 200, "it is ready")
+    ends = time.monotonic() + ask("a", body={"ttl_ms": 1500}).json["ttl_ms"] / 1000
+    waits = Later(ask, "b", body={"wait_ms": 30000, "ttl_ms": 60000})
+    wait_until(lambda: 'what="queued"} 1' in ask("a", "GET", at="/metrics").body.decode(), "it waits")
+    for node in world.nodes:
+        node.stop()
+    wait_until(lambda: time.monotonic() > ends, "the hold is over, and it has asked again", 5)
+    write_private(path, {"identities": identities(tokens), "rules": rules[:1]})
+    reloaded(world.lease_daemon)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    wait_until(lambda: ask("a", "GET", at="/v1/access").json["hash"] == digest, "it judges by the new rules")
+    for node in world.nodes:
+        node.go_on()
+    refused(waits.get(), 403, "forbidden", identity="b", verb="acquire", lease="job")
+    check_equal(ask("a").status, 201, "nobody holds it")
     world.close()
 
 
