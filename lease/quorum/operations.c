@@ -259,6 +259,7 @@ static bool lock_heard(struct quorum_asker *asker, unsigned node, const struct s
 {
     struct quorum_call *call = container_of(asker, struct quorum_call, asker);
     struct quorum_heard *heard = &call->heard[node];
+    struct bytes who = store_reply_text(reply, 7);
 
     if (store_reply_is(reply, "locked")) {
         heard->number = store_reply_integer(reply, 1);
@@ -267,7 +268,7 @@ static bool lock_heard(struct quorum_asker *asker, unsigned node, const struct s
     }
     hold_heard(call, node, reply, 2);
     heard->is_own = bytes_equal(store_reply_text(reply, 1), call->lease_id);
-    if (heard->is_own && heard->token > 0 && !bytes_equal(store_reply_text(reply, 7), call->who))
+    if (heard->is_own && heard->token > 0 && who.len > 0 && !bytes_equal(who, call->who))
         call->not_yours |= 1U << node;
     return false;
 }

@@ -183,8 +183,10 @@ static enum step request_grant(struct quorum_request *r, unsigned status)
     if (about != NULL &&
         json_get_object_raw(about, "meta", r->body.meta, sizeof(r->body.meta), &len) == JSON_FOUND)
         grant.meta = (struct bytes){r->body.meta, len};
-    if (about != NULL)
+    if (about != NULL) {
         grant.holder = about_text(about, "holder");
+        grant.identity = about_text(about, "identity");
+    }
     step = grant_answer(r->req, &grant, status);
     json_free(about);
     quorum_call_free(call);

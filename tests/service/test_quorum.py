@@ -266,6 +266,23 @@ def a_hold_is_for_the_identity_that_acquired_it():
 
 
 @test
+def what_nobody_began_is_renewed_and_released_by_any_identity():
+    token, path = new_token(), pathlib.Path(tempfile.mkdtemp(prefix="pawl-access-")) / "access.json"
+    write_private(path, {"identities": identities({"a": token}), "rules": [{"who": ["a"], "may": ["acquire", "look"], "on": ["*"]}]})
+    world = Quorum(max_ttl_ms=60000)
+    wait_until(lambda: world.lease("GET", "/readyz").status == 200, "it is ready")
+    grant = world.acquire("job")
+    judging = world.client(world.daemon("pawl-lease", "--access", str(path)))
+    wait_until(lambda: judging("GET", "/readyz").status == 200, "it is ready")
+    shown = {"Authorization": f"Bearer {token}"}
+    ids = {**shown, "Lease-Id": grant["lease_id"]}
+    renewed, again = judging("PUT", "/v1/leases/job", ids, body={}), judging("POST", "/v1/leases/job", shown, body={"lease_id": grant["lease_id"]})
+    check_equal([(one.status, one.json.get("token"), one.json.get("identity")) for one in (renewed, again)], [(200, grant["token"], None)] * 2)
+    check_equal(judging("DELETE", "/v1/leases/job", ids).status, 204)
+    world.close()
+
+
+@test
 def who_waits_and_may_not_have_the_lease_any_more_gives_it_back_when_it_is_granted():
     tokens = {name: new_token() for name in ("a", "b")}
     path = pathlib.Path(tempfile.mkdtemp(prefix="pawl-access-")) / "access.json"

@@ -7,7 +7,7 @@ end
 if not lease.is_live or lease.lease_id ~= ARGV[4] or ARGV[5] ~= '' and lease.attempt ~= ARGV[5] then
     return { 'lost' }
 end
-if lease.token ~= '' and lease.who ~= ARGV[6] then
+if lease.token ~= '' and lease.who ~= '' and lease.who ~= ARGV[6] then
     return { 'not-yours' }
 end
 redis.call('HSET', KEYS[2], 'until', '0')

@@ -5,7 +5,7 @@
 if not lease.is_live or lease.lease_id ~= ARGV[4] or lease.token == ''
     or ARGV[6] ~= '' and lease.attempt ~= ARGV[6] then
     return { 'lost' }
-elseif lease.who ~= ARGV[7] then
+elseif lease.who ~= '' and lease.who ~= ARGV[7] then
     return { 'not-yours' }
 end
 local ttl = ARGV[5] ~= '' and ARGV[5] or lease.ttl
