@@ -34,6 +34,7 @@ struct acquire {
     struct bytes lease_id;  /* in request */
     struct waiter *waiter;  /* NULL: the client does not want to wait */
     struct turn_call turn;  /* of several */
+    unsigned judged_by;     /* of several: by which rules they may be had */
     char hold[TOKEN_HOLD_MIN + 1];
     char ttl[LEASE_NUMBER_SIZE];
     struct loop_timer again;
@@ -79,14 +80,42 @@ static enum step acquire_send(struct acquire *a)
     return step;
 }
 
+/* The first that its caller may not have; empty: it may have all. */
+static struct bytes several_denied(const struct http_request *req, const struct lease_names *names)
+{
+    for (unsigned i = 0; i < names->count; i++)
+        if (!service_allows(req, ACCESS_ACQUIRE, names->name[i]))
+            return names->name[i];
+    return (struct bytes){NULL, 0};
+}
+
+/* The rules, or credentials, have changed while it waited for its turn. */
+static enum step acquire_judge(struct acquire *a)
+{
+    struct http_request *req = a->lease.req;
+    struct lease_request request = {.ttl_ms = 0};
+    struct lease_names names = {.count = 0};
+    struct request_fault fault;
+    struct bytes denied;
+
+    lease_request_several_read(http_body(req), &request, &names, &fault);
+    denied = several_denied(req, &names);
+    if (http_stands(req) && denied.len == 0)
+        return SUSPENDED;
+    if (a->waiter != NULL)
+        wait_drop(a->waiter);
+    return service_forbid(req, ACCESS_ACQUIRE, denied.len > 0 ? denied : a->lease.name);
+}
+
 static void acquire_turn(struct turn_call *turn, enum problem bad)
 {
     struct acquire *a = container_of(turn, struct acquire, turn);
     struct lease_worker *own = lease_worker_of(a->lease.req);
+    bool is_new = a->judged_by != worker_of(a->lease.req)->judged_by;
 
     if (bad != PROBLEM_NONE)
         acquire_refuse(a, bad);
-    else if (acquire_send(a) == ANSWERED)
+    else if ((is_new && acquire_judge(a) == ANSWERED) || acquire_send(a) == ANSWERED)
         turn_done(&own->turn, 0);
 }
 
@@ -520,13 +549,15 @@ enum step acquire_several_start(struct http_request *req)
     struct acquire *a = HTTP_SCRATCH(req, struct acquire);
     struct lease_names names = {.count = 0};
     struct request_fault fault;
+    struct bytes denied;
 
     lease_request_several_read(http_body(req), &a->request, &names, &fault);
     if (fault.problem != PROBLEM_NONE)
         return http_refuse_detail(req, fault.problem, fault.detail);
-    for (unsigned i = 0; i < names.count; i++)
-        if (!service_allows(req, ACCESS_ACQUIRE, names.name[i]))
-            return service_forbid(req, ACCESS_ACQUIRE, names.name[i]);
+    denied = several_denied(req, &names);
+    if (denied.len > 0)
+        return service_forbid(req, ACCESS_ACQUIRE, denied);
+    a->judged_by = worker_of(req)->judged_by;
     lease_call_fill(&a->lease, worker_of(req), names.name[0]);
     a->lease.req = req;
     a->kind = &several;

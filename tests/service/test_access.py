@@ -18,12 +18,13 @@ import tempfile
 import threading
 import time
 
-from world import BUILD, World, check, check_equal, check_in, main, test, test_in, wait_until
+from world import BUILD, TO_REDIS, World, check, check_equal, check_in, function_of, main, test, test_in, wait_until
 from world.access import identities, new_token, reloaded, sha256, write_private
 from world.asking import Later
 from world.client import Client
 from world.ports import own_port
 from world.process import die_with_parent
+from world.relay import Relay
 from world.upstream import Upstream, route, routes_file
 from world.wait import keeps_within
 from world.world import Daemon, run_daemon
@@ -417,6 +418,31 @@ def who_waits_is_judged_when_the_rules_change_and_when_it_is_granted():
 
 
 # -- lists and streams
+
+
+@test
+def several_that_wait_for_their_turn_are_judged_when_it_comes():
+    may = {"who": ["right"], "may": ["acquire"], "on": ["job:*"]}
+    reload(rules(may))
+    relay, leases = Relay(WORLD.redis), [name(), name()]
+    daemon = Daemon("pawl-lease", "--redis", relay.url, *WORLD.flags[2:], "--threads", "1")
+    client = WORLD.client(daemon)
+    wait_until(lambda: client("GET", "/readyz").status == 200, "it is ready")
+    turn = relay.hold(TO_REDIS, function_of("acquire_all"))
+    first = Later(client, "POST", "/v1/leases", bearer("all"), body={"names": [name()]})
+    turn.wait_met()
+    waits = Later(client, "POST", "/v1/leases", bearer("right"), body={"names": leases})
+    wait_until(lambda: 'what="granted"} 0' in client("GET", "/metrics", bearer("all")).body.decode(), "both are there")
+    write_private(FILE, rules({**may, "on": leases[:1]}))
+    reloaded(daemon)
+    digest = hashlib.sha256(FILE.read_bytes()).hexdigest()
+    wait_until(lambda: client("GET", "/v1/access", bearer("all")).json["hash"] == digest, "it judges")
+    turn.go()
+    check_equal(first.get().status, 201)
+    refused(waits.get(), 403, "forbidden", identity="right", verb="acquire", lease=leases[1])
+    check_equal(daemon.end(), 0)
+    relay.close()
+    reload(rules())
 
 
 @test
