@@ -771,8 +771,10 @@ def re_entry_counts_up_and_release_counts_down():
     check_equal(reply[:1] + reply[2:], ["entered", 1, EPOCH, hold_of("id-a"), "ada", 1000, 1000, 2, "", "exclusive"])
     check_equal(ask(lease, "id-a")[8], 2, "a replay does not count")
     check_equal(ask(lease, "id-a", reentrant=True, own_ttl=True, ttl=300)[6:9], [300, 300, 3])
-    check_equal([lease.release("id-a")[::2], lease.release("id-a")[::2], lease.release("id-a")[0], lease.release("id-a")[0]],
-                [["left", 2], ["left", 1], "released", "released"])
+    at(500)
+    check_equal(ask(lease, "id-a", reentrant=True)[6:9], [300, 300, 4], "who says no ttl keeps the one of before")
+    check_equal([lease.release("id-a")[::2] for _ in range(3)] + [lease.release("id-a")[0] for _ in range(2)],
+                [["left", 3], ["left", 2], ["left", 1], "released", "released"])
     lease = held()
     ask(lease, "id-a", reentrant=True)
     check_equal([lease.release("id-a", how_many="all")[0], lease.look()[2]], ["released", "free"])

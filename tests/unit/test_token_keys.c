@@ -230,12 +230,13 @@ TEST(a_file_that_cannot_be_used_is_named_with_the_reason)
     unlink(path);
 }
 
-TEST(a_file_that_others_can_read_is_refused_and_one_of_a_group_is_not)
+TEST(a_file_that_others_can_read_or_its_group_can_change_is_refused)
 {
     static const struct {
         mode_t mode;
         bool taken;
-    } modes[] = {{0400, true}, {0600, true}, {0640, true}, {0644, false}, {0604, false}};
+    } modes[] = {{0400, true},  {0600, true},  {0640, true},  {0644, false},
+                 {0604, false}, {0620, false}, {0660, false}, {0602, false}};
     static const char file[] = "k1:" KEY_16 "\n";
     char path[32], why[256];
 
