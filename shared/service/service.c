@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "shared/service/service.h"
@@ -158,9 +159,16 @@ int service_fail(const struct service *service, const char *what, ...)
 
 static int settings_read_password(struct service *service)
 {
+    const char *files[] = {service->settings.redis_password_file, service->settings.sentinel_password_file};
     char why[256];
     size_t len = 0;
+    struct stat file;
 
+    for (unsigned i = 0; i < 2; i++)
+        if (files[i] != NULL && stat(files[i], &file) == 0 && S_ISREG(file.st_mode) &&
+            (file.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+            return service_fail(service, "the password file %s is refused: others can change it; chmod go-w",
+                                files[i]);
     if (service->settings.redis_password_file == NULL)
         return -1;
     service->password = options_read_file(service->settings.redis_password_file, 4096, &len, why,

@@ -866,7 +866,10 @@ def a_service_does_not_start_with_a_file_that_is_wrong_or_with_everybody_allowed
     done = run_daemon("pawl-gateway", *flags, "--access", str(FILE), "--allow-anonymous")
     check_equal(done.returncode, 78)
     wrong.chmod(0o666)
-    check_equal(run_daemon("pawl-lease", *flags, "--access", str(wrong)).returncode, 78)
+    for flag in ("--access", "--redis-password-file", "--sentinel-password-file"):
+        done = run_daemon("pawl-lease", "--redis", "sentinel://127.0.0.1/main", *flags[2:], flag, str(wrong))
+        check_equal(done.returncode, 78)
+        check_in("can change it", done.stderr)
 
 
 @test_in(World)
