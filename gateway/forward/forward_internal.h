@@ -135,8 +135,8 @@ enum step forward_ask_failed(struct fenced_call *fenced, enum problem bad);
 void forward_wake(struct forward *f);
 /* The end of what was sent, or was not sent: of its intent, if it has one. */
 void forward_intent_end(struct forward *f, enum intent_word word);
-/* Of what the store has let through: whether its caller has begun the hold, if it may write with its own holds
- * only, perhaps since later than the store was asked. */
+/* Of what the store has let through: whether its caller has begun the hold, if it may write with its own
+ * holds only, perhaps since later than the store was asked. */
 bool forward_is_its_own(const struct forward *f);
 /* Ends a request; what was queued of it is taken back. */
 enum step forward_away(struct forward *f, enum problem problem);
