@@ -1,8 +1,8 @@
 /* worker.c - what pawl-gateway has once for the whole process: the route table in force, and the open
  * intents; and what each of its workers has.
  *
- * A table that was replaced is kept until the end of the process: a request may go by it for a long time, and
- * an operator does not change routes often. What it shows to upstreams is forgotten with the last of them. */
+ * A table that was replaced is emptied when the last request that goes by it has ended: the table is read
+ * again on each SIGHUP, also when that was for a certificate. Its hash is kept, for a call may have it. */
 #include "gateway/worker.h"
 
 #include <stdio.h>
@@ -28,7 +28,7 @@ static struct route_table *table_load(const struct service *service, char why[RO
     return table;
 }
 
-/* The last one forgets its secrets. */
+/* The last one empties it. */
 static void table_drop(struct gateway *gateway, struct route_table *table)
 {
     unsigned users;
@@ -37,7 +37,7 @@ static void table_drop(struct gateway *gateway, struct route_table *table)
     users = --table->users;
     pthread_mutex_unlock(&gateway->table_mutex);
     if (users == 0)
-        route_table_forget(table);
+        route_table_empty(table);
 }
 
 int gateway_open(struct service *service)

@@ -74,13 +74,17 @@ static const char *own_routes(const struct gateway *gateway)
     return table != NULL ? table->hash : "";
 }
 
-/* Whose tokens it takes by `mark`, each once. */
+/* Whose tokens it takes by `mark`, each once. Until the mutex is free the table stays in force, and is not
+ * emptied. */
 static struct bytes own_stores(struct unreported *unreported)
 {
-    const struct route_table *table = atomic_load(&unreported->own->gateway->table);
-    const char *of = unreported->own->gateway->service->settings.check_store;
+    struct gateway *gateway = unreported->own->gateway;
+    const struct route_table *table;
+    const char *of = gateway->service->settings.check_store;
     size_t len;
 
+    pthread_mutex_lock(&gateway->table_mutex);
+    table = atomic_load(&gateway->table);
     len = (size_t)snprintf(unreported->stores, sizeof(unreported->stores), "%s", of != NULL ? of : "");
     for (unsigned i = 0; table != NULL && i < table->count; i++) {
         const char *store = table->routes[i].store;
@@ -91,6 +95,7 @@ static struct bytes own_stores(struct unreported *unreported)
                                     len > 0 ? " " : "", store);
         }
     }
+    pthread_mutex_unlock(&gateway->table_mutex);
     return (struct bytes){unreported->stores, len};
 }
 

@@ -95,8 +95,8 @@ struct route_table {
 struct route_table *route_table_parse(struct bytes text, bool unsafe_redis, char why[ROUTE_WHY_SIZE]);
 /* The same from a file (at most 1 MiB), with what its upstream_tls and upstream_authorization_file name. */
 struct route_table *route_table_load(const char *path, bool unsafe_redis, char why[ROUTE_WHY_SIZE]);
-/* What it shows to upstreams is forgotten: nothing goes by it any more. */
-void route_table_forget(struct route_table *table);
+/* Nothing goes by it any more: its hash stays, and nothing of what it shows to upstreams. */
+void route_table_empty(struct route_table *table);
 void route_table_free(struct route_table *table);
 
 /* What a request is to this table. Not to be copied: captures point into path. */

@@ -117,8 +117,9 @@ struct route_upstream *route_upstream_read(struct route_reading *reading, struct
 /* Whether both are the same server, whatever their prefixes. */
 bool route_upstream_same_server(const struct route_upstream *a, const struct route_upstream *b);
 
-/* Reads the files of upstream_tls and upstream_authorization_file. */
+/* Reads the files of upstream_tls and upstream_authorization_file; forgets what was in them. */
 bool route_proofs_load(struct route_table *table, char why[ROUTE_WHY_SIZE]);
+void route_table_forget(struct route_table *table);
 
 /* -- read.c: fills reading->route. */
 bool route_read(struct route_reading *reading, const struct json *json);

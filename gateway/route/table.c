@@ -487,15 +487,21 @@ struct route_table *route_table_load(const char *path, bool unsafe_redis, char w
     return table;
 }
 
-void route_table_free(struct route_table *table)
+void route_table_empty(struct route_table *table)
 {
-    if (table != NULL)
-        route_table_forget(table);
-    while (table != NULL && table->memory != NULL) {
+    route_table_forget(table);
+    table->count = table->upstream_count = 0;
+    while (table->memory != NULL) {
         struct route_piece *piece = table->memory;
 
         table->memory = piece->next;
         free(piece);
     }
+}
+
+void route_table_free(struct route_table *table)
+{
+    if (table != NULL)
+        route_table_empty(table);
     free(table);
 }

@@ -23,7 +23,7 @@ from world.access import identities, new_token, reloaded, sha256, write_private
 from world.asking import Later
 from world.client import Client
 from world.ports import own_port
-from world.process import die_with_parent
+from world.process import die_with_parent, memory_kib
 from world.relay import Relay
 from world.upstream import Upstream, route, routes_file
 from world.wait import keeps_within
@@ -756,10 +756,6 @@ def of_ipv6_a_whole_64_is_one_caller():
 
 
 LOGS_TO_64_KIB = 'mount -t tmpfs -o size=64k tmpfs "$0" && head -c 32768 /dev/zero > "$0/other" && exec "$@" 2>> "$0/log"'
-
-
-def memory_kib(process):
-    return int(pathlib.Path(f"/proc/{process.pid}/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
 
 
 @test

@@ -8,9 +8,10 @@ import re
 import tempfile
 import threading
 
-from world import TO_REDIS, Daemon, Relay, World, check, check_equal, check_in, function_of, main, test, wait_until
+from world import BUILD, TO_REDIS, Daemon, Relay, World, check, check_equal, check_in, function_of, main, test, wait_until
 from world.asking import Later, refused
 from world.ports import nobody
+from world.process import memory_kib
 from world.record import stripe_key
 from world.upstream import Upstream, route, routes_file
 
@@ -960,6 +961,25 @@ def another_table_is_served_only_when_it_was_adopted():
     wait_until(adopt, "what has just ended is closed, and the table adopted")
     check_equal(adopted[-1].json["before"], before)
     check_equal(send("PUT", f"/orders/{key}/x", one, b"x").status, 200)
+
+
+@test
+def a_table_that_is_read_again_and_again_takes_no_more_room():
+    """SIGHUP is for certificates, too."""
+    many = routes_file(FOLDER, [route(UPSTREAM, f"/many-{i}/{{id}}", f"many-{i}:{{id}}") for i in range(200)], "many.json")
+    daemon = Daemon("pawl-gateway", *WORLD.flags, "--routes", many)
+
+    def read_again(times):
+        for _ in range(times):
+            begin = len(daemon.lines)
+            daemon.send(1)
+            daemon.line(lambda line: "routes-reloaded" in line, "that the routes are new", begin)  # pylint: disable=cell-var-from-loop
+        return memory_kib(daemon.process)
+    kib = read_again(10)
+    read_again(40)
+    if "-fsanitize" not in (BUILD / "flags.txt").read_text(encoding="ascii"):  # which keeps what is freed
+        wait_until(lambda: memory_kib(daemon.process) < kib + 4096, "those of before are gone")
+    check_equal(daemon.end(), 0)
 
 
 @test

@@ -1,6 +1,8 @@
-"""Children that never outlive the test."""
+"""Children that never outlive the test, and how large one is."""
 
 import ctypes
+import os
+import pathlib
 import signal
 
 _PR_SET_PDEATHSIG = 1
@@ -11,3 +13,8 @@ def die_with_parent():
     """For preexec_fn. prctl(2): the signal comes when the *thread* that forked ends, so only the main thread starts
     children."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def memory_kib(process):
+    """What it has of the machine's memory."""
+    return int(pathlib.Path(f"/proc/{process.pid}/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
