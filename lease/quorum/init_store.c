@@ -175,6 +175,7 @@ int quorum_init_store(struct service *service)
     if (service->settings.floor > 0)
         quorum = quorum_new(
             &(struct quorum_options){.loop = loop,
+                                     .access = "open",
                                      .stores = stores,
                                      .count = count,
                                      .timeout_ms = (unsigned)service->settings.store_timeout_ms,

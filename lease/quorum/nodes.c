@@ -29,6 +29,7 @@ struct quorum_node {
     uint64_t link, ask_at_ms, ill_until_ms;
     int64_t seen;
     bool is_asking;            /* call, or the barriers */
+    bool wants_access;         /* a service with --access has used it, and this is none */
     char said[QUORUM_ID_SIZE]; /* its id; "": none */
     char ill[ILL_ID_CHARS + 1], of_new[ILL_ID_CHARS + 1];
     struct store_call call;
@@ -154,6 +155,14 @@ enum problem quorum_problem(const struct quorum *quorum, char detail[READY_DETAI
             snprintf(detail, READY_DETAIL_SIZE,
                      "Most of the nodes have no store, or not one and the same: make it with "
                      "pawl-lease --init-store and the same --redis, in the same order.");
+        return PROBLEM_STORE_NOT_OURS;
+    }
+    for (unsigned i = 0; i < count; i++) {
+        if (!quorum->nodes[i].wants_access)
+            continue;
+        snprintf(detail, READY_DETAIL_SIZE,
+                 "A service with --access has used these nodes, and this one would let everybody do "
+                 "everything: give it --access FILE, or --allow-anonymous if that is meant.");
         return PROBLEM_STORE_NOT_OURS;
     }
     snprintf(detail, READY_DETAIL_SIZE,
@@ -288,7 +297,8 @@ static void node_judge(struct quorum_node *node)
 {
     random_text(node->of_new, ILL_ID_CHARS);
     node->argv[4] = bytes_of(node->of_new);
-    node_run(node, &node_quarantine, 1, node_judged);
+    node->argv[5] = bytes_of(node->quorum->options.access);
+    node_run(node, &node_quarantine, 2, node_judged);
 }
 
 static enum step node_judged(struct store_call *call, enum store_outcome outcome,
@@ -302,6 +312,7 @@ static enum step node_judged(struct store_call *call, enum store_outcome outcome
         return ANSWERED;
     if (store_reply_is(reply, "well"))
         node_is(node, NODE_WELL);
+    node->wants_access = store_reply_is(reply, "not-ours") && bytes_are(ill, "access");
     node_heard(node, reply);
     node->ask_at_ms = loop_now_ms() + (node->state == NODE_WELL ? WELL_MS : AGAIN_MS);
     if (node->state != NODE_ILL || ill.len != ILL_ID_CHARS)

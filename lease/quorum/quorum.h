@@ -48,6 +48,7 @@ struct quorum_options {
     unsigned count;              /* odd, at most QUORUM_NODES_MAX */
     unsigned timeout_ms;         /* of an operation */
     bool heals;                  /* it ends quarantines, too: one of a process does */
+    const char *access;          /* "judged", "open" or "": quarantine.lua */
     int64_t floor;         /* by an operator's word no number is higher, and nobody else is asked; 0: none */
     const struct log *log; /* NULL: nothing is said */
 };

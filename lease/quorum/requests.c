@@ -575,6 +575,9 @@ void quorum_worker_open(struct worker *worker)
         .count = worker->store_count,
         .timeout_ms = (unsigned)worker->service->settings.store_timeout_ms,
         .heals = worker->index == 0,
+        .access = worker->access != NULL                      ? "judged"
+                  : worker->service->settings.allow_anonymous ? "open"
+                                                              : "",
         .log = worker->index == 0 ? &worker->service->log : NULL,
     };
 

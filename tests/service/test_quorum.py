@@ -235,12 +235,17 @@ def pawl_waits_until_it_is_granted_or_its_time_is_up(world):
     check_in("wait-timeout", pawl("acquire", "--wait", "1ms", "job", status=75).stderr)
 
 
+def judged(*names):
+    """(access tokens, rules, access file) by which these may do everything that is there."""
+    tokens, path = {name: new_token() for name in names}, pathlib.Path(tempfile.mkdtemp(prefix="pawl-access-")) / "access.json"
+    rules = [{"who": [who], "may": ["acquire", "look", "observe"], "on": ["*"]} for who in names]
+    write_private(path, {"identities": identities(tokens), "rules": rules})
+    return tokens, rules, path
+
+
 @test
 def a_hold_is_for_the_identity_that_acquired_it():
-    tokens = {name: new_token() for name in ("a", "b")}
-    path = pathlib.Path(tempfile.mkdtemp(prefix="pawl-access-")) / "access.json"
-    rules = [{"who": [who], "may": ["acquire", "look", "observe"], "on": ["*"]} for who in ("a", "b")]
-    write_private(path, {"identities": identities(tokens), "rules": rules})
+    tokens, rules, path = judged("a", "b")
     world = Quorum("--access", str(path), max_ttl_ms=60000)
 
     def ask(who, method, body=None, at="/v1/leases/job", **headers):
@@ -267,14 +272,18 @@ def a_hold_is_for_the_identity_that_acquired_it():
 
 @test
 def what_nobody_began_is_renewed_and_released_by_any_identity():
-    token, path = new_token(), pathlib.Path(tempfile.mkdtemp(prefix="pawl-access-")) / "access.json"
-    write_private(path, {"identities": identities({"a": token}), "rules": [{"who": ["a"], "may": ["acquire", "look"], "on": ["*"]}]})
+    tokens, _, path = judged("a")
     world = Quorum(max_ttl_ms=60000)
     wait_until(lambda: world.lease("GET", "/readyz").status == 200, "it is ready")
     grant = world.acquire("job")
     judging = world.client(world.daemon("pawl-lease", "--access", str(path)))
     wait_until(lambda: judging("GET", "/readyz").status == 200, "it is ready")
-    shown = {"Authorization": f"Bearer {token}"}
+    wait_until(lambda: world.lease("GET", "/readyz").code == "store-not-ours", "one without --access serves it no more")
+    check_in("with --access", world.lease("GET", "/readyz").json["detail"])
+    refused(world.lease("POST", "/v1/leases/job", body={}), 503, "store-not-ours")
+    everybody = world.client(world.daemon("pawl-lease", "--allow-anonymous"))
+    wait_until(lambda: everybody("GET", "/readyz").status == 200, "it is meant")
+    shown = {"Authorization": f"Bearer {tokens['a']}"}
     ids = {**shown, "Lease-Id": grant["lease_id"]}
     renewed, again = judging("PUT", "/v1/leases/job", ids, body={}), judging("POST", "/v1/leases/job", shown, body={"lease_id": grant["lease_id"]})
     check_equal([(one.status, one.json.get("token"), one.json.get("identity")) for one in (renewed, again)], [(200, grant["token"], None)] * 2)
@@ -284,10 +293,7 @@ def what_nobody_began_is_renewed_and_released_by_any_identity():
 
 @test
 def who_waits_and_may_not_have_the_lease_any_more_gives_it_back_when_it_is_granted():
-    tokens = {name: new_token() for name in ("a", "b")}
-    path = pathlib.Path(tempfile.mkdtemp(prefix="pawl-access-")) / "access.json"
-    rules = [{"who": [who], "may": ["acquire", "look", "observe"], "on": ["*"]} for who in ("a", "b")]
-    write_private(path, {"identities": identities(tokens), "rules": rules})
+    tokens, rules, path = judged("a", "b")
     world = Quorum("--access", str(path), "--store-timeout", "10s", max_ttl_ms=60000)
 
     def ask(who, method="POST", body=None, at="/v1/leases/job"):

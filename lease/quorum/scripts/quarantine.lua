@@ -1,9 +1,14 @@
--- quarantine.lua - whether the node is in quarantine, and in which. KEYS: node. ARGV: 3 of node.lua, an id for a new one.
--- {well}, {quarantine, id, since how long (ms)} or {not-ours}
+-- quarantine.lua - whether the node is in quarantine, and in which. KEYS: node. ARGV: 3 of node.lua, an id for a new one,
+-- "judged": a service with --access asks, "open": one that may be without it beside such, "": one that may not.
+-- {well}, {quarantine, id, since how long (ms)}, {not-ours}, or {not-ours, "access"}: one with it has asked before
 -- on: store
 local refusal = node_begins()
 if not refusal then
-    return { 'well' }
+    local judged = redis.call('HGET', KEYS[1], 'access')
+    if ARGV[5] == 'judged' and not judged then
+        redis.call('HSET', KEYS[1], 'access', '1')
+    end
+    return judged and ARGV[5] == '' and { 'not-ours', 'access' } or { 'well' }
 elseif refusal[1] ~= 'quarantine' then
     return refusal
 end

@@ -2,7 +2,7 @@
 -- the node's id, the run_id of this Redis, and the highest number that the caller has seen of this node.
 --   node   id; run: of the Redis that was last admitted, none in quarantine; highest: number that was ever voted for;
 --          epoch: raised by each barrier; healed: the quarantine that it was healed of; max_ttl;
---          quarantine, of_run, since: the quarantine that it is in
+--          quarantine, of_run, since: the quarantine that it is in; access: a service with --access has used it
 --   lease  attempt, lease_id, number, token ('': locked only), ttl, since, until, about, who: its identity; epoch,
 --          healed: the node's of then
 local function whole(number)
