@@ -104,7 +104,7 @@ export default function overview(place, app) {
       fill(ticks, [0, 1, 2, 3, 4].map(i => h('span', { class: i % 2 ? 'wide' : null }, clock(begin + i * 120000).slice(0, 5))), h('span', null, 'now'));
     }
     if (o.look?.length && isCounted(o)) list(look, o.look, one => JSON.stringify([one.kind, one.lease, one.holder, one.code, Math.floor(one.for_ms / 1000)]), looks);
-    else list(look, [0], () => 'none', () => h('li', { class: 'dim' }, typeof o.counted_ms_ago !== 'number' ? 'Counting\u2026' : isCounted(o) ? 'Nothing stands out.' : 'It was not counted lately.'));
+    else list(look, [isNone(o.counted_ms_ago) ? 'Counting\u2026' : isCounted(o) ? 'Nothing stands out.' : 'It was not counted lately.'], said => said, said => h('li', { class: 'dim' }, said));
     list(services.body, o.members, one => [one.kind, one.id, one.name, one.ui, one.version, stateOf(one)].join(), one => h('tr', null,
       h('td', null, one.ui ? h('a', { href: one.ui }, 'pawl-' + one.kind) : 'pawl-' + one.kind), h('td', null, mono(one.name || one.id, 24)),
       h('td', { class: 'wide' }, one.version || '\u2013'), h('td', { class: 'n' }), h('td', { class: 'n wide' }),

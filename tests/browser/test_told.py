@@ -142,6 +142,16 @@ def what_an_overview_does_not_know_it_does_not_say():
 
 
 @test
+def that_nothing_stands_out_is_said_when_it_was_counted():
+    BROWSER.fresh()
+    BROWSER(CHANGED, {"look": [], "counted_ms_ago": None})
+    BROWSER.open(f"{LEASE}/ui/")
+    for counted_ms_ago, says in ((None, "Counting"), (100, "Nothing stands out"), (16000, "It was not counted lately")):
+        BROWSER("state.change.counted_ms_ago = arg", counted_ms_ago)
+        BROWSER.sees(says, ".look")
+
+
+@test
 def the_strip_of_another_version_stays_as_it_is():
     BROWSER.fresh()
     BROWSER(CHANGED, {"service": {"version": "99.9.9"}})
