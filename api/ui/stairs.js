@@ -102,11 +102,9 @@ export function glyph(type) {
 }
 
 function patterns() {
-  const hatch = (id, width, soft, line, thick) => s('pattern', { id, width, height: width, patternUnits: 'userSpaceOnUse', patternTransform: 'rotate(45)' },
-    s('rect', { width, height: width, fill: soft }), s('line', { y2: width, stroke: line, 'stroke-width': thick }));
-  return [s('pattern', { id: 'below', width: 7, height: 7, patternUnits: 'userSpaceOnUse', patternTransform: 'rotate(45)' },
-    s('line', { y2: 7, stroke: 'var(--refuse)', 'stroke-width': 1, opacity: 0.28 })),
-  hatch('over', 5, 'var(--hold-soft)', 'var(--hold)', 3.4), hatch('overpast', 5, 'var(--sunken)', 'var(--past)', 3),
+  const hatch = (id, width, soft, line, thick, opacity) => s('pattern', { id, width, height: width, patternUnits: 'userSpaceOnUse', patternTransform: 'rotate(45)' },
+    s('rect', { width, height: width, fill: soft }), s('line', { y2: width, stroke: line, 'stroke-width': thick, opacity }));
+  return [hatch('below', 7, 'none', 'var(--refuse)', 1, 0.28), hatch('over', 5, 'var(--hold-soft)', 'var(--hold)', 3.4), hatch('overpast', 5, 'var(--sunken)', 'var(--past)', 3),
   s('pattern', { id: 'delay', width: 6, height: 6, patternUnits: 'userSpaceOnUse' }, s('path', { d: 'M0 0L6 6M6 0L0 6', stroke: 'var(--past)', 'stroke-width': 1 }))];
 }
 

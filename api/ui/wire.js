@@ -14,12 +14,6 @@ export const accessToken = {
   },
 };
 
-function headersOf(more, token) {
-  const headers = new Headers(more);
-  if (token) headers.set('Authorization', 'Bearer ' + token);
-  return headers;
-}
-
 // -- the store's time. What says now_ms arrives late, never early: the greatest difference of the last minute is
 // nearest to the truth. The computer's own clock is asked for nothing.
 
@@ -62,7 +56,7 @@ const LOOK_MS = 6000, DEED_MS = 15000;
 
 async function send(path, options, token = kept) {
   try {
-    return await fetch('../' + path, { cache: 'no-store', redirect: 'error', ...options, headers: headersOf(options.headers, token) });
+    return await fetch('../' + path, { cache: 'no-store', redirect: 'error', ...options, headers: { ...options.headers, ...(token && { Authorization: 'Bearer ' + token }) } });
   } catch {
     throw silent();
   }
