@@ -99,7 +99,7 @@ void member_daemon_close(struct service *service)
         state_file_close(&daemon->state_file);
         epoch_free(daemon->store_epoch);
         free(daemon->quota);
-        overview_free(daemon->overview);
+        free(daemon->overview);
         overview_walk_free(daemon->overview_walk);
         free(daemon);
     }

@@ -175,9 +175,8 @@ void sweep_stop(struct sweep *sweep);
 struct quota *quota_new(struct worker *worker);
 void quota_tick(struct quota *quota);
 
-/* -- overview.c, of the process */
+/* -- overview.c: one for each worker; freed by free(3) */
 struct overview *overview_new(void);
-void overview_free(struct overview *overview);
 /* Every 100 ms, on each worker's own thread. */
 void overview_tick(struct worker *worker);
 

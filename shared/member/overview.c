@@ -6,7 +6,6 @@
  *   streams_answered   to each what it may see
  *
  * What is the matter with the service itself is what its /readyz says (shared/service/health.c). */
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,40 +38,30 @@ struct overview_stream {
 };
 
 /* Of one worker, on its thread alone. */
-struct overview_streams {
+struct overview {
     LIST_HEAD(, overview_stream) open;
     struct store_call call;
     struct bytes argv[1];
     bool in_flight;
     uint64_t due_ms;
-    unsigned judged_by; /* worker->judged_by of when they were judged */
-};
-
-struct overview {
-    struct overview_streams streams[SERVICE_THREADS_MAX];
-    pthread_mutex_t mutex;
-    char code[CODE_SIZE]; /* of the condition, as the first worker last saw it; "": none */
+    unsigned judged_by;   /* worker->judged_by of when they were judged */
+    char code[CODE_SIZE]; /* of the condition that it last saw; "": none */
     uint64_t since_ms;
 };
 
 struct overview *overview_new(void)
 {
-    struct overview *overview = must_have(calloc(1, sizeof(*overview)));
-
-    pthread_mutex_init(&overview->mutex, NULL);
-    return overview;
-}
-
-void overview_free(struct overview *overview)
-{
-    if (overview != NULL)
-        pthread_mutex_destroy(&overview->mutex);
-    free(overview);
+    return must_have(calloc(SERVICE_THREADS_MAX, sizeof(struct overview)));
 }
 
 static struct member_daemon *daemon_of(const struct worker *worker)
 {
     return worker->service->extra;
+}
+
+static struct overview *overview_of(const struct worker *worker)
+{
+    return &daemon_of(worker)->overview[worker->index];
 }
 
 /* -- who looks */
@@ -114,30 +103,22 @@ struct condition {
     char command[64];   /* "": that of the code */
 };
 
-/* Since when the first worker knows it; 0: it does not know it yet. */
-static int64_t condition_for_ms(struct overview *overview, const char *code)
+/* For how long the worker has known it; 0: it sees it now. */
+static int64_t condition_for_ms(const struct overview *overview, const char *code)
 {
-    int64_t for_ms = 0;
-
-    pthread_mutex_lock(&overview->mutex);
-    if (strcmp(overview->code, code) == 0)
-        for_ms = (int64_t)(loop_now_ms() - overview->since_ms);
-    pthread_mutex_unlock(&overview->mutex);
-    return for_ms;
+    return strcmp(overview->code, code) == 0 ? (int64_t)(loop_now_ms() - overview->since_ms) : 0;
 }
 
-static void condition_note(struct worker *first, struct overview *overview)
+static void condition_note(struct worker *worker, struct overview *overview)
 {
     char detail[READY_DETAIL_SIZE];
-    const char *code = service_condition(first, detail);
+    const char *code = service_condition(worker, detail);
 
     code = code != NULL ? code : "";
-    if (strcmp(overview->code, code) == 0)
-        return;
-    pthread_mutex_lock(&overview->mutex);
-    snprintf(overview->code, sizeof(overview->code), "%s", code);
-    overview->since_ms = loop_now_ms();
-    pthread_mutex_unlock(&overview->mutex);
+    if (strcmp(overview->code, code) != 0) {
+        snprintf(overview->code, sizeof(overview->code), "%s", code);
+        overview->since_ms = loop_now_ms();
+    }
 }
 
 /* -- who is on the store */
@@ -279,7 +260,7 @@ static bool condition_find(const struct viewer *viewer, const struct store_reply
 {
     condition->code = service_condition(viewer->worker, condition->detail);
     if (condition->code != NULL) {
-        condition->for_ms = condition_for_ms(daemon_of(viewer->worker)->overview, condition->code);
+        condition->for_ms = condition_for_ms(overview_of(viewer->worker), condition->code);
     } else if (member_is_unwell(reply, condition) || member_is_silent(reply, found, condition)) {
         return true;
     } else if (reply != NULL && store_reply_integer(reply, REPLY_DOUBTS) > 0) {
@@ -538,11 +519,6 @@ static void overview_ask(struct worker *worker, struct store_call *call, struct 
 
 /* -- streams */
 
-static struct overview_streams *streams_of(const struct worker *worker)
-{
-    return &daemon_of(worker)->overview->streams[worker->index];
-}
-
 static void stream_end(struct overview_stream *stream)
 {
     LIST_REMOVE(stream, entry);
@@ -577,10 +553,10 @@ static void stream_write(struct overview_stream *stream, const struct store_repl
 static enum step streams_answered(struct store_call *call, enum store_outcome outcome,
                                   const struct store_reply *reply)
 {
-    struct overview_streams *streams = container_of(call, struct overview_streams, call);
-    struct overview_stream *one = LIST_FIRST(&streams->open), *next;
+    struct overview *own = container_of(call, struct overview, call);
+    struct overview_stream *one = LIST_FIRST(&own->open), *next;
 
-    streams->in_flight = false;
+    own->in_flight = false;
     for (; one != NULL; one = next) {
         next = LIST_NEXT(one, entry);
         stream_write(one, reply_of(outcome, reply));
@@ -589,10 +565,10 @@ static enum step streams_answered(struct store_call *call, enum store_outcome ou
 }
 
 /* All when the service is to end, and those that may not look any more. */
-static void streams_judge(struct worker *worker, struct overview_streams *streams)
+static void streams_judge(struct worker *worker, struct overview *own)
 {
     bool is_end = atomic_load(&worker->service->draining);
-    struct overview_stream *one = LIST_FIRST(&streams->open), *next;
+    struct overview_stream *one = LIST_FIRST(&own->open), *next;
 
     for (; one != NULL; one = next) {
         bool may = worker->access == NULL ||
@@ -608,13 +584,13 @@ static void streams_judge(struct worker *worker, struct overview_streams *stream
         if (!may || is_end)
             stream_end(one);
     }
-    streams->judged_by = worker->judged_by;
+    own->judged_by = worker->judged_by;
 }
 
 static enum step stream_begin(struct http_request *req, enum form form, const struct store_reply *reply)
 {
     struct worker *worker = worker_of(req);
-    struct overview_streams *streams = streams_of(worker);
+    struct overview *own = overview_of(worker);
     const char *identity = http_identity(req);
     struct overview_stream *stream;
 
@@ -624,28 +600,27 @@ static enum step stream_begin(struct http_request *req, enum form form, const st
     *stream = (struct overview_stream){
         .writer.gone = stream_gone, .viewer = {worker, identity}, .form = form};
     http_stream_begin(req, &stream->writer, form == FORM_SSE ? "text/event-stream" : "application/x-ndjson");
-    if (LIST_EMPTY(&streams->open))
-        streams->due_ms = loop_now_ms() + EACH_MS;
-    LIST_INSERT_HEAD(&streams->open, stream, entry);
+    if (LIST_EMPTY(&own->open))
+        own->due_ms = loop_now_ms() + EACH_MS;
+    LIST_INSERT_HEAD(&own->open, stream, entry);
     stream_write(stream, reply);
     return ANSWERED;
 }
 
 void overview_tick(struct worker *worker)
 {
-    struct overview_streams *streams = streams_of(worker);
+    struct overview *own = overview_of(worker);
 
-    if (worker->index == 0)
-        condition_note(worker, daemon_of(worker)->overview);
-    if (LIST_EMPTY(&streams->open))
+    condition_note(worker, own);
+    if (LIST_EMPTY(&own->open))
         return;
-    if (streams->judged_by != worker->judged_by || atomic_load(&worker->service->draining))
-        streams_judge(worker, streams);
-    if (streams->in_flight || loop_now_ms() < streams->due_ms || LIST_EMPTY(&streams->open))
+    if (own->judged_by != worker->judged_by || atomic_load(&worker->service->draining))
+        streams_judge(worker, own);
+    if (own->in_flight || loop_now_ms() < own->due_ms || LIST_EMPTY(&own->open))
         return;
-    streams->in_flight = true;
-    streams->due_ms = loop_now_ms() + EACH_MS;
-    overview_ask(worker, &streams->call, streams->argv, streams_answered);
+    own->in_flight = true;
+    own->due_ms = loop_now_ms() + EACH_MS;
+    overview_ask(worker, &own->call, own->argv, streams_answered);
 }
 
 /* -- the request */
