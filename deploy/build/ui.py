@@ -40,7 +40,7 @@ def main():
         with open(os.path.join(source, name), "rb") as file:
             plain = file.read()
         packed = gzip.compress(plain, 9, mtime=0)
-        etag = '\\"' + hashlib.sha256(plain).hexdigest()[:24] + '\\"'
+        etag = 'W/\\"' + hashlib.sha256(plain).hexdigest()[:24] + '\\"'  # weak: of both (RFC 9110, 8.8.1)
         arrays += [array(f"plain_{i}", plain), array(f"gzip_{i}", packed)]
         rows.append(f'    {{"{name}", "{TYPES[os.path.splitext(name)[1]]}", "{etag}", plain_{i}, gzip_{i}, sizeof(plain_{i}), sizeof(gzip_{i})}},\n')
     body = (f'{made_from}#include "build/gen/ui.h"\n\n' + "\n".join(arrays) + "\nconst struct ui_file ui_files[] = {\n" + "".join(rows)

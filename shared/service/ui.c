@@ -2,16 +2,12 @@
  *
  * They hold no data, so everybody may have them, and a link from another site may lead here; what they show
  * they ask of /v1 with the access token of who looks. */
-#include <stdio.h>
-
-#include "shared/service/service.h"
 #include "ui.h"
+#include "shared/service/service.h"
 
 /* Only what comes from here, nothing that stands in the page itself, and in nobody's frame. */
 #define UI_POLICY                                                                                            \
     "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
-
-enum { ETAG_SIZE = 40 };
 
 /* Each is page.html, which looks at its own address; only these end without a type. */
 static const char *const pages[] = {"", "leases", "lease", "why", "sessions", "session", "doubt", NULL};
@@ -68,19 +64,16 @@ static enum step file_send(struct http_request *req, struct bytes name)
     if (file == NULL)
         return http_refuse(req, PROBLEM_NOT_FOUND);
     bool packed = header_has(req, "Accept-Encoding", "gzip");
-    char etag[ETAG_SIZE]; /* weak: it is of what is packed and of what is not (RFC 9110, 8.8.1) */
-
-    snprintf(etag, sizeof(etag), "W/%s", file->etag);
 
     http_reply_foreign(req); /* may be kept, and is asked for again each time */
     http_reply_header(req, "Cache-Control", BYTES("no-cache"));
-    http_reply_header(req, "ETag", bytes_of(etag));
+    http_reply_header(req, "ETag", bytes_of(file->etag));
     http_reply_header(req, "Vary", BYTES("Accept-Encoding"));
     http_reply_header(req, "Content-Security-Policy", BYTES(UI_POLICY));
     http_reply_header(req, "X-Content-Type-Options", BYTES("nosniff"));
     http_reply_header(req, "Referrer-Policy", BYTES("no-referrer"));
     http_reply_header(req, "Cross-Origin-Opener-Policy", BYTES("same-origin"));
-    if (header_has(req, "If-None-Match", file->etag))
+    if (header_has(req, "If-None-Match", file->etag + strlen("W/")))
         return http_answer(req, 304);
     if (packed)
         http_reply_header(req, "Content-Encoding", BYTES("gzip"));
