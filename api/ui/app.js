@@ -308,8 +308,8 @@ async function begin() {
   document.title = (PAGES[here][0] || 'Lease') + ' \u00b7 Pawl';
   fill(main, field, h('div', { id: 'page' }));
   const place = document.getElementById('page');
-  if (kind && kind !== app.kind) return elsewhere(place, kind);
   if (!document.hidden) listen();
+  if (kind && kind !== app.kind) return elsewhere(place, kind);
   (await page).default(place, app);
 }
 
@@ -320,7 +320,6 @@ function elsewhere(place, kind) {
   fill(place, h('h1', null, PAGES[here][0] || 'Lease'), link);
   say();
   app.on('overview', say);
-  listen();
 }
 
 function beginAgain() {
