@@ -72,6 +72,7 @@ int main(int argc, char **argv)
         .role = MEMBER_GATEWAY,
         .sweep = &script_forget,
         .use_again = &script_stored_again,
+        .use_kinds = "b",
         .index = "gone",
         .given_up = given_up_look,
         .bars = gateway_worker_bars,

@@ -103,6 +103,7 @@ int main(int argc, char **argv)
         .admit = &script_admit,
         .sweep = &script_sweep,
         .use_again = &script_use_again,
+        .use_kinds = "hs",
         .index = "due",
         .swept = COUNT_EXPIRED,
         .counts_swept = true,

@@ -129,6 +129,7 @@ struct member_plan {
     const struct store_script *admit;     /* NULL for one that never admits */
     const struct store_script *sweep;     /* runs on a stripe that due.lua names */
     const struct store_script *use_again; /* counts anew what identities use in a stripe */
+    const char *use_kinds;                /* of these kinds: use.lua */
     const char *index;                    /* of the sweep, "due" | "gone": second key */
     unsigned swept; /* the plan's own metric row that counts what the sweep ended; ignored without one */
     bool counts_swept;

@@ -2,8 +2,9 @@
  * sessions and stored_bytes are judged by (shared/service/limits.c). Each service counts for itself.
  *
  *   quota_tick      every 100 ms, if any identity has such a quota
- *   quota_looked    use_look.lua: note them; after the last stripe they are in force; if it fails, again
- *   quota_counted   then plan->use_again: one stripe was counted anew from its records
+ *   quota_looked    use_look.lua: note them; after the last stripe they are in force
+ *   quota_counted   then plan->use_again: one stripe was counted anew from its records; all, one after
+ *                   another, where nobody has looked until now, so that nothing was counted
  *
  * A round takes about a second. */
 #include <stdlib.h>
@@ -19,12 +20,11 @@ struct quota {
     struct worker *worker;
     struct member_call call;
     bool is_running;
-    unsigned stripe, again; /* the next to be looked at; the last that was counted anew */
+    unsigned stripe, again; /* the next to be looked at; the next to be counted anew */
+    unsigned left;          /* how many are to be counted anew before the next look */
     char key[KEYS_STRIPE_SIZE], number[2][MEMBER_NUMBER_SIZE];
-    struct bytes argv[3 + MEMBER_ARGS];
+    struct bytes argv[4 + MEMBER_ARGS];
 };
-
-static store_done_fn quota_looked, quota_counted;
 
 struct quota *quota_new(struct worker *worker)
 {
@@ -33,17 +33,6 @@ struct quota *quota_new(struct worker *worker)
     quota->worker = worker;
     quota->again = (unsigned)(loop_now_us() % STRIPES); /* several services begin elsewhere */
     return quota;
-}
-
-static void quota_run(struct quota *quota, unsigned stripe, const struct store_script *script,
-                      store_done_fn *done)
-{
-    quota->call.store.done = done;
-    quota->argv[0] = keys_stripe(quota->key, stripe);
-    quota->argv[1] = bytes_of_number(quota->number[0], stripe);
-    quota->argv[2] = bytes_of_number(quota->number[1], QUOTA_LOOK);
-    quota->is_running = member_run(member_line_of_worker(quota->worker), &quota->call, stripe, script, 1, 3,
-                                   quota->argv) == PROBLEM_NONE;
 }
 
 /* KIND IDENTITY: of one that the access file still has. */
@@ -68,21 +57,38 @@ static enum step quota_looked(struct store_call *call, enum store_outcome outcom
     const struct store_reply *found = is_good ? store_reply_list(reply, 2) : NULL;
 
     quota->is_running = false;
+    quota->left = found != NULL ? 0 : STRIPES;
     for (size_t i = 0; found != NULL && i + 1 < store_reply_count(found); i += 2)
         quota_note(quota, store_reply_text(found, i), store_reply_integer(found, i + 1));
     quota->stripe += found != NULL ? QUOTA_LOOK : 0;
     return ANSWERED;
 }
 
-/* What was not counted is counted the next time. */
 static enum step quota_counted(struct store_call *call, enum store_outcome outcome,
                                const struct store_reply *reply)
 {
     struct quota *quota = container_of(call, struct quota, call.store);
 
-    (void)member_problem(&quota->call, outcome, reply);
     quota->is_running = false;
+    if (member_problem(&quota->call, outcome, reply) == PROBLEM_NONE) {
+        quota->again = (quota->again + 1) % STRIPES;
+        quota->left--;
+        if (quota->left > 0)
+            quota_tick(quota);
+    }
     return ANSWERED;
+}
+
+static void quota_run(struct quota *quota, unsigned stripe, const struct store_script *script,
+                      store_done_fn *done)
+{
+    quota->call.store.done = done;
+    quota->argv[0] = keys_stripe(quota->key, stripe);
+    quota->argv[1] = bytes_of_number(quota->number[0], stripe);
+    quota->argv[2] = bytes_of_number(quota->number[1], QUOTA_LOOK);
+    quota->argv[3] = bytes_of(((const struct member_plan *)quota->worker->service->plan->own)->use_kinds);
+    quota->is_running = member_run(member_line_of_worker(quota->worker), &quota->call, stripe, script, 1, 4,
+                                   quota->argv) == PROBLEM_NONE;
 }
 
 void quota_tick(struct quota *quota)
@@ -91,12 +97,13 @@ void quota_tick(struct quota *quota)
 
     if (quota->is_running || !access_counts_store(quota->worker->access))
         return;
-    if (quota->stripe < STRIPES) {
+    if (quota->left > 0) {
+        quota_run(quota, quota->again, plan->use_again, quota_counted);
+    } else if (quota->stripe < STRIPES) {
         quota_run(quota, quota->stripe, &script_use_look, quota_looked);
-        return;
+    } else {
+        access_count_ends();
+        quota->stripe = 0;
+        quota->left = 1;
     }
-    access_count_ends();
-    quota->stripe = 0;
-    quota->again = (quota->again + 1) % STRIPES;
-    quota_run(quota, quota->again, plan->use_again, quota_counted);
 }

@@ -9,6 +9,7 @@ from several import DESK, All, Session, desk_lives, hold_of, ring
 
 STORE = Store()
 NOW, NAMES, IDS, WHO = 1000000, ["orders:1", "orders:2", "job:3"], ["id-a", "id-b", "id-c", "id-d"], ["ada", "bob", ""]
+LOOKED_MS, LATER = 60000, 10**10
 MODES = [{}, {}, {"mode": "shared"}, {"mode": "permits", "permits": 2}]
 
 
@@ -19,11 +20,24 @@ def counted(stripe, service="lease"):
     return reply[2]
 
 
+def look(first=0, kinds="hsb"):
+    """By services of both releases."""
+    one, other = (STORE.call("shared/member/scripts/use_look.lua", [f"pawl:{{{first:02x}}}"], first, 32, kinds) for _ in range(2))
+    check_equal(one, other)
+    return one
+
+
+def begin():
+    """An empty store in which somebody looks at what is used."""
+    STORE.begin(NOW)
+    look()
+
+
 def used():
     """{KIND IDENTITY: number} of the whole store, as use_look.lua says it."""
     flat, whole = [], {}
     for first in range(0, 256, 32):
-        flat += STORE.call("shared/member/scripts/use_look.lua", [f"pawl:{{{first:02x}}}"], first, 32)[2]
+        flat += look(first)[2]
     for field, number in zip(flat[::2], flat[1::2]):
         whole[field] = whole.get(field, 0) + number
     return whole
@@ -49,12 +63,13 @@ def whatever_happened_what_is_counted_is_what_is_in_the_records():
     seen = set()
     for seed in range(6):
         chance, now = random.Random(seed), NOW
-        STORE.begin(now)
+        begin()
         leases, session = [Lease(STORE, name) for name in NAMES], Session(STORE)
         pair = All(STORE, *NAMES[:2])
         for number in range(120):
             now += chance.choice([1, 1, 1, 50, 700, 3000] + [REMEMBER_MS] * (number % 20 == 0))
             STORE.at(now)
+            look()
             desk_lives(STORE)
             with STORE.asking(chance.choice(WHO)):
                 reply = step(chance, leases, pair, session)
@@ -66,7 +81,7 @@ def whatever_happened_what_is_counted_is_what_is_in_the_records():
 
 @test
 def of_many_holds_each_counts_for_its_own_identity_and_without_one_nothing_is_counted():
-    STORE.begin(NOW)
+    begin()
     lease = Lease(STORE, NAMES[0])
     for lease_id, who in (("id-a", "ada"), ("id-b", "ada"), ("id-c", "bob"), ("id-d", ""), ("id-e", None)):
         with STORE.asking(who):
@@ -84,8 +99,25 @@ def of_many_holds_each_counts_for_its_own_identity_and_without_one_nothing_is_co
 
 
 @test
+def nothing_is_counted_where_nobody_looks_and_who_looks_again_is_told():
+    STORE.begin(LATER)
+    lease, session = Lease(STORE, NAMES[0]), Session(STORE)
+    with STORE.asking("ada"):
+        lease.acquire(ttl=10 * LOOKED_MS)
+        session.open()
+    check_equal(STORE.redis("KEYS", "pawl:*:o"), [])
+    check_equal([look(kinds=kinds)[0] for kinds in ("hs", "hs", "b", "hsb")], ["new", "looked", "new", "looked"])
+    check_equal((counted(lease.stripe), counted(session.stripe), used()), (1, 1, {"hada": 1, "sada": 1}))
+    STORE.at(LATER + LOOKED_MS - 1)
+    check_equal((lease.release()[0], used()), ("released", {"sada": 1}))
+    STORE.at(LATER + 2 * LOOKED_MS)
+    session.end()
+    check_equal((look()[0], counted(session.stripe)), ("new", 1))
+
+
+@test
 def what_is_wrong_is_counted_anew():
-    STORE.begin(NOW)
+    begin()
     lease, session = Lease(STORE, NAMES[0]), Session(STORE)
     with STORE.asking("ada"):
         lease.acquire()
@@ -116,7 +148,7 @@ def write(resource, holder, who, body, room="", key=""):
 
 @test
 def bytes_are_of_who_wrote_last_and_nothing_more_is_stored_without_one():
-    STORE.begin(NOW)
+    begin()
     lease = Lease(STORE, NAMES[0])
     with STORE.asking(None):
         holder = Holder(lease.acquire(ttl=100000)[2])
@@ -138,7 +170,7 @@ def bytes_are_of_who_wrote_last_and_nothing_more_is_stored_without_one():
 
 @test
 def a_write_that_is_too_much_is_refused_last_and_one_that_takes_no_more_is_not():
-    STORE.begin(NOW)
+    begin()
     lease = Lease(STORE, NAMES[0])
     with STORE.asking(None):
         holder = Holder(lease.acquire(ttl=100000)[2])

@@ -2,6 +2,7 @@
 """How much a caller may use, with --access: the limits of the access file, what is never held up, and the order of refusals."""
 
 import concurrent.futures
+import contextlib
 import itertools
 import os
 import pathlib
@@ -11,7 +12,7 @@ import tempfile
 import time
 
 from world import World, check, check_equal, main, test, wait_until
-from world.access import identities, new_token, write_private
+from world.access import identities, new_token, reloaded, write_private
 from world.asking import Later
 from world.client import Client
 from world.jwt import Key, b64, jwt
@@ -29,10 +30,11 @@ WHO = ["free", "other", *LIMITS]
 TOKENS = {name: new_token() for name in WHO}
 KEY = Key(FOLDER, "EdDSA", "1", "-algorithm", "ed25519")
 write_private(JWKS, {"keys": [KEY.jwk()]})
-write_private(FILE, {
+RULES = {
     "identities": identities(TOKENS) | {"pod": {"subjects": {"k8s": ["pod"]}}},
     "issuers": {"k8s": {"iss": "https://k8s.example", "aud": "pawl", "jwks": str(JWKS), "algs": ["EdDSA"]}},
-    "rules": [{"who": ["known"], "may": VERBS, "on": ["*"]}], "limits": LIMITS})
+    "rules": [{"who": ["known"], "may": VERBS, "on": ["*"]}]}
+write_private(FILE, RULES | {"limits": LIMITS})
 SOCKET = str(FOLDER / "lease.sock")
 WORLD = World("--access", str(FILE), "--trusted-proxy", PROXY, "--threads", "2", lease_flags=["--listen-unix", SOCKET])
 FRESH = Client("lease", WORLD.lease_daemon.url, World.contract, fresh=True)
@@ -234,8 +236,8 @@ def acquire(who, lease=None, status=201, client=None, **asked):
     return answer.json
 
 
-def release(who, grant):
-    check_equal(WORLD.lease("DELETE", lease_path(grant["lease"]), {**bearer(who), "Lease-Id": grant["lease_id"]}).status, 204)
+def release(who, grant, client=None):
+    check_equal((client or WORLD.lease)("DELETE", lease_path(grant["lease"]), {**bearer(who), "Lease-Id": grant["lease_id"]}).status, 204)
 
 
 def until_full(who, limit, client=None, lease=None, **asked):
@@ -243,7 +245,7 @@ def until_full(who, limit, client=None, lease=None, **asked):
     def ask():
         answer = (client or WORLD.lease)("POST", lease_path(lease or name()), bearer(who), body=asked)
         if answer.status == 201:
-            release(who, answer.json)
+            release(who, answer.json, client)
         return answer
     over(until_over(ask), "held", limit)
 
@@ -423,6 +425,27 @@ def what_one_gateway_stored_counts_at_the_other_within_3_s():
         check_equal((full.json["quota"], 900 <= full.json["used"] <= 1001), ("stored_bytes", True), f"{full}")
     wait_until(lambda: put(other, "a", 10).status == 201, "there is room")
     wait_until(lambda: put(WORLD.gateway, "c", 500).status == 201, "there too", 3)
+
+
+@test
+def what_began_before_anybody_had_a_quota_counts_within_3_s():
+    file = FOLDER / "later.json"
+    write_private(file, RULES)
+    with contextlib.closing(World("--access", str(file))) as world:
+        lease = [acquire("holder", client=world.lease) for _ in range(3)][0]
+        header = {**bearer("writer"), "Fencing-Token": lease["fencing_token"]}
+
+        def put(key, size):
+            world.gateway("DELETE", f"/v1/resources/{lease['lease']}/{key}", header)
+            return world.gateway("PUT", f"/v1/resources/{lease['lease']}/{key}", header, body=b"x" * size)
+        check_equal(put("a", 900).status, 201)
+        check_equal(world.redis("KEYS", "pawl:*:o"), [])
+        write_private(file, RULES | {"limits": LIMITS})
+        for daemon in (world.lease_daemon, world.gateway_daemon):
+            check("access-loaded" in reloaded(daemon))
+        until_full("holder", 3, world.lease)
+        full = until_over(lambda: put("b", 101), 3)
+        check_equal((full.json["quota"], 900 <= full.json["used"] <= 1001), ("stored_bytes", True), f"{full}")
 
 
 main(WORLD.close)

@@ -1,7 +1,12 @@
--- use_look.lua - what identities use in some stripes, as it is counted there (lib/use.lua). Changes nothing.
+-- use_look.lua - what identities use in some stripes, as it is counted there (lib/use.lua). Changes nothing
+-- in the store; from now on the kinds that are asked for are counted.
 --   KEYS[1]  the first of them
---   ARGV[1]  its number, 0 to 255   ARGV[2]  how many
+--   ARGV[1]  its number, 0 to 255   ARGV[2]  how many   ARGV[3]  kinds, a letter each
 --   returns  {"looked", seq, {KIND IDENTITY, number, ...}}
+--            {"new", seq}: until now nobody looked: to be counted anew first
+if use_looked(ARGV[3]) then
+    return { 'new', SEQ }
+end
 local first, counts, list = tonumber(ARGV[1]), {}, {}
 for i = first, first + ARGV[2] - 1 do
     local kept = redis.pcall('HGETALL', stripe_key(i) .. ':o') -- an error has no elements

@@ -1,6 +1,6 @@
 -- call.lua - what a call knows. All scripts are functions of one library, which is loaded once: a local of a
 -- file is the same for every call, but for those that stand here. They are set anew when a call begins, and
--- nothing of it outlives the call, but for LIFE and what that text says.
+-- nothing of it outlives the call, but for LIFE and what that text says, and use_until.
 
 -- None of these is there while Redis loads a library; and locals cost less than globals.
 local function globals()
@@ -24,6 +24,7 @@ local inboxes, own_record, records, record_field, other_stripes, leaps_known -- 
 local handed_inbox, handed_word                               -- to whom it handed on last, with which word
 local line_told                                                -- the lease whose line was last said to change
 local own_inbox, handed                                         -- of a release: its inbox, its grant there
+local use_until = {} -- use.lua: kind -> until when it is counted; gone when Redis ends
 
 -- What a call has found out, but what its prelude reads (stripe.lua) and the time and the stream.
 local function call_forgets()

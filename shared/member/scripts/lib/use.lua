@@ -3,12 +3,25 @@
 --   pawl:{SS}:o  hash  KIND IDENTITY -> how much of it is in this stripe: "h" holds, "s" sessions that live, "b"
 --                      bytes that are stored. 0: not there
 --
--- Counted in the step in which it begins or ends, where an identity is in the record: never without --access. And
--- stripe after stripe is counted anew from the records (use_set): what went wrong does not stay so. No sequence
--- number tells of it: what a store loses of this is found again.
+-- Counted in the step in which it begins or ends, where an identity is in the record and somebody looks (use_look.lua):
+-- never without --access, nor where nobody has such a quota. And stripe after stripe is counted anew from the records
+-- (use_set), all of them at once when somebody looks again: what went wrong does not stay so. No sequence number tells
+-- of it: what a store loses of this is found again.
+
+local USE_LOOKED_MS = 60000
+
+-- Somebody looks at these kinds: true if nobody did until now, so that what is there was not counted.
+local function use_looked(kinds)
+    local is_new = false
+    for kind in string.gmatch(kinds, '.') do
+        is_new = is_new or NOW >= (use_until[kind] or 0)
+        use_until[kind] = NOW + USE_LOOKED_MS
+    end
+    return is_new
+end
 
 local function use_count(stripe, kind, identity, by)
-    if redis.pcall('HINCRBY', stripe .. ':o', kind .. identity, by) == 0 then
+    if NOW < (use_until[kind] or 0) and redis.pcall('HINCRBY', stripe .. ':o', kind .. identity, by) == 0 then
         redis.call('HDEL', stripe .. ':o', kind .. identity)
     end
 end
