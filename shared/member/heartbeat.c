@@ -215,6 +215,23 @@ static void log_in(struct member *member, int64_t epoch)
     member->event(member, LOG_INFO, "store-admitted", fields);
 }
 
+static void registrars_take(struct member *member, const struct store_reply *reply)
+{
+    struct bytes missing = store_reply_text(reply, REPLY_REGISTRARS + 1), rest = missing;
+    unsigned count = (unsigned)store_reply_integer(reply, REPLY_REGISTRARS), heard = count;
+
+    while (rest.len > 0 && bytes_cut(&rest, ' ').len > 0)
+        heard--;
+    epoch_set_registrars(member->store_epoch, count, heard);
+    if (member->plan->role != MEMBER_LEASE || bytes_are(missing, member->missing))
+        return;
+    snprintf(member->missing, sizeof(member->missing), "%.*s", (int)missing.len, missing.at);
+    struct log_field fields[] = {LOG_T("missing", bytes_of(member->missing)), LOG_I("heard", heard),
+                                 LOG_I("of", count), LOG_END};
+    member->event(member, missing.len > 0 ? LOG_WARNING : LOG_INFO,
+                  missing.len > 0 ? "registrar-missing" : "registrar-missing-no-more", fields);
+}
+
 static void heartbeat_in(struct member *member, const struct store_reply *reply)
 {
     struct epoch *store_epoch = member->store_epoch;
@@ -245,8 +262,7 @@ static void heartbeat_in(struct member *member, const struct store_reply *reply)
     epoch_set_ceiling(store_epoch, member->ceiling, member->block / 2);
     member_enter(member, MEMBER_IN);
     memory_take(member, reply);
-    epoch_set_registrars(store_epoch, (unsigned)store_reply_integer(reply, REPLY_REGISTRARS),
-                         (unsigned)store_reply_integer(reply, REPLY_REGISTRARS + 1));
+    registrars_take(member, reply);
     record(member, reply);
     lease_take(member, reply);
     log_clock(member, store_reply_integer(reply, 9));

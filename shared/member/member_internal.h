@@ -85,7 +85,8 @@ struct member {
         char echo[STATE_MEMBERS_MAX * 60]; /* what was read of all members; "": nothing in this epoch */
         char text[2][MEMBER_TEXT_SIZE];
     } lease;
-    char logged[EPOCH_DETAIL_SIZE]; /* the last reason why nothing happens: each is logged once */
+    char logged[EPOCH_DETAIL_SIZE];  /* the last reason why nothing happens: each is logged once */
+    char missing[EPOCH_DETAIL_SIZE]; /* registrars, the same */
     /* arguments in flight */
     struct insync *insync; /* NULL: a gateway, which changes no set */
     char number[8][MEMBER_NUMBER_SIZE], copies[16], promise[2 * MEMBER_TEXT_SIZE], node[STORE_NODE_MAX],

@@ -38,10 +38,11 @@ struct stage {
     struct party party[PARTIES];
 };
 
-static const char *const event_names[EVENTS] = {"store-admitted", "store-suspended", "store-life-begun",
-                                                "store-clock-corrected"};
+static const char *const event_names[EVENTS] = {"store-admitted",    "store-suspended",
+                                                "store-life-begun",  "store-clock-corrected",
+                                                "registrar-missing", "registrar-missing-no-more"};
 
-enum { TOLD_ADMITTED, TOLD_SUSPENDED, TOLD_BEGUN, TOLD_CLOCK };
+enum { TOLD_ADMITTED, TOLD_SUSPENDED, TOLD_BEGUN, TOLD_CLOCK, TOLD_MISSING, TOLD_MISSING_NO_MORE };
 
 /* Every arrow that any member of this program has gone; its tests run in children. */
 static unsigned *member_walked;

@@ -237,6 +237,22 @@ TEST_MEMBER(an_entry_of_the_list_that_cannot_be_read_keeps_the_gate_shut_and_is_
     CHECK_INT(lease->member.state, MEMBER_GATED);
 }
 
+TEST_MEMBER(a_registrar_that_is_missing_is_logged_once_and_so_is_its_return)
+{
+    char command[128];
+
+    for (unsigned i = 0; i < 2; i++) {
+        snprintf(command, sizeof(command), "HSET pawl:{store} majority 1 registrars \"%u %s%s\"",
+                 i == 0 ? 3 : 1, lease->state_file.recorded.member, i == 0 ? " gone-1 gone-2" : "");
+        redis_ask(&stage->redis, command);
+        UNTIL(stage, lease->told[i == 0 ? TOLD_MISSING : TOLD_MISSING_NO_MORE] == 1);
+        int64_t beats = lease->member.beats;
+        UNTIL(stage, lease->member.beats >= beats + 2);
+        CHECK_INT(lease->told[TOLD_MISSING], 1);
+        CHECK_INT(lease->told[TOLD_MISSING_NO_MORE], i);
+    }
+}
+
 TEST_MEMBER(a_setting_that_was_unsafe_meanwhile_makes_the_next_restart_count_as_not_proven)
 {
     store_look_every(lease->store, 20);

@@ -45,12 +45,15 @@ def the_first_lease_services_become_the_registrars_and_then_their_majority_count
     check_equal((LIFE.record("registrars", "majority"), a.disk.registrars()), (["3 lease-a", ""], []))
     b, c, d = (Member(LIFE, f"lease-{name}") for name in "bcd")
     all_in(a, b)
-    check_equal(a.reply[14:], [0, 0, []])
+    check_equal(a.reply[14:], [0, "", []])
     all_in(a, b, c)
     check_equal(LIFE.record("registrars", "majority"), ["3 lease-a lease-b lease-c", "1"])
     all_in(a, b, c, d)
     check_equal((a.disk.registrars(), d.disk.registrars()), (["lease-a", "lease-b", "lease-c"],) * 2)
-    check_equal((LIFE.record("registrars"), a.reply[14:]), ("3 lease-a lease-b lease-c", [3, 3, []]))
+    check_equal((LIFE.record("registrars"), a.reply[14:]), ("3 lease-a lease-b lease-c", [3, "", []]))
+    LIFE.at(NOW + 10001)
+    beat(a, c)
+    check_equal(a.reply[14:16], [3, "lease-b"])
 
 
 @test

@@ -28,6 +28,13 @@ class Board(World):
     def rolls(self):
         return [one["roll"] for one in self.status()["members"] if one["role"] == "lease"]
 
+    def gone(self):
+        return " ".join(one["id"] for one in self.status()["registrars"] if not one["live"])
+
+    def logged(self, event):
+        lines = [json.loads(line) for line in self.lease_daemon.log().splitlines() if f'"event":"{event}"' in line]
+        return [(one["missing"], one["heard"], one["of"]) for one in lines]
+
     def registrar(self, status, says, *words):
         done = self.pawl("registrar", *words)
         check_equal(done.returncode, status, f"exit status of {words}: {done.stdout}{done.stderr}")
@@ -63,6 +70,7 @@ def a_lease_service_may_be_dead_when_redis_restarts_and_two_may_not(world):
     world.restart_redis()
     world.granted("other")
     check_equal(world.lease("GET", "/readyz").json["registrars"], {"heard": 2, "of": 3})
+    wait_until(lambda: (world.gone(), 2, 3) in world.logged("registrar-missing"), "the log says which")
     check_in("registrars 2 of 3 live, 2 must be heard", world.status("text"))
     world.others[1].send(signal.SIGSTOP)
     world.restart_redis()
@@ -73,6 +81,8 @@ def a_lease_service_may_be_dead_when_redis_restarts_and_two_may_not(world):
     again = world.lease("POST", "/v1/leases/job", body={})
     check_equal(again.status, 201)
     check(again.json["token"] > first["token"], (again.json, first))
+    world.daemon("pawl-lease")  # finds the directory of the one that was killed
+    wait_until(lambda: world.logged("registrar-missing-no-more"), "all are heard")
 
 
 @test

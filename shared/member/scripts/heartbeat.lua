@@ -41,7 +41,7 @@
 --             vouched for
 --           {"in", epoch, id, roll, goal, time, members, beats, ceiling, corrected_ms, {256 seqs},
 --              bytes in use, maxmemory, replid of the stream that is admitted, how many registrars there are,
---              and how many of them are live; 0, 0: all lease services count,
+--              and the ids of those that are not live, a blank between; 0, "": all lease services count,
 --              {copies, syncs, node that is being added, nodes, perhaps "-" and one that is forgotten} (insync_told()), {}: there is no in-sync set;
 --              with ARGV[28]: the list for ARGV[29]; the last of this process's heartbeats that enough others have read of}
 --             roll, members: the list to record   goal: the floor to record   time: the store's, ms
@@ -431,11 +431,11 @@ local function pulse(store, stripes, me, all, ids)
         reply[10], reply[11] = whole(corrected), seqs
         reply[12], reply[13] = memory()
         reply[14] = string.match(RUN, ' (.*)')
-        local registrars, live = registrars_of(store.majority == '1' and store.registrars or ''), 0
+        local registrars, missing = registrars_of(store.majority == '1' and store.registrars or ''), {}
         for _, id in ipairs(registrars.ids) do
-            live = live + (all[id] and is_live_lease(all[id]) and 1 or 0)
+            missing[#missing + 1] = not (all[id] and is_live_lease(all[id])) and id or nil
         end
-        reply[15], reply[16], reply[17] = #registrars.ids, live, insync_told(store, RUN)
+        reply[15], reply[16], reply[17] = #registrars.ids, table.concat(missing, ' '), insync_told(store, RUN)
         if NUMBER ~= '' then
             reply[18], reply[19] = beats_sent(all, ids), beats_echoed(store, all, ids)
         end
