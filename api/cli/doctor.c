@@ -28,6 +28,9 @@ enum {
     OFFSET_MAX_MS = 2000,
     DATE_PRECISION_MS = 1000,
     MEMORY_WARN_PERCENT = 75,
+    BACKLOG_S = 60,
+    TRAFFIC_MS = 1000,
+    TURN_MS = 10,
     PROBE_NAME_SIZE = 64
 };
 
@@ -350,6 +353,33 @@ static void look_at_nodes(struct doctor *doctor, const struct store_facts *facts
               facts->registrar_count > 2 ? "" : ": the restart of a lease service may stop the gateways");
 }
 
+/* A replica that was away for no longer goes on where it was; else it copies all, and is as long out of the
+ * set. */
+static void look_at_backlogs(struct doctor *doctor, const struct store_facts *facts)
+{
+    struct store_facts later = {0};
+    uint64_t until_ms = loop_now_ms() + TRAFFIC_MS;
+    int64_t took_ms, bytes_s;
+
+    while (facts->node_count > 0 && loop_now_ms() < until_ms)
+        loop_turn(doctor->inbox.loop, TURN_MS);
+    if (facts->node_count == 0 || store_facts_refresh(&doctor->inbox, &later) != CLI_GO_ON)
+        return;
+    took_ms = later.now_ms - facts->now_ms;
+    bytes_s = later.node_count > 0 && took_ms > 0
+                  ? (later.nodes[0].offset - facts->nodes[0].offset) * 1000 / took_ms
+                  : 0;
+    for (unsigned i = 0; i < facts->node_count; i++)
+        if (facts->nodes[i].backlog > 0 && facts->nodes[i].backlog < bytes_s * BACKLOG_S)
+            found(doctor, PROBLEM, "", "node",
+                  "CONFIG SET repl-backlog-size to what is written in a minute at most, also in its "
+                  "configuration file.",
+                  "%s: its repl-backlog-size of %" PRId64 " bytes is less than %d s of what is written now, "
+                  "%" PRId64 " bytes a second: a replica that is away for longer than it lasts copies all",
+                  facts->nodes[i].node, facts->nodes[i].backlog, BACKLOG_S, bytes_s);
+    store_facts_done(&later);
+}
+
 static bool sentinel_answers(const struct store_sentinel *one)
 {
     return one->names[0] != '\0' && one->known > 0;
@@ -362,7 +392,7 @@ static bool sentinels_answer(struct doctor *doctor, struct store_sentinel all[ST
     bool is_whole;
 
     do {
-        loop_turn(doctor->inbox.loop, 10);
+        loop_turn(doctor->inbox.loop, TURN_MS);
         *count = store_sentinels(doctor->inbox.store, all);
         is_whole = true;
         for (unsigned i = 0; i < *count; i++)
@@ -462,6 +492,7 @@ static int doctor_store(struct doctor *doctor)
         store_nodes_ask(inbox, &facts);
         tell_store(doctor, &facts);
         look_at_nodes(doctor, &facts);
+        look_at_backlogs(doctor, &facts);
         look_at_sentinels(doctor);
         if (facts.now_ms > 0) {
             compare_clock(doctor, "", "redis clock", "the clock of Redis' host", facts.now_ms, before_ms,

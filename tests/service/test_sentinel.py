@@ -144,11 +144,14 @@ def doctor_says_what_of_nodes_and_sentinels_would_stop_a_failover(world):
     said = problems()
     for part in ("the loss of either stops grants", "0 registrars: ", "of 1 sentinels: they are all on one host"):
         check_in(part, said)
+    check("repl-backlog-size" not in said, said)
     check("even" not in said and "majority" not in said and "replica-priority" not in said and "repl-diskless-load" not in said, said)
     other = Sentinel(world.folder, world.port, world.known)
     world.replica("CONFIG", "SET", "repl-diskless-load", "swapdb")
     world.replica("CONFIG", "SET", "replica-priority", 0)
-    for part in ("their number is even", "their quorum is less than a majority", "its replica-priority is 0", "repl-diskless-load is not disabled"):
+    world.replica("CONFIG", "SET", "repl-backlog-size", "16384")  # the least; less than 60 s of heartbeats
+    for part in ("their number is even", "their quorum is less than a majority", "its replica-priority is 0", "repl-diskless-load is not disabled",
+                 "its repl-backlog-size of 16384 bytes is less than 60 s"):
         wait_until(lambda part=part: part in problems(), part, FAILOVER_S)
     other.kill()
     away = f"127.0.0.1:{own_port()}"

@@ -80,9 +80,17 @@ static void copy_setting_take(void *at, const struct store_reply *reply)
     text_take(fact->diskless_load, sizeof(fact->diskless_load), store_reply_text(reply, 1));
 }
 
+static void copy_backlog_take(void *at, const struct store_reply *reply)
+{
+    struct node_fact *fact = at;
+
+    fact->backlog = bytes_number(store_reply_text(reply, 1), 18);
+}
+
 static const struct question copy_questions[] = {
     {{"INFO", "server", "replication", "persistence"}, copy_info_take},
     {{"CONFIG", "GET", "repl-diskless-load"}, copy_setting_take},
+    {{"CONFIG", "GET", "repl-backlog-size"}, copy_backlog_take},
     {{NULL}, NULL},
 };
 

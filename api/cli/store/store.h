@@ -136,9 +136,9 @@ struct node_fact {
     char own_run[STORE_RUN_ID_LEN + 1], stream[STORE_RUN_ID_LEN + 1], role[FACT_WORD_SIZE];
     char version[FACT_WORD_SIZE], diskless_load[FACT_WORD_SIZE], unsafe[FACT_TEXT_SIZE],
         advice[FACT_TEXT_SIZE];
-    int64_t priority, clock_us, down_s;
-    uint64_t asked_ms;   /* when it said so, by cli_wall_ms() */
-    const char *away;    /* NULL: it keeps what it acknowledges */
+    int64_t priority, clock_us, down_s, backlog; /* backlog: bytes; 0: not known */
+    uint64_t asked_ms;                           /* when it said so, by cli_wall_ms() */
+    const char *away;                            /* NULL: it keeps what it acknowledges */
     const char *why_not; /* NULL: it may take over; of the first, the primary, it means nothing */
     int64_t away_ms;     /* since it is away, -1: not known */
 };
