@@ -310,7 +310,7 @@ def changes(*rows, run=None):
             continue
         LIFE.redis("HSET", RECORD, "run", run or LIFE.real_run())
         deed, name, *reply = row.split()
-        check_equal(" ".join(map(str, LIFE.run("api/cli/scripts/registrar.lua", [RECORD], deed, name))), " ".join(reply), row)
+        check_equal(" ".join(map(str, LIFE.run("api/cli/scripts/registrar.lua", [RECORD], deed, *name.split("/")))), " ".join(reply), row)
         LIFE.redis("HSET", RECORD, "run", LIFE.run_and_stream())
 
 
@@ -321,7 +321,8 @@ def a_lost_registrar_is_replaced_by_adding_another_and_then_removing_it():
     all_in(a, b, c, d, g)
     LIFE.at(NOW + 10001)  # c is gone
     changes("add lease-d unrecorded", (a, b, d, g), "add lease-a already", "add lease-x unknown", "add gate-g unknown",
-            "add lease-d changed 4 3", "remove lease-c unrecorded",  # nobody has recorded the fourth yet
+            "add lease-d/lease-x other", "add lease-d/lease-d other", "add lease-b/lease-c already",
+            "add lease-d/lease-c changed 4 3", "remove lease-c unrecorded",  # nobody has recorded the fourth yet
             (a, b, d, g), "remove lease-c changed 3 2", "remove lease-c already", (a, b, d, g))
     check_equal(d.disk.registrars(), ["lease-a", "lease-b", "lease-d"])
     restarted(b, d)

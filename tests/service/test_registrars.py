@@ -28,6 +28,9 @@ class Board(World):
     def rolls(self):
         return [one["roll"] for one in self.status()["members"] if one["role"] == "lease"]
 
+    def id_of(self, daemon):
+        return wait_until(lambda: [one["id"] for one in self.status()["members"] if f" pid {daemon.process.pid} " in one["who"]], "it is known")[0]
+
     def gone(self):
         return " ".join(one["id"] for one in self.status()["registrars"] if not one["live"])
 
@@ -94,7 +97,9 @@ def a_registrar_is_added_and_removed_and_each_refusal_says_why():
     fourth, = world.members_in()
     world.registrar(64, "neither add nor remove", "drop", first)
     world.registrar(64, "missing argument", "add")
-    check_in("registrar add OTHER, then registrar remove", world.pawl("forget", first).stderr)
+    check_in("pawl store registrar replace", world.pawl("forget", first).stderr)
+    for words in (("replace", first), ("replace", first, first), ("add", fourth, first)):
+        world.registrar(64, "", *words)
     for deed, member in (("add", first), ("remove", fourth)):
         world.registrar(1, f"{member} was not changed: it is a registrar already, or none", deed, member)
     world.registrar(1, "no lease service with this id is in", "add", *world.members_in("gateway"))
@@ -124,6 +129,30 @@ def a_registrar_is_added_and_removed_and_each_refusal_says_why():
     world.registrar(78, "no store that this release knows", "add", first)
     world.redis.kill()
     world.registrar(69, "cannot", "add", first)
+
+
+@test
+def a_lost_registrar_is_replaced_in_one_command_or_it_says_what_is_left_to_do():
+    world = Board()
+    fourth = world.daemon("pawl-lease")
+    lost, new = (world.id_of(daemon) for daemon in (world.others[0], fourth))
+    wait_until(lambda: world.rolls() == [world.status()["roll"]] * 4, "all have recorded the fourth")
+    world.kill(world.others[0])
+    world.registrar(0, "there are 3 registrars now, of which 2 must be heard", "replace", lost, new)
+    check_equal((new in world.members_in(registrar=True), world.members_in()), (True, [lost]))
+    other = world.id_of(world.others[1])
+    world.registrar(1, f"{other} was not changed: it is a registrar already", "replace", new, other)
+    world.registrar(1, f"{new} was not changed: the one whose place it is to take is no registrar", "replace", lost, new)
+    world.daemon("pawl-lease")  # with the directory of the lost one
+    leases = [one for one in world.daemons if one.name == "pawl-lease"]
+    wait_until(lambda: world.rolls() == [world.status()["roll"]] * 4, "all have recorded that")
+    for one in leases:
+        one.send(signal.SIGSTOP)
+    world.registrar(1, f"what is left to do: pawl store registrar remove {new}", "replace", new, lost, "--wait", "200ms")
+    for one in leases:
+        one.send(signal.SIGCONT)
+    wait_until(lambda: world.pawl("registrar", "remove", new).returncode == 0, "all is recorded")
+    check_equal(world.members_in(), [new])
 
 
 main()

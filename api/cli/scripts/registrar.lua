@@ -4,9 +4,10 @@
 -- on: store
 -- flags: allow-oom
 --   KEYS[1]  pawl:{store}   ARGV[1]  "add" | "remove"   ARGV[2]  member id
+--   ARGV[3]  of "add", perhaps: a registrar, which is to be removed behind that
 --   returns  {"changed", how many there are now, how many must be heard}
 --            {"empty"}   {"another", identity}   {"none"}: no majority counts in this store
---            {"gated"}   {"already"}: it is one, or none
+--            {"gated"}   {"already"}: it is one, or none   {"other"}: ARGV[3] is none
 --            {"unknown"}: no lease service that is in   {"last"}   {"full"}: there are 6
 --            {"unrecorded"}: too few of those that would be have recorded all, or live
 --            in all of them nothing was changed
@@ -23,6 +24,9 @@ if not store_serves(store) then
     return { 'gated' }
 end
 local before, ids = registrars_of(store.registrars), {}
+if ARGV[3] and not before.is[ARGV[3]] then
+    return { 'other' }
+end
 if (ARGV[1] == 'add') == (before.is[ID] or false) then
     return { 'already' }
 end

@@ -1,11 +1,12 @@
-/* command.c - pawl store status|forget|registrar|marks|history, each of which asks the store itself once;
- * init, which is pawl-lease's; and which of the commands of pawl store is meant.
+/* command.c - pawl store status|forget|registrar|node|marks|history, each of which asks the store itself,
+ * once but for registrar replace; init, which is pawl-lease's; and which command of pawl store is meant.
  *
  *   verb_run         flags                       64, or go on
  *   ..._check        what they say               64, or go on
  *   store_inbox_open                             69 | 78, or go on
  *   store_inbox_ask  run the script              69, or go on
- *   ..._answer       say what came of it         0 | 1 | 78 */
+ *   ..._answer       say what came of it         0 | 1 | 78, or go on
+ *   registrar_replace  the second step           0 | 1 | 69 | 78 */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,6 +22,8 @@
 #include "scripts.h"
 #include "shared/token/token.h"
 
+enum { WAIT_MS = 10000, AGAIN_MS = 100 };
+
 /* What the flags and the argument said, of all of them. */
 struct asking {
     struct store_inbox inbox;
@@ -30,8 +33,9 @@ struct asking {
     unsigned argc;
     const char
         *word; /* of forget, the member; of history, the mode, "": it is only said; of registrar, the deed */
-    const char *id;      /* of registrar */
-    const char *of, *at; /* of marks, as force */
+    const char *id, *by;           /* of registrar; by: of replace, who takes the place of the id, else "" */
+    uint64_t wait_ms, deadline_ms; /* of that; deadline_ms 0: it is yet to be added */
+    const char *of, *at;           /* of marks, as force */
     bool force;
 };
 
@@ -107,9 +111,8 @@ static int forget_refuse(const struct asking *f, const struct store_reply *reply
         {"registrar",
          "it is a registrar: a majority of them must be heard, and which they are does not change by "
          "forgetting one",
-         "Start it, or replace it: pawl store registrar add OTHER, then registrar remove this one; only when "
-         "no "
-         "majority is left: pawl store recover --floor N."},
+         "Start it, or replace it: pawl store registrar replace ID OTHER; only when no majority is left: "
+         "pawl store recover --floor N."},
         {"open", "it is a gateway that had writes under way, and nobody else says how they ended",
          "Start it again with its state directory, or, if it is dead, first: pawl resolve --gateway ID "
          "--dead"},
@@ -187,14 +190,26 @@ static int marks_answer(struct store_ask *ask, const struct store_reply *reply)
     return no_store_known(reply);
 }
 
-/* -- registrar: one more, or one less */
+/* -- registrar: one more, or one less; or both */
 
 static int registrar_check(struct asking *r)
 {
-    if (strcmp(r->word, "add") != 0 && strcmp(r->word, "remove") != 0)
-        return cli_fail(CLI_USAGE, "\"%s\" is neither add nor remove", r->word);
+    bool replaces = strcmp(r->word, "replace") == 0;
+
+    if (!replaces && strcmp(r->word, "add") != 0 && strcmp(r->word, "remove") != 0)
+        return cli_fail(CLI_USAGE, "\"%s\" is neither add nor remove nor replace", r->word);
+    if (replaces != (r->by[0] != '\0'))
+        return cli_fail(CLI_USAGE, "%s takes %s", r->word,
+                        replaces ? "two registrars, ID and NEW" : "one ID");
+    if (strcmp(r->id, r->by) == 0)
+        return cli_fail(CLI_USAGE, "ID and NEW are the same");
     r->argv[2] = bytes_of(r->id);
     r->argc = 3;
+    if (replaces) {
+        r->argv[1] = BYTES("add");
+        r->argv[2] = bytes_of(r->by);
+        r->argv[r->argc++] = bytes_of(r->id);
+    }
     return CLI_GO_ON;
 }
 
@@ -205,6 +220,7 @@ static int registrar_answer(struct store_ask *ask, const struct store_reply *rep
          "It is said when a store is made: pawl store init --registrars 3."},
         {"gated", "the store is gated", "pawl store status says whom it waits for."},
         {"already", "it is a registrar already, or none", "pawl store status lists them."},
+        {"other", "the one whose place it is to take is no registrar", "pawl store status lists them."},
         {"unknown", "no lease service with this id is in", "pawl store status lists them."},
         {"last", "it is the only one", "Add another one first."},
         {"full", "there are 6 already", "Remove another one first."},
@@ -212,15 +228,39 @@ static int registrar_answer(struct store_ask *ask, const struct store_reply *rep
          "Start those that are away; if all run: again in a second."},
     };
     const struct asking *r = container_of(ask, struct asking, ask);
+    bool is_added = r->deadline_ms > 0, adds_first = r->by[0] != '\0' && !is_added;
 
+    if (is_added && store_reply_is(reply, "unrecorded") && loop_now_ms() < r->deadline_ms)
+        return CLI_GO_ON;
     if (store_reply_is(reply, "changed")) {
         printf("there are %" PRId64 " registrars now, of which %" PRId64 " must be heard\n",
                store_reply_integer(reply, 1), store_reply_integer(reply, 2));
+        if (adds_first)
+            return CLI_GO_ON;
         if (store_reply_integer(reply, 1) == store_reply_integer(reply, 2))
             cli_hint("None of them may be away at an admission. Have 3 or 5: pawl store registrar add ID.");
         return CLI_OK;
     }
-    return refuse(refusals, sizeof(refusals) / sizeof(refusals[0]), r->id, "changed", reply);
+    return refuse(refusals, sizeof(refusals) / sizeof(refusals[0]), adds_first ? r->by : r->id, "changed",
+                  reply);
+}
+
+/* It is removed when those that are now have recorded that the new one is of them: in one step a majority of
+ * before, and one of after, need not meet. */
+static int registrar_replace(struct asking *r)
+{
+    int status = CLI_GO_ON;
+
+    r->deadline_ms = loop_now_ms() + r->wait_ms;
+    r->argv[1] = BYTES("remove");
+    r->argv[2] = bytes_of(r->id);
+    while (status == CLI_GO_ON) {
+        loop_turn(r->inbox.loop, AGAIN_MS);
+        status = store_inbox_ask(&r->inbox, &r->ask, &script_registrar, 1, 3, r->argv);
+    }
+    if (status != CLI_OK)
+        cli_hint("%s is a registrar now; what is left to do: pawl store registrar remove %s", r->by, r->id);
+    return status;
 }
 
 /* -- node: one of Redis, that is gone for good */
@@ -301,7 +341,7 @@ static const struct store_verb {
 } verbs[] = {
     {"store status", 3, 1, NULL, NULL, NULL},
     {"store forget", 0, 0, NULL, &script_forget_member, forget_answer},
-    {"store registrar", 0, 0, registrar_check, &script_registrar, registrar_answer},
+    {"store registrar", 4, 1, registrar_check, &script_registrar, registrar_answer},
     {"store node", 0, 0, node_check, &script_node_forget, node_answer},
     {"store marks", 0, 3, marks_check, &script_marks, marks_answer},
     {"store history", 0, 0, history_check, &script_set_history, history_answer},
@@ -309,13 +349,14 @@ static const struct store_verb {
 
 static int verb_run(int argc, char **argv)
 {
-    struct asking asking = {0};
+    struct asking asking = {.wait_ms = WAIT_MS};
     const struct store_verb *verb = verbs;
     const struct option own[] = {
         FLAG_TEXT("of", "STORE", "id of the store whose tokens they are", &asking.of),
         FLAG_TEXT("at", "EPOCH.TOKEN", "nothing below this is let through", &asking.at),
         FLAG_ON("force", "also below what was named before", &asking.force),
         FLAG_OUTPUT_OBJECT(&asking.output),
+        FLAG_MS("wait", "DUR", "of replace: for the new one to be recorded (default 10s)", &asking.wait_ms),
     };
     struct option flags[STORE_INBOX_FLAGS + sizeof(own) / sizeof(own[0]) + 1] = {
         STORE_INBOX_ROWS(&asking.inbox)};
@@ -330,6 +371,7 @@ static int verb_run(int argc, char **argv)
         return status;
     asking.word = arguments[0] != NULL ? arguments[0] : "";
     asking.id = asking.word[0] != '\0' && arguments[1] != NULL ? arguments[1] : "";
+    asking.by = asking.id[0] != '\0' && arguments[2] != NULL ? arguments[2] : "";
     asking.inbox.output = asking.output;
     asking.ask.take = verb->take;
     asking.argv[0] = BYTES("pawl:{store}");
@@ -348,6 +390,8 @@ static int verb_run(int argc, char **argv)
         status = verb->script == NULL
                      ? status_ask(&asking)
                      : store_inbox_ask(&asking.inbox, &asking.ask, verb->script, 1, asking.argc, asking.argv);
+    if (status == CLI_GO_ON)
+        status = registrar_replace(&asking);
     store_inbox_close(&asking.inbox);
     return status;
 }
@@ -414,7 +458,7 @@ static const struct command commands[] = {
      "a node that may lack what was answered is the store all the same"},
     {"failover", cli_store_failover, "another node of the in-sync set becomes the primary, in good order"},
     {"forget", verb_run, "do not wait any more for a service that is gone for good"},
-    {"registrar", verb_run, "one registrar more, or one less, of a store that a majority admits"},
+    {"registrar", verb_run, "one registrar more, or less, or another, of a store that a majority admits"},
     {"node", verb_run, "a node of Redis that is gone for good is not waited for any more"},
     {"marks", verb_run, "go on with the tokens of another store, after marks were lost"},
     {"history", verb_run, "what is noted of what happens to leases: all, ends, or nothing"},

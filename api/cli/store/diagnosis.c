@@ -369,14 +369,14 @@ static void find_gone(const struct store_facts *facts, struct store_diagnosis *d
             state_is(member, "forgotten") || (is_lease(member) && !store_facts_lease_lives(facts)))
             continue;
         finding = find(diagnosis, CLI_OK,
-                       member->registrar ? "Start it, or, if it never comes back: pawl store registrar add "
-                                           "OTHER, then pawl store registrar remove "
-                                         : "Start it, or, if it never comes back: pawl store forget ",
+                       member->registrar
+                           ? "Start it, or, if it never comes back: pawl store registrar replace "
+                           : "Start it, or, if it never comes back: pawl store forget ",
                        "gone without a word: %s; after the next restart of Redis %s",
                        store_diagnosis_name(name, member->id, member),
                        is_lease(member) && facts->majority == 0 ? "nobody can admit the store without it"
                                                                 : "all holds end, since it cannot be asked");
-        ADVISE(finding, "%s", member->id);
+        ADVISE(finding, "%s%s", member->id, member->registrar ? " OTHER" : "");
     }
 }
 
