@@ -324,6 +324,24 @@ static void look_at_node(struct doctor *doctor, const struct store_facts *facts,
                   (int64_t)node->asked_ms, DATE_PRECISION_MS);
 }
 
+/* By the addresses that they have themselves: of one behind another address nothing is said. */
+static void look_at_registrars_of(struct doctor *doctor, const struct store_facts *facts, const char *node)
+{
+    const char *colon = strrchr(node, ':');
+    struct bytes host = {node, colon != NULL ? (size_t)(colon - node) : 0};
+    unsigned count = facts->registrar_count, here = 0;
+
+    for (unsigned i = 0; host.len > 0 && i < count; i++)
+        here += bytes_are(host, facts->registrar[i].address);
+    bool enough_elsewhere = count - here > count / 2;
+    if (here > 0)
+        found(doctor, enough_elsewhere ? OK : PROBLEM, "", "registrars",
+              enough_elsewhere ? "" : "Run them on three hosts.", "%u of %u are on the host of %s%s", here,
+              count, node,
+              enough_elsewhere ? ": a majority is elsewhere"
+                               : ": when it is lost, nobody admits another node");
+}
+
 static void look_at_nodes(struct doctor *doctor, const struct store_facts *facts)
 {
     unsigned kept = 0;
@@ -335,6 +353,7 @@ static void look_at_nodes(struct doctor *doctor, const struct store_facts *facts
         else
             found(doctor, PROBLEM, "", "node", "Start it; pawl store status says more.",
                   "%s cannot be reached", facts->nodes[i].node);
+        look_at_registrars_of(doctor, facts, facts->nodes[i].node);
     }
     if (facts->copies > 0)
         found(doctor, kept > facts->copies ? OK : PROBLEM, "", "copies",

@@ -521,6 +521,8 @@ void member_heartbeat(struct member *member)
     args[25] = bytes_of(member->node);
     args[26] = member->insync != NULL ? insync_wish(member->insync) : BYTES("");
     lease_put(member, &args[27]);
+    store_own_address(member->store, member->address);
+    args[30] = bytes_of(member->address);
     args[17] = settled ? BYTES("settled") : BYTES("");
     member->settled_asked = settled;
     member->asked_link = member->line->link;

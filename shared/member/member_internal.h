@@ -20,7 +20,7 @@ enum member_state {
 };
 
 enum {
-    MEMBER_HEARTBEAT_ARGS = 31,
+    MEMBER_HEARTBEAT_ARGS = 32,
     MEMBER_SAID_SIZE = STORE_NODES_MAX * (STORE_NODE_MAX + STRIPES * 21 + 64),
     MEMBER_WISH_SIZE = 64 + STORE_NODES_MAX * (STORE_NODE_MAX + STORE_RUN_ID_LEN + 2),
     MEMBER_SENT_MAX = 64, /* more than 3 s of heartbeats, one in each tick */
@@ -90,7 +90,7 @@ struct member {
     /* arguments in flight */
     struct insync *insync; /* NULL: a gateway, which changes no set */
     char number[8][MEMBER_NUMBER_SIZE], copies[16], promise[2 * MEMBER_TEXT_SIZE], node[STORE_NODE_MAX],
-        identity[EPOCH_IDENTITY_SIZE], nonce[MEMBER_ID_CHARS + 1], key[64];
+        address[STORE_ADDRESS_SIZE], identity[EPOCH_IDENTITY_SIZE], nonce[MEMBER_ID_CHARS + 1], key[64];
     char seqs[MEMBER_SEQS_SIZE], granted[MEMBER_SEQS_SIZE], list[STATE_TEXT_MAX];
     struct bytes argv[MEMBER_HEARTBEAT_ARGS];
     /* bit t of element f: went from f to t; what the test of the drawing reads */

@@ -21,6 +21,7 @@
  * data another's, so everything begins anew with a greeting. */
 #include <assert.h>
 #include <linux/tcp.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -404,6 +405,18 @@ uint64_t store_network_us(const struct store *store)
         info.tcpi_min_rtt == UINT32_MAX || info.tcpi_min_rtt <= NETWORK_DOUBT_US)
         return 0;
     return info.tcpi_min_rtt - NETWORK_DOUBT_US;
+}
+
+void store_own_address(const struct store *store, char text[STORE_ADDRESS_SIZE])
+{
+    struct sockaddr_storage own = {.ss_family = AF_UNSPEC};
+    struct sockaddr *address = (struct sockaddr *)(void *)&own;
+    socklen_t len = sizeof(own);
+
+    text[0] = '\0';
+    if (store_link_stands(store) && getsockname(store->dial.context->fd, address, &len) == 0 &&
+        own.ss_family != AF_UNIX)
+        getnameinfo(address, len, text, STORE_ADDRESS_SIZE, NULL, 0, NI_NUMERICHOST);
 }
 
 uint64_t store_link_number(const struct store *store)

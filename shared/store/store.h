@@ -281,6 +281,9 @@ void store_node_forget(struct store *store, const char *name);
 void store_node_says(struct store *store, unsigned i, const char *why);
 /* The address that the store is connected to, as a name of that node. */
 void store_node_name(const struct store *store, char name[STORE_NODE_MAX]);
+/* This machine's own address on that connection; "": there is none, or it is a local socket. */
+enum { STORE_ADDRESS_SIZE = 46 };
+void store_own_address(const struct store *store, char text[STORE_ADDRESS_SIZE]);
 
 /* Another node, asked of itself, on a connection of its own, with user, password and files of the store. */
 struct store_probe;

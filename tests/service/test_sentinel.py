@@ -158,6 +158,10 @@ def doctor_says_what_of_nodes_and_sentinels_would_stop_a_failover(world):
     check_in(f"sentinel {away} does not answer", problems(f"sentinel://{away},127.0.0.1:{world.sentinel.port}/main"))
     world.replica("CONFIG", "SET", "appendfsync", "everysec")
     check_in("appendfsync is everysec", problems())
+    lease = world.lease("GET", "/v1/overview").json["service"]["id"]
+    for registrars, wrong in ((f"3 {lease} gone-1 gone-2", False), (f"1 {lease}", True)):
+        world.redis("HSET", "pawl:{store}", "registrars", registrars)
+        check_equal(f"1 of {registrars[0]} are on the host of 127.0.0.1:{world.port}" in problems(), wrong)
 
 
 @test_in(Watched)

@@ -196,6 +196,7 @@ for n, id in ipairs(wanted.ids) do
     local one = all[id] or {}
     local epoch, generation = string.match(one.set or '', '^(%d+) (%d+)$')
     named[n] = listed({ id = id, promise = tonumber(one.promise) or 0,
+        address = one.address or '',
         live = all[id] and is_fresh(one) and 1 or 0,
         epoch = tonumber(epoch) or 0, generation = tonumber(generation) or 0 })
 end

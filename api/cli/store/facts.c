@@ -395,6 +395,7 @@ const struct fact_field registrar_fields[] = {
     FIELD(registrar_fact, FIELD_NUMBER, epoch, "epoch", "epoch"),
     FIELD(registrar_fact, FIELD_NUMBER, generation, "generation", "generation"),
     FIELD(registrar_fact, FIELD_FLAG, live, "live", "live"),
+    FIELD(registrar_fact, FIELD_TEXT, address, "address", NULL),
     {0},
 };
 

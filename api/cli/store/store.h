@@ -149,6 +149,7 @@ struct registrar_fact {
     int64_t promise, epoch,
         generation; /* what its state directory has recorded: promise 0: none; of the set */
     bool live;
+    char address[STORE_ADDRESS_SIZE]; /* its own, as it speaks to Redis; "": not known */
 };
 
 /* A node of a quorum. */

@@ -27,7 +27,7 @@
 --   ARGV[26]  of a lease service "host:port" of this Redis   ARGV[27]  its wish (insync_change() in lib/insync.lua), or ""
 --   ARGV[28]  with the lease on the epoch (docs/decisions/0050): the number of this heartbeat of this incarnation; else ""
 --   ARGV[29]  a lease service: which heartbeats it has read of, "ID INCARNATION NUMBER", comma between; or ""
---   ARGV[30]  and for how many ms it has sent no such list
+--   ARGV[30]  and for how many ms it has sent no such list   ARGV[31]  its own address on this link, or ""
 --   returns {"empty"}: no store at all
 --           {"another", schema and id of the one that is here}
 --           {"open"}: a service with --access has used this store, and this one would let everybody in
@@ -259,7 +259,8 @@ end
 local function beat(me)
     me.beats, me.floor, me.roll, me.at = whole(tonumber(me.beats) + 1), ARGV[8], ARGV[9], whole(RAW_MS)
     redis.call('HSET', member_key(ID), 'beats', me.beats, 'floor', me.floor, 'roll', me.roll, 'at', me.at,
-        'who', ARGV[12], 'about', ARGV[22], 'promise', whole(PROMISED), 'set', RECORDED)
+        'who', ARGV[12], 'about', ARGV[22], 'promise', whole(PROMISED), 'set', RECORDED,
+        'address', ARGV[31] or '')
     if NUMBER ~= '' then
         me.sent, me.echo = NUMBER, ARGV[29]
         redis.call('HSET', member_key(ID), 'sent', me.sent, 'echo', me.echo)
