@@ -398,7 +398,7 @@ def registrar_old(drill):
         stage, (outside, member) = drill.stage, drill.stage.others(primary)
         set_back, witness, unaware = drill.random.sample(stage.leases, 3)
         unaware.kill()
-        shutil.copytree(set_back.state, stage.copy("state"))
+        shutil.copytree(set_back.state, stage.copy("state"), ignore=shutil.ignore_patterns("*.new"))  # it is being written
         put_outside(stage, outside, primary)
 
         def is_promoted():
