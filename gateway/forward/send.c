@@ -314,7 +314,7 @@ enum step forward_send(struct forward *f)
 
     if (!forward_head_make(f, fields, &request.fields.len, target, &request.target.len)) {
         forward_intent_end(f, INTENT_CLOSE);
-        return forward_over(f, http_refuse_detail(req, PROBLEM_HEADER_TOO_LARGE,
+        return forward_over(f, fenced_fail_detail(&f->fenced, PROBLEM_HEADER_TOO_LARGE,
                                                   "With what a gateway adds the headers are too long to be "
                                                   "forwarded. Send fewer or shorter ones."));
     }
@@ -324,7 +324,7 @@ enum step forward_send(struct forward *f)
     }
     if (http_body_is_broken(req)) { /* the client has left while it waited */
         forward_intent_end(f, INTENT_CLOSE);
-        return forward_over(f, http_refuse(req, PROBLEM_REQUEST_TIMEOUT));
+        return forward_over(f, fenced_fail(&f->fenced, PROBLEM_REQUEST_TIMEOUT));
     }
     worker_count(f->own->worker, f->is_write ? COUNT_FORWARDED : COUNT_FORWARDED_READ);
     forward_enter(f, FORWARD_SENDING);

@@ -919,6 +919,22 @@ def a_head_of_32_kib_goes_on_whole():
         check_equal((last().header("X-Long"), last().target, last().body), (long, f"/orders/{key}/{path}", b"z"))
 
 
+@test
+def a_head_that_the_upstreams_name_makes_too_long_is_refused_behind_the_fence():
+    one, key = holder("order")
+    tag = f"<http://a/orders/{key}/x>"
+    raw, count = WORLD.raw(WORLD.gateway_daemon), len(UPSTREAM.requests)
+    raw.send(f"PUT /orders/{key}/x HTTP/1.1\r\nHost: a\r\nFencing-Token: {one.header}\r\nContent-Length: 1\r\nIf: {tag * (32000 // len(tag))}\r\n\r\nz")
+    WORLD.contract.forwards = True
+    answer = raw.answer("PUT", f"/orders/{key}/x")
+    WORLD.contract.forwards = False
+    refused(answer, 431, "header-too-large", lease=one.name, presented_token=one.token)
+    check_equal(answer.header("Fencing-Status"), f"pawl; verdict=refused; reason=header-too-large; token={one.token}")
+    check_equal(len(UPSTREAM.requests), count)
+    wait_until(lambda: intents(one.name) == [], "nothing is open")
+    raw.close()
+
+
 # -- the store
 
 @test
