@@ -117,14 +117,36 @@ static bool is_formed_in(struct bytes text)
     return false;
 }
 
-/* What stands behind "Bearer"; {NULL, 0}: another scheme. */
-static struct bytes bearer_of(struct bytes value)
+/* What stands behind a scheme, which has a blank at its end; {NULL, 0}: another one. */
+static struct bytes credentials_of(struct bytes value, struct bytes scheme)
 {
-    static const struct bytes scheme = {"Bearer ", 7};
-
     if (value.len <= scheme.len || strncasecmp(value.at, scheme.at, scheme.len) != 0)
         return (struct bytes){NULL, 0};
     return bytes_trim((struct bytes){value.at + scheme.len, value.len - scheme.len});
+}
+
+/* As user or password (RFC 7617), which is what curl -u makes of it. */
+static bool is_formed_in_basic(struct bytes value)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    struct bytes text = credentials_of(value, BYTES("Basic "));
+    char plain[SERVICE_HEAD_MAX];
+    unsigned bits = 0, count = 0;
+    const char *digit;
+    size_t len = 0;
+
+    for (size_t i = 0; i < text.len && len < sizeof(plain); i++) {
+        digit = memchr(digits, text.at[i], sizeof(digits) - 1);
+        if (digit == NULL)
+            break;
+        bits = (bits << 6 | (unsigned)(digit - digits)) & 0xffff;
+        count += 6;
+        if (count >= 8) {
+            count -= 8;
+            plain[len++] = (char)(bits >> count);
+        }
+    }
+    return is_formed_in((struct bytes){plain, len});
 }
 
 bool service_sends_away_token(const struct http_request *req)
@@ -133,7 +155,8 @@ bool service_sends_away_token(const struct http_request *req)
 
     for (unsigned i = 0; service_judges(req) && i < http_field_count(req); i++) {
         http_field_at(req, i, &name, &value);
-        if (bytes_equal_nocase(name, BYTES("Authorization")) && is_formed_in(value))
+        if (bytes_equal_nocase(name, BYTES("Authorization")) &&
+            (is_formed_in(value) || is_formed_in_basic(value)))
             return true;
     }
     return false;
@@ -269,7 +292,7 @@ static const char *credential_read(struct http_request *req, struct credential *
         return "An access token stands in the query, where logs keep it. Send it as Authorization: Bearer, "
                "and have this one replaced.";
     if (count == 1)
-        shown->bearer = bearer_of(value);
+        shown->bearer = credentials_of(value, BYTES("Bearer "));
     credential_judge(req, count == 1, shown);
     return NULL;
 }

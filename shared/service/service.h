@@ -246,7 +246,7 @@ bool service_covers(const struct http_request *req, enum access_verb verb, struc
 /* What it may be told of who holds the lease: the identity, which is the holder if none was said, is for who
  * may look. */
 struct bytes service_holder(const struct http_request *req, struct bytes lease, struct bytes holder);
-/* Whether an access token of Pawl's stands in Authorization. */
+/* Whether an access token of Pawl's stands in Authorization, in Basic's base64, too. */
 bool service_sends_away_token(const struct http_request *req);
 /* 403 forbidden, or, of nobody, 401; with the members of the problem. lease is the caller's until the
  * request is ended; {NULL, 0}: null. */

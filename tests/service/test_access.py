@@ -691,9 +691,11 @@ def the_upstreams_credential_is_passed_on_and_pawls_never():
     twice = [("Authorization", "Basic YTpi"), ("Authorization", f"Bearer {TOKENS['all']}")]
     for headers in (twice, [*twice, ("Pawl-Authorization", f"Bearer {TOKENS['all']}")]):
         check_equal((WORLD.gateway("GET", path, headers).status, len(UPSTREAM.requests)), (400, count + 1))
-    for scheme in ("", "Token ", 'Digest realm="pawl", opaque='):
-        headers = {"Authorization": scheme + TOKENS["all"], **bearer("all", "Pawl-Authorization")}
-        check_equal((WORLD.gateway("GET", path, headers).status, len(UPSTREAM.requests)), (400, count + 1), scheme)
+    token = TOKENS["all"]
+    basic = ["Basic " + base64.b64encode(f"{before}{token}{behind}".encode()).decode() for before, behind in ((":", ""), ("a:", ""), ("ab:", ""), ("", ":x"))]
+    for sent in (token, f"Token {token}", f'Digest realm="pawl", opaque={token}', *basic, basic[0].lower()[:6] + basic[0][6:]):
+        headers = {"Authorization": sent, **bearer("all", "Pawl-Authorization")}
+        check_equal((WORLD.gateway("GET", path, headers).status, len(UPSTREAM.requests)), (400, count + 1), sent)
 
 
 # -- the log
