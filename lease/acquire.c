@@ -4,7 +4,7 @@
  *   acquire_start, acquire_several_start   read the request               400 | 422, or go on
  *   acquire_begin     take a place to wait                                503, or go on
  *   acquire_run       several: wait for the turn (queue.h)                503, or suspended
- *   acquire_send      run acquire.lua or acquire_all.lua                  503, or suspended
+ *   acquire_send      run acquire.lua or acquire_all.lua                  403 | 503, or suspended
  *   acquire_answer    granted, or it is held already                      201 | 200
  *                     refused                                             403 | 409 | 410 | 422 | 503 | 504
  *                     queued: wait (queue.h)
@@ -34,7 +34,7 @@ struct acquire {
     struct bytes lease_id;  /* in request */
     struct waiter *waiter;  /* NULL: the client does not want to wait */
     struct turn_call turn;  /* of several */
-    unsigned judged_by;     /* of several: by which rules they may be had */
+    unsigned judged_by;     /* by which rules it may be had */
     char hold[TOKEN_HOLD_MIN + 1];
     char ttl[LEASE_NUMBER_SIZE];
     struct loop_timer again;
@@ -67,19 +67,6 @@ static enum step acquire_refuse(struct acquire *a, enum problem bad)
     return http_refuse(a->lease.req, bad);
 }
 
-static enum step acquire_send(struct acquire *a)
-{
-    struct waiter *waiter = a->waiter;
-    enum step step;
-
-    lease_call_arg(&a->lease, 8, grant_may_new(worker_of(a->lease.req)));
-    step = lease_call_send(&a->lease, a->kind->script,
-                           lease_call_asker(&a->lease, http_identity(a->lease.req), 9), acquire_answer);
-    if (step == ANSWERED && waiter != NULL)
-        wait_drop(waiter); /* refused, without the store */
-    return step;
-}
-
 /* The first that its caller may not have; empty: it may have all. */
 static struct bytes several_denied(const struct http_request *req, const struct lease_names *names)
 {
@@ -89,16 +76,17 @@ static struct bytes several_denied(const struct http_request *req, const struct 
     return (struct bytes){NULL, 0};
 }
 
-/* The rules, or credentials, have changed while it waited for its turn. */
+/* The rules, or credentials, have changed while it waited: for its turn, or for a higher floor. */
 static enum step acquire_judge(struct acquire *a)
 {
     struct http_request *req = a->lease.req;
     struct lease_request request = {.ttl_ms = 0};
-    struct lease_names names = {.count = 0};
+    struct lease_names names = {.name = {a->lease.name}, .count = a->kind->wait.in_turn ? 0 : 1};
     struct request_fault fault;
     struct bytes denied;
 
-    lease_request_several_read(http_body(req), &request, &names, &fault);
+    if (a->kind->wait.in_turn)
+        lease_request_several_read(http_body(req), &request, &names, &fault);
     denied = several_denied(req, &names);
     if (http_stands(req) && denied.len == 0)
         return SUSPENDED;
@@ -107,15 +95,29 @@ static enum step acquire_judge(struct acquire *a)
     return service_forbid(req, ACCESS_ACQUIRE, denied.len > 0 ? denied : a->lease.name);
 }
 
+static enum step acquire_send(struct acquire *a)
+{
+    struct waiter *waiter = a->waiter;
+    enum step step;
+
+    if (a->judged_by != worker_of(a->lease.req)->judged_by && acquire_judge(a) == ANSWERED)
+        return ANSWERED;
+    lease_call_arg(&a->lease, 8, grant_may_new(worker_of(a->lease.req)));
+    step = lease_call_send(&a->lease, a->kind->script,
+                           lease_call_asker(&a->lease, http_identity(a->lease.req), 9), acquire_answer);
+    if (step == ANSWERED && waiter != NULL)
+        wait_drop(waiter); /* refused, without the store */
+    return step;
+}
+
 static void acquire_turn(struct turn_call *turn, enum problem bad)
 {
     struct acquire *a = container_of(turn, struct acquire, turn);
     struct lease_worker *own = lease_worker_of(a->lease.req);
-    bool is_new = a->judged_by != worker_of(a->lease.req)->judged_by;
 
     if (bad != PROBLEM_NONE)
         acquire_refuse(a, bad);
-    else if ((is_new && acquire_judge(a) == ANSWERED) || acquire_send(a) == ANSWERED)
+    else if (acquire_send(a) == ANSWERED)
         turn_done(&own->turn, 0);
 }
 
@@ -485,6 +487,7 @@ static enum step acquire_begin(struct acquire *a, const struct lease_names *name
 
     if (bad != NULL)
         return http_refuse_detail(lease->req, PROBLEM_INVALID_REQUEST, bad);
+    a->judged_by = worker_of(lease->req)->judged_by;
     lease_request_defaults(&a->request, http_identity(lease->req));
     token_hold_name(a->hold);
     a->lease_id = (struct bytes){request->lease_id, request->lease_id_len};
@@ -557,7 +560,6 @@ enum step acquire_several_start(struct http_request *req)
     denied = several_denied(req, &names);
     if (denied.len > 0)
         return service_forbid(req, ACCESS_ACQUIRE, denied);
-    a->judged_by = worker_of(req)->judged_by;
     lease_call_fill(&a->lease, worker_of(req), names.name[0]);
     a->lease.req = req;
     a->kind = &several;

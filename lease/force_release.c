@@ -4,7 +4,7 @@
  *   force_release_start   read the request                              400 | 422, or go on
  *   force_release_run     run force_release.lua                         suspended
  *   force_release_answer  refused in the middle, some ended: 504        503 | 504
- *   forced                a rest is left: again, STEPS_MAX times; else  200
+ *   forced                a rest is left: again, STEPS_MAX times and while it may; else  200
  *   moved_on              send the token that it has now                412 */
 #include "lease/operation.h"
 #include "lease/queue/queue.h"
@@ -79,8 +79,10 @@ static enum step forced(struct member_call *call, const struct store_reply *repl
     f->steps++;
     if (bytes_are(more, "rest")) {
         bad = member_line_problem(member_line_of(req));
-        return f->steps < STEPS_MAX && bad == PROBLEM_NONE ? force_release_run(f)
-                                                           : force_release_failed(f, bad);
+        return f->steps < STEPS_MAX && bad == PROBLEM_NONE &&
+                       service_still_allows(req, ACCESS_FORCE_RELEASE, f->lease.name)
+                   ? force_release_run(f)
+                   : force_release_failed(f, bad);
     }
     force_release_handoff(f, more);
     if (f->highest > 0)

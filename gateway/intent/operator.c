@@ -11,7 +11,7 @@
  *   resolve_start    run intent_resolve.lua                                   400, or suspended
  *   resolve_answers  with force, and it is being sent: wait                   suspended, or
  *                                                                             200 | 404 | 503 | 504
- *   resolve_rings    its gateway may have closed the connection: run intent_resolve.lua again
+ *   resolve_rings    its gateway may have closed the connection: again        504, or suspended
  *
  *   routes_start     which route table this gateway has                       200 | 404
  *   adopt_start      all gateways on this store are to serve it: run routes_adopt.lua   404, or suspended
@@ -330,7 +330,15 @@ static enum step resolve_run(struct resolve *r)
 
 static void resolve_rings(struct alarm *alarm)
 {
-    resolve_run(container_of(alarm, struct resolve, alarm));
+    static const char stopped[] =
+        "The gateway that is sending it was asked to give it up, and may do so; you may not resolve it any "
+        "more. Somebody who may has to look at the intent.";
+    struct resolve *r = container_of(alarm, struct resolve, alarm);
+
+    if (service_still_allows(r->fenced.req, ACCESS_RESOLVE, r->fenced.lease))
+        resolve_run(r);
+    else
+        fenced_fail_detail(&r->fenced, PROBLEM_OUTCOME_UNKNOWN, stopped);
 }
 
 enum step resolve_start(struct http_request *req)

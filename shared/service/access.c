@@ -340,6 +340,11 @@ bool service_allows(const struct http_request *req, enum access_verb verb, struc
     return access == NULL || access_allows(access, http_identity(req), verb, lease);
 }
 
+bool service_still_allows(struct http_request *req, enum access_verb verb, struct bytes lease)
+{
+    return http_stands(req) && service_allows(req, verb, lease);
+}
+
 bool service_allows_some(const struct http_request *req, enum access_verb verb)
 {
     const struct access *access = worker_of(req)->access;

@@ -241,6 +241,8 @@ const char *service_condition_remedy(const char *code, const char **command);
  * allowed, and everything covered. */
 bool service_judges(const struct http_request *req); /* whether there is an --access */
 bool service_allows(const struct http_request *req, enum access_verb verb, struct bytes lease);
+/* In front of a later step of a deed: whether what it has shown stands, too (http_stands()). */
+bool service_still_allows(struct http_request *req, enum access_verb verb, struct bytes lease);
 bool service_allows_some(const struct http_request *req, enum access_verb verb);
 bool service_covers(const struct http_request *req, enum access_verb verb, struct bytes prefix);
 /* What it may be told of who holds the lease: the identity, which is the holder if none was said, is for who

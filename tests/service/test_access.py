@@ -24,6 +24,7 @@ from world.asking import Later
 from world.client import Client
 from world.ports import own_port
 from world.process import die_with_parent, memory_kib
+from world.record import stripe_do, stripe_key
 from world.relay import Relay
 from world.upstream import Upstream, route, routes_file
 from world.wait import keeps_within
@@ -417,32 +418,107 @@ def who_waits_is_judged_when_the_rules_change_and_when_it_is_granted():
     reload(rules())
 
 
-# -- lists and streams
+# -- what takes several steps
+
+
+@contextlib.contextmanager
+def at_a_relay(program="pawl-lease", *flags):
+    """A service with its own way to Redis: that, its client, and what makes it judge by another file."""
+    relay = Relay(WORLD.redis)
+    daemon = Daemon(program, "--redis", relay.url, *WORLD.flags[2:], "--threads", "1", *flags)
+    client = WORLD.client(daemon)
+    wait_until(lambda: client("GET", "/readyz").status == 200, "it is ready")
+
+    def judge_by(document):
+        write_private(FILE, document)
+        reloaded(daemon)
+        digest = hashlib.sha256(FILE.read_bytes()).hexdigest()
+        wait_until(lambda: client("GET", "/v1/access", bearer("all")).json["hash"] == digest, "it judges")
+    try:
+        yield relay, client, judge_by
+        check_equal(daemon.end(), 0)
+    finally:
+        relay.close()
+        reload(rules())
 
 
 @test
 def several_that_wait_for_their_turn_are_judged_when_it_comes():
     may = {"who": ["right"], "may": ["acquire"], "on": ["job:*"]}
     reload(rules(may))
-    relay, leases = Relay(WORLD.redis), [name(), name()]
-    daemon = Daemon("pawl-lease", "--redis", relay.url, *WORLD.flags[2:], "--threads", "1")
-    client = WORLD.client(daemon)
-    wait_until(lambda: client("GET", "/readyz").status == 200, "it is ready")
-    turn = relay.hold(TO_REDIS, function_of("acquire_all"))
-    first = Later(client, "POST", "/v1/leases", bearer("all"), body={"names": [name()]})
-    turn.wait_met()
-    waits = Later(client, "POST", "/v1/leases", bearer("right"), body={"names": leases})
-    wait_until(lambda: 'what="granted"} 0' in client("GET", "/metrics", bearer("all")).body.decode(), "both are there")
-    write_private(FILE, rules({**may, "on": leases[:1]}))
-    reloaded(daemon)
-    digest = hashlib.sha256(FILE.read_bytes()).hexdigest()
-    wait_until(lambda: client("GET", "/v1/access", bearer("all")).json["hash"] == digest, "it judges")
-    turn.go()
-    check_equal(first.get().status, 201)
-    refused(waits.get(), 403, "forbidden", identity="right", verb="acquire", lease=leases[1])
-    check_equal(daemon.end(), 0)
-    relay.close()
-    reload(rules())
+    leases = [name(), name()]
+    with at_a_relay() as (relay, client, judge_by):
+        turn = relay.hold(TO_REDIS, function_of("acquire_all"))
+        first = Later(client, "POST", "/v1/leases", bearer("all"), body={"names": [name()]})
+        turn.wait_met()
+        waits = Later(client, "POST", "/v1/leases", bearer("right"), body={"names": leases})
+        wait_until(lambda: 'what="granted"} 0' in client("GET", "/metrics", bearer("all")).body.decode(), "both are there")
+        judge_by(rules({**may, "on": leases[:1]}))
+        turn.go()
+        check_equal(first.get().status, 201)
+        refused(waits.get(), 403, "forbidden", identity="right", verb="acquire", lease=leases[1])
+
+
+@test
+def who_waits_for_a_higher_floor_is_judged_before_it_is_granted():
+    reload(rules({"who": ["right"], "may": ["acquire"], "on": ["job:*"]}))
+    lease = name()
+    acquire("all", lease, ttl_ms=100)
+    with at_a_relay() as (relay, client, judge_by):
+        call = relay.hold(TO_REDIS, function_of("acquire"))
+        waits = Later(client, "POST", f"/v1/leases/{lease}", bearer("right"))
+        call.wait_met()
+        judge_by(rules())
+        wait_until(lambda: WORLD.lease("GET", f"/v1/leases/{lease}", bearer("all")).json["state"] == "free", "it is over")
+        WORLD.lease_daemon.send(signal.SIGSTOP)  # its heartbeat would raise the ceiling
+        counter = WORLD.redis("HGET", stripe_key(lease), "counter").decode()
+        stripe_do(WORLD.redis, "HSET", stripe_key(lease), "ceiling", counter)
+        call.go()
+        refused(waits.get(), 403, "forbidden", identity="right", verb="acquire", lease=lease)
+        WORLD.lease_daemon.send(signal.SIGCONT)
+
+
+@test
+def a_force_release_stops_when_its_credential_is_taken_out():
+    may, lease = {"who": ["right"], "may": ["force-release"], "on": ["job:*"]}, name()
+    reload(rules(may))
+    for _ in range(251):
+        acquire("all", lease, mode="shared", ttl_ms=600000)
+    with at_a_relay() as (relay, client, judge_by):
+        call = relay.hold(TO_REDIS, function_of("force_release"))
+        forced = Later(client, "POST", f"/v1/leases/{lease}/force-release", bearer("right"))
+        call.wait_met()
+        judge_by({**rules(may), "identities": rules()["identities"] | identities({"right": new_token()})})
+        call.go()
+        check_equal((forced.get().status, forced.get().code), (504, "outcome-unknown"))
+        check_equal(len(WORLD.lease("GET", f"/v1/leases/{lease}", bearer("all")).json["holders"]), 1)
+
+
+@test
+def a_resolve_by_force_closes_nothing_when_its_right_is_taken_away():
+    reload(rules({"who": ["right"], "may": ["resolve"], "on": ["orders:*"]}))
+    lease, go = name("orders"), threading.Event()
+    grant, path = acquire("all", lease), f"/orders/{lease.partition(':')[2]}/x"
+
+    def intents():
+        return WORLD.gateway("GET", f"/v1/intents/{lease}", bearer("all")).json["items"]
+    UPSTREAM.act = lambda upstream, request: check(go.wait(20), "nobody let it go on")
+    write = Later(WORLD.gateway, "PUT", path, {**bearer("all"), **header(grant)}, body=b"x")
+    [intent] = wait_until(intents, "it is being sent")
+    with at_a_relay("pawl-gateway", "--routes", TABLE) as (relay, client, judge_by):
+        call = relay.hold(TO_REDIS, function_of("intent_resolve"))
+        forced = Later(client, "POST", f"/v1/intents/{lease}/resolve?id={intent['id']}&force=true", bearer("right"))
+        call.wait_met()
+        judge_by(rules())
+        call.go()
+        check_equal((forced.get().status, forced.get().code), (504, "outcome-unknown"))
+        check_equal(write.get().status, 504)
+        wait_until(lambda: [one["state"] for one in intents()] == ["unknown"], "it was given up, and is open")
+    go.set()
+    UPSTREAM.act = Upstream.obey
+
+
+# -- lists and streams
 
 
 @test
