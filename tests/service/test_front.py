@@ -185,9 +185,9 @@ class Behind:
     def __init__(self, name):
         self.app = App()
         port = int(self.app.address.split(":")[1])
-        # It says 201 to everything, Varnish's probe wants 200.
-        extra = {".interval = 1s;": ".interval = 1s; .expected_response = 201;"} if name == "varnishd" else None
-        self.front = Front(name, [port, port], [port, port], extra)
+        # It says 201 to everything, Varnish's probe wants 200; and it knows HTTP/1.1 alone.
+        extra = {"varnishd": {".interval = 1s;": ".interval = 1s; .expected_response = 201;"}, "haproxy": {"GET /readyz": "GET /readyz HTTP/1.1"}}
+        self.front = Front(name, [port, port], [port, port], extra.get(name))
 
     def take(self):
         return [one for one in self.app.take() if one.target != "/readyz"]

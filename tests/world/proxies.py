@@ -14,14 +14,15 @@ DEPLOY = pathlib.Path(__file__).resolve().parents[2] / "deploy"
 
 
 class App(Upstream):
-    """The application behind a proxy. breaks: it takes a request and closes the connection without an answer."""
+    """The application behind a proxy. breaks: it takes a request and closes the connection without an answer, but not one by
+    which a proxy looks whether it is there."""
 
     def __init__(self):
         super().__init__(App.land)
         self.breaks, self.address = False, f"127.0.0.1:{self.port}"
 
     def land(self, request):
-        if self.breaks:
+        if self.breaks and request.target != "/readyz":
             raise ConnectionError
         # What an application says of a fence that it does not have.
         request.connection.answer(201, [("Fencing-Status", "app; verdict=accepted")], b"" if request.method == "HEAD" else b"landed")
