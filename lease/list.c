@@ -15,7 +15,8 @@
 #include "scripts.h"
 #include "shared/member/walk.h"
 
-enum { LIST_ARGS = 6, REMEMBER_AT = LEASE_KEYS + 1 };
+/* SEARCH_SIZE: of what a search goes on with (lease/scripts/lib/lowest.lua), the scripts' last argument. */
+enum { LIST_ARGS = 7, REMEMBER_AT = LEASE_KEYS + 1, SEARCH_SIZE = 21 + 1000 + 1 };
 
 struct list {
     struct walk walk; /* from: page.after */
@@ -25,6 +26,7 @@ struct list {
     bool has_begun;                                              /* the answer: what is in it is known */
     unsigned left_at; /* place in argv of how many are wanted still */
     char due[KEYS_STRIPE_SIZE], left[LEASE_NUMBER_SIZE], remember[LEASE_NUMBER_SIZE];
+    char search[SEARCH_SIZE]; /* "": none goes on */
     struct bytes argv[LEASE_KEYS + LIST_ARGS + MEMBER_ARGS];
 };
 
@@ -57,14 +59,17 @@ static void list_ask(struct walk *walk)
 
     l->argv[1] = keys_due(l->due, walk->stripe);
     l->argv[l->left_at] = bytes_of_number(l->left, l->page.limit - l->page.found);
+    l->argv[walk->plan->keys + walk->args - 1] = bytes_of(l->search);
 }
 
-/* {"listed", seq, what to go on behind, {item, ...}, store time, ...} */
+/* {"listed", seq, what to go on behind, {item, ...}, store time, of the search or ""} */
 static bool list_page(struct walk *walk, const struct store_reply *reply)
 {
     struct list *l = container_of(walk, struct list, walk);
     const struct store_reply *items = store_reply_list(reply, 3);
+    struct bytes search = store_reply_text(reply, 5);
 
+    snprintf(l->search, sizeof(l->search), "%.*s", (int)search.len, search.at);
     if (!l->has_begun) {
         json_int(http_json(l->req), "now_ms", store_reply_integer(reply, 4));
         json_list(http_json(l->req), "items");
@@ -164,31 +169,7 @@ enum step list_start(struct http_request *req)
 /* -- GET /v1/sessions. With --access each identity sees its own and those of nobody; who may operate sees
  * all. */
 
-/* What a search goes on with: a cursor, and ids with a blank in front of each (session_list.lua). */
-enum { SESSION_LIST_ARGS = 4, SESSION_SEARCH_SIZE = 24 + 48 * 23 };
-
-struct session_list {
-    struct list list;
-    char search[SESSION_SEARCH_SIZE]; /* "": none goes on */
-};
-
-static void session_list_ask(struct walk *walk)
-{
-    struct session_list *l = container_of(walk, struct session_list, list.walk);
-
-    list_ask(walk);
-    l->list.argv[LEASE_KEYS + 3] = bytes_of(l->search);
-}
-
-/* And, in the reply of session_list.lua, of the search or "". */
-static bool session_list_page(struct walk *walk, const struct store_reply *reply)
-{
-    struct session_list *l = container_of(walk, struct session_list, list.walk);
-    struct bytes search = store_reply_text(reply, 5);
-
-    snprintf(l->search, sizeof(l->search), "%.*s", (int)search.len, search.at);
-    return list_page(walk, reply);
-}
+enum { SESSION_LIST_ARGS = 4 };
 
 /* {id, identity or "", holder, meta or "", ttl_ms, expires in ms, for how long it lives, leases, lost} */
 static void session_put(struct list *l, const struct store_reply *item)
@@ -225,16 +206,16 @@ enum step session_list_start(struct http_request *req)
         .wrong_query = "The query is limit and cursor, each at most once.",
         .wrong_cursor = "The cursor is not one that this service gave for this list.",
     };
-    static const struct walk_plan plan = {&script_session_list, "listed",          LEASE_KEYS, LEASE_KEYS, 2,
-                                          session_list_ask,     session_list_page, list_ended};
-    struct session_list *l = HTTP_SCRATCH(req, struct session_list);
+    static const struct walk_plan plan = {
+        &script_session_list, "listed", LEASE_KEYS, LEASE_KEYS, 2, list_ask, list_page, list_ended};
+    struct list *l = HTTP_SCRATCH(req, struct list);
     const char *detail;
-    enum problem bad = list_begin(&l->list, req, &kind, &detail);
+    enum problem bad = list_begin(l, req, &kind, &detail);
 
     if (bad != PROBLEM_NONE)
         return http_refuse_detail(req, bad, detail);
-    l->list.page.is_filtered = !service_allows_some(req, ACCESS_OPERATE);
-    l->list.put = session_put;
+    l->page.is_filtered = !service_allows_some(req, ACCESS_OPERATE);
+    l->put = session_put;
     http_json_begin(req);
-    return list_walk(&l->list, &plan, SESSION_LIST_ARGS, LEASE_KEYS + 2);
+    return list_walk(l, &plan, SESSION_LIST_ARGS, LEASE_KEYS + 2);
 }

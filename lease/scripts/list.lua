@@ -3,14 +3,14 @@
 --   ARGV[1]  prefix of the names, or ""   ARGV[2]  remember_ms
 --   ARGV[3]  the name after which to go on, or ""   ARGV[4]  how many, 1 to 1000
 --   ARGV[5]  "held" | "waiting" | "delayed"   ARGV[6]  who holds it, among others perhaps, or "": whoever
+--   ARGV[7]  of the search that goes on (lib/lowest.lua), or ""
 --   returns  {"listed", seq, name after which to go on or "" when the stripe is done,
 --             {{name, state, token, epoch, mode or "", how many wait, {holder, ...}: at most 16 of them, and so on,
---               as multi.tell() has it (lib/multi_hold.lua)}, ...}, store time}
+--               as multi.tell() has it (lib/multi_hold.lua)}, ...}, store time, of the search or ""}
 --
--- The names are sorted here and not in an index of their own, which would cost every lease another 130 bytes:
--- a stripe has 1/256 of the leases. One step looks at no more than about LOOK_MAX records. What is over is
--- said to be over, but handed on by others: a list hands nothing on. A lease on whose record nothing may rest
--- is in no state that could be listed; who asks for it by its name is answered so.
+-- One step looks at no more than about LOOK_MAX records. What is over is said to be over, but handed on by others: a list
+-- hands nothing on. A lease on whose record nothing may rest is in no state that could be listed; who asks for it by its
+-- name is answered so.
 local LOOK_MAX, HOLDERS_MAX, SEEK_MAX = 96, 16, 1000
 local prefix, after, limit, wanted, holder = ARGV[1], ARGV[3], tonumber(ARGV[4]), ARGV[5], ARGV[6]
 local looked = 0
@@ -51,15 +51,13 @@ local function item_of(name)
     return (wanted == 'waiting' or wanted == item[2]) and item or nil
 end
 
-local names = {}
-for _, name in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do
-    if name > after and string.sub(name, 1, #prefix) == prefix and string.sub(name, 1, 1) ~= ':' then
-        names[#names + 1] = name
-    end
+local pattern = prefix == '' and '[^:]*' or prefix .. '*'
+local names, go_on, search = lowest_names(pattern, 0, after, ARGV[7])
+if not names then
+    return { 'listed', SEQ, go_on, {}, NOW, search }
 end
-table.sort(names)
 
-local items, go_on = {}, ''
+local items = {}
 for i, name in ipairs(names) do
     if #items == limit or looked >= LOOK_MAX then
         go_on = names[i - 1]
@@ -68,4 +66,4 @@ for i, name in ipairs(names) do
     local _, item = lease_try(item_of, name)
     items[#items + 1] = item
 end
-return { 'listed', SEQ, go_on, items, NOW }
+return { 'listed', SEQ, go_on, items, NOW, '' }

@@ -275,7 +275,14 @@ class Lease:
         return reply[:7] + [[one[:7] if one[6] else one[:6] for one in told] for told in reply[7:8]]
 
     def list(self, prefix="", after="", limit=100, state="held", holder=""):
-        return self.store.call("lease/scripts/list.lua", self.keys, prefix, REMEMBER_MS, after, limit, state, holder)[:4]
+        """In as many steps as the search takes; what the last one says."""
+        search = ""
+        while True:
+            reply = self.store.call("lease/scripts/list.lua", self.keys, prefix, REMEMBER_MS, after, limit, state, holder, search)
+            check(len(reply[5]) < 1022 and not (reply[5] and reply[3]), reply)
+            if reply[5] == "":
+                return reply[:4]
+            after, search = reply[2], reply[5]
 
     def sweep(self, most=100, may="grant"):
         return self.store.call("lease/scripts/sweep.lua", self.keys, most, REMEMBER_MS, may)

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """Every reply of every script in lease/scripts."""
 
+import random
+
 from intents import same_stripe
 from lua_test import EMPTY, EPOCH, FIRST, IDENTITY, MEMBERS, RECORD, REMEMBER_MS, ROOT, STRIPE_FIELDS, STRIPES, TOKEN_LAST, \
     Holder, Lease, Resource, Store, check, check_equal, main, record_packed, stripe_do, test, text
@@ -401,6 +403,25 @@ def list_looks_at_a_bounded_number_of_records_in_one_step():
     check_equal(reply[2:], ["x0096", []])
     check_equal(lease.list(after="x0096")[2:], ["x0192", []])
     check_equal(lease.list(after="x1450")[2:], ["", []])
+
+
+@test
+def of_many_in_a_stripe_each_that_stays_is_listed_once_in_the_order_of_names_however_long_these_are():
+    lease, chosen = begin(), random.Random(7)
+    names = {"n" + "".join(chosen.choices("0123456789", k=chosen.choice((5, 30, 127)))) for _ in range(2500)}
+    lease.acquire("id-a", ttl=100000)
+    STORE.redis("EVAL", """local text = redis.call('HGET', KEYS[1], 'l:' .. ARGV[1])
+        for i = 2, #ARGV do
+            redis.call('HSET', KEYS[1], 'l:' .. ARGV[i], text)
+            redis.call('ZADD', KEYS[2], 9999999, ARGV[i]) end""", 2, lease.stripe, lease.due, lease.name, *names)
+    listed, after = [], ""
+    while after or not listed:
+        reply = lease.list(prefix="n", after=after, limit=1000)
+        check(len(reply[3]) <= 96, "no more in one step")
+        listed, after = listed + [item[0] for item in reply[3]], reply[2]
+        STORE.redis("ZREM", lease.due, *(f"m{number}" for number in range(1000)))
+        STORE.redis("ZADD", lease.due, *(word for number in range(chosen.randrange(1, 1000)) for word in (NOW, f"m{number}")))
+    check_equal(listed, sorted(names))
 
 
 # -- the record
