@@ -5,7 +5,7 @@
  *   dead_start       what is meant?                                    400 | 409, or go on
  *   look_ask         run gateway_look.lua: does it live?               409, or suspended
  *   take_begin       run intent_takeover.lua on each stripe            404, or suspended
- *   unreported_ask   run unreported_dead.lua
+ *   unreported_ask   may it still? run unreported_dead.lua             504, or suspended
  *   settle_ask       settled: unreported_leave.lua for each of those, SETTLED_MAX at a time; then
  *                    unreported_ask                                    200 | 503 | 504 */
 #include "gateway/fenced_call.h"
@@ -208,6 +208,8 @@ static enum step take_begin(struct dead *d)
 
 static enum step unreported_ask(struct dead *d)
 {
+    if (!http_stands(d->fenced.req) || !service_allows_some(d->fenced.req, ACCESS_OPERATE))
+        return dead_fail(&d->fenced, PROBLEM_OUTCOME_UNKNOWN);
     dead_begin(d, living(d));
     fenced_add(&d->fenced, d->incarnation[0] != '\0' ? BYTES("these") : BYTES("all"));
     fenced_add(&d->fenced, bytes_of(d->incarnation[0] != '\0' ? d->incarnation : d->seen));

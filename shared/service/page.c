@@ -105,10 +105,12 @@ void page_filter(struct page *page, const struct http_request *req, enum access_
 
 bool page_takes(struct page *page, const struct http_request *req, enum access_verb verb, struct bytes lease)
 {
-    bool takes = !page->is_filtered || service_allows(req, verb, lease);
+    /* By the rules of now: they may be others than when it began. */
+    bool takes = service_allows(req, verb, lease);
 
     page->found += takes;
     page->hidden += !takes;
+    page->is_filtered |= !takes;
     return takes;
 }
 

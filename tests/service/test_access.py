@@ -518,7 +518,39 @@ def a_resolve_by_force_closes_nothing_when_its_right_is_taken_away():
     UPSTREAM.act = Upstream.obey
 
 
+@test
+def a_gateway_is_not_settled_any_more_by_whom_that_right_is_taken_away():
+    reload(rules({"who": ["right"], "may": ["operate"]}))
+    grant = acquire("all", name("orders"))
+    stripe = stripe_key(grant["lease"])
+    text = f"{grant['lease']} {grant['epoch']:015d} {grant['token']:015d} {1:016d} s o {'g' * 16} {'i' * 16} 0.1 h 1700000000000"
+    WORLD.redis("ZADD", stripe + ":i", 0, text)
+    with at_a_relay("pawl-gateway", "--routes", TABLE) as (relay, client, judge_by):
+        call = relay.hold(TO_REDIS, function_of("intent_takeover"))
+        dead = Later(client, "POST", f"/v1/gateways/{'g' * 16}/dead?settled=true", bearer("right"))
+        call.wait_met()
+        judge_by(rules())
+        call.go()
+        check_equal((dead.get().status, dead.get().code), (504, "outcome-unknown"))
+    check_equal(WORLD.gateway("POST", f"/v1/intents/{grant['lease']}/resolve", bearer("all")).json, {"resolved": 1, "sending": 0})
+
+
 # -- lists and streams
+
+
+@test
+def a_list_that_is_under_way_shows_what_may_be_seen_now():
+    may = {"who": ["right"], "may": ["look"], "on": ["*"]}
+    reload(rules(may))
+    leases = [acquire("all", name("listed"))["lease"] for _ in range(3)]
+    with at_a_relay() as (relay, client, judge_by):
+        call = relay.hold(TO_REDIS, function_of("list"))
+        listed = Later(client, "GET", "/v1/leases?prefix=listed&limit=1000", bearer("right"))
+        call.wait_met()
+        judge_by(rules({**may, "on": leases[:1]}))
+        call.go()
+        got = listed.get().json
+        check_equal(([one["lease"] for one in got["items"]], got["filtered"]), (leases[:1], True))
 
 
 @test
