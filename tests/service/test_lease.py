@@ -238,6 +238,21 @@ def a_list_has_every_held_lease_exactly_once_page_by_page():
 
 
 @test
+def a_list_has_every_lease_of_a_long_stripe_exactly_once():
+    first = "list-l:0"
+    names = [first] + [name for name in (f"list-l:{i}" for i in range(1, 700_000)) if stripe_of(name) == stripe_of(first)]
+    WORLD.acquire(first, ttl_ms=600000)
+    WORLD.redis("EVAL", """local text, at = redis.call('HGET', KEYS[1], 'l:' .. ARGV[1]), redis.call('ZSCORE', KEYS[1] .. ':due', ARGV[1])
+        for i = 2, #ARGV do
+            redis.call('HSET', KEYS[1], 'l:' .. ARGV[i], text)
+            redis.call('ZADD', KEYS[1] .. ':due', at, ARGV[i]) end""", 1, stripe_key(first), *names)
+    for limit in (101, 1000):
+        found = pages(WORLD.lease, f"/v1/leases?prefix=list-l:&limit={limit}")
+        check_equal([item["lease"] for page in found for item in page], sorted(names), f"{limit}")
+        check(all(len(page) == limit for page in found[:-1]), f"{limit}")
+
+
+@test
 def a_list_item_is_what_a_look_gives():
     WORLD.acquire("list-b:1", meta={"a": 1})
     [[item]], looked = pages(WORLD.lease, "/v1/leases?prefix=list-b:"), WORLD.look("list-b:1")
