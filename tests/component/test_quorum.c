@@ -333,6 +333,8 @@ TEST_NODES(a_renewal_brings_the_hold_to_a_node_that_has_lost_it_and_so_it_outliv
     struct asked asked;
 
     CHECK(grant(nodes, 0, "one"));
+    for (unsigned i = 0; i < nodes->count; i++)
+        redis_ask(&nodes->redis[i], "HSET pawl:{node} highest 9"); /* another lease has */
     for (unsigned i = 0; i < nodes->count; i++) {
         uint64_t until_ms = loop_now_ms() + WAIT_MS;
 

@@ -137,6 +137,11 @@ def a_number_of_elsewhere_is_above_what_was_locked_and_a_hold_of_elsewhere_takes
     check_equal([hold("2", "10", ttl=5001), ask("look", name="a")], [["raised"], ["free", "10"]])
     check_equal([hold("2", "10"), ask("look", name="a")[1:5]], [["raised"], ["10", "2", "10", "3000"]])
     check_equal(renew("id-2")[0], "renewed")
+    ask("raise", "12", name="a")
+    check_equal([release("id-2"), hold("2", "10"), ask("look", name="a")], [["released"], ["raised"], ["free", "12"]])  # late
+    check_equal([hold("3", "11"), ask("look", name="a")[1:4]], [["raised"], ["12", "3", "11"]])  # the number is not of a hold
+    check_equal([release("id-3"), hold("4", "10"), ask("look", name="a")], [["released"], ["raised"], ["free", "12"]])
+    check_equal([hold("1", "3", name="new"), ask("look", name="new")[1:4]], [["raised"], ["12", "1", "3"]])
 
 
 @test

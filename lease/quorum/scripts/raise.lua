@@ -1,17 +1,21 @@
 -- raise.lua - a number of the lease that was seen elsewhere is known here, too; and the hold that a majority has, if
--- there is no other one. KEYS: node, lease. ARGV: 3 of node.lua, number; of a hold: attempt, lease_id, ttl (ms), about,
+-- there is no other one. However late it comes, no number falls, and nothing comes back that was given back here or is
+-- older than the last hold here; what it brings to a minority all the same ends with its ttl.
+-- KEYS: node, lease. ARGV: 3 of node.lua, number; of a hold: attempt, lease_id, ttl (ms), about,
 -- who. {raised}, {quarantine} or {not-ours}
 -- on: node
-local is_free = not lease.is_live or lease.attempt == ARGV[5] and lease.token == ''
+local is_own = lease.attempt == ARGV[5]
+local is_free = not lease.is_live or is_own and lease.token == ''
+local is_late = is_own and lease.is_released or (tonumber(lease.token) or 0) > tonumber(ARGV[4])
 local is_short = ARGV[5] and tonumber(ARGV[7]) <= tonumber(node.max_ttl)
-if is_short and is_free and tonumber(lease.number) <= tonumber(ARGV[4]) then
+if is_short and is_free and not is_late then
     lease_hold(ARGV[5], ARGV[6], ARGV[4], ARGV[7], ARGV[8], ARGV[9])
     lease_until(tonumber(ARGV[7]))
 elseif tonumber(lease.number) < tonumber(ARGV[4]) then
     redis.call('HSET', KEYS[1], 'highest', higher(node.highest, ARGV[4]))
     redis.call('HSET', KEYS[2], 'number', ARGV[4], 'healed', node.healed)
     if not lease.is_live then
-        redis.call('HSET', KEYS[2], 'until', '0', 'lease_id', '')
+        redis.call('HSET', KEYS[2], 'until', '0', 'lease_id', '', 'attempt', '')
     end
     redis.call('PEXPIRE', KEYS[2], whole(lease.left + 60000))
 end

@@ -33,10 +33,13 @@ end
 local function lease_read()
     local of = redis.call('HMGET', KEYS[2], 'attempt', 'lease_id', 'number', 'token', 'until', 'about',
         'epoch', 'healed', 'ttl', 'who', 'since')
-    local left = of[5] and of[8] == node.healed and of[5] - clock_ms() or 0
+    if of[8] ~= node.healed then
+        of = {}
+    end
+    local left = of[5] and of[5] - clock_ms() or 0
     return { is_live = left > 0, attempt = of[1], lease_id = of[2], token = of[4], left = whole(left),
         about = of[6], epoch = of[7], is_released = of[5] == '0', ttl = of[9], who = of[10],
-        since = of[11], number = of[8] == node.healed and of[3] or node.highest }
+        since = of[11], number = of[3] or node.highest }
 end
 
 -- What "on: node" begins with: both are read.
@@ -52,11 +55,11 @@ local function on_node(run)
     end
 end
 
--- A vote: KEYS[2] is held, by this attempt.
+-- A vote: KEYS[2] is held, by this attempt. The number of a lease that was not known here may be above it.
 local function lease_hold(attempt, lease_id, token, ttl, about, who)
     redis.call('HSET', KEYS[1], 'highest', higher(node.highest, token))
-    redis.call('HSET', KEYS[2], 'attempt', attempt, 'lease_id', lease_id, 'number', token, 'token', token,
-        'ttl', ttl, 'about', about, 'who', who, 'since', whole(clock_ms()),
+    redis.call('HSET', KEYS[2], 'attempt', attempt, 'lease_id', lease_id, 'token', token, 'ttl', ttl,
+        'number', higher(lease.number, token), 'about', about, 'who', who, 'since', whole(clock_ms()),
         'epoch', node.epoch, 'healed', node.healed)
 end
 
