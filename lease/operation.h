@@ -63,6 +63,9 @@ enum step lease_answer(struct lease_call *call, const struct store_reply *reply,
 
 /* The Lease-Id header. NULL, or what is wrong: 400. */
 const char *lease_id_read(const struct http_request *req, struct bytes *lease_id);
+/* The query of a release: whether it is ?all=true, every hold, not one of them. NULL, or what is wrong: 400.
+ */
+const char *release_all_read(const struct http_request *req, bool *is_all);
 /* The Fencing-Token that the request may have: PROBLEM_NONE, and claim is untouched if there is none; else
  * it is verified, and says nothing of store and lease yet. */
 enum problem lease_claim_read(const struct http_request *req, struct token_claim *claim);

@@ -72,14 +72,11 @@ static enum step release_answer(struct member_call *call, enum problem bad, cons
     return bad != PROBLEM_NONE ? http_refuse(req, bad) : lease_answer(&r->lease, reply, answers);
 }
 
-/* One of the holds, or with ?all=true every one. */
-static const char *how_many_read(const struct http_request *req, struct bytes *how_many)
+const char *release_all_read(const struct http_request *req, bool *is_all)
 {
     static const char *const known[] = {"all", NULL};
-    bool is_all, is_good = http_query_flag(req, known, "all", &is_all);
 
-    *how_many = is_all ? BYTES("all") : BYTES("one");
-    return is_good ? NULL : "The only query known here is ?all=true.";
+    return http_query_flag(req, known, "all", is_all) ? NULL : "The only query known here is ?all=true.";
 }
 
 enum step release_start(struct http_request *req)
@@ -88,11 +85,12 @@ enum step release_start(struct http_request *req)
     struct lease_call *lease = &r->lease;
     struct inbox *inbox = lease_worker_of(req)->inbox;
     const char *bad = lease_call_init(lease, req);
-    struct bytes lease_id, hold, how_many;
+    struct bytes lease_id, hold;
+    bool is_all;
     enum problem problem;
     enum step step;
 
-    bad = bad != NULL ? bad : how_many_read(req, &how_many);
+    bad = bad != NULL ? bad : release_all_read(req, &is_all);
     bad = bad != NULL ? bad : lease_id_read(req, &lease_id);
     bad = bad != NULL ? bad : acquire_options_key_read(&r->key, req);
     if (bad != NULL)
@@ -103,7 +101,7 @@ enum step release_start(struct http_request *req)
     lease_call_secret(lease, lease_id);
     lease_call_arg(lease, 4, hold);
     lease_call_arg(lease, 5, grant_may(worker_of(req)));
-    lease_call_arg(lease, 6, how_many);
+    lease_call_arg(lease, 6, is_all ? BYTES("all") : BYTES("one"));
     lease_call_arg(lease, 7, r->key.key);
     lease_call_arg(lease, 8, bytes_of(r->key.digest));
     r->names_inbox = inbox_release_begins(inbox, lease->stripe_number, r->inbox);

@@ -461,14 +461,17 @@ static enum step quorum_release_start(struct http_request *req)
     struct quorum_request *r = HTTP_SCRATCH(req, struct quorum_request);
     struct acquire_options_key key; /* a hold is entered once: its lease_id makes a repeat safe by itself */
     const char *detail = request_begin(r, req);
+    bool is_all;
 
+    if (detail == NULL)
+        detail = release_all_read(req, &is_all);
     if (detail == NULL)
         detail = lease_id_read(req, &r->lease_id);
     if (detail == NULL)
         detail = acquire_options_key_read(&key, req);
     if (detail != NULL)
         return request_refuse(r, PROBLEM_INVALID_REQUEST, detail);
-    if (http_query(req).at != NULL)
+    if (is_all)
         return not_there(req, "?all=true");
     return request_goes(r, request_hold(r), quorum_release, released);
 }
