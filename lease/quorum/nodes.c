@@ -298,7 +298,8 @@ static void node_judge(struct quorum_node *node)
     random_text(node->of_new, ILL_ID_CHARS);
     node->argv[4] = bytes_of(node->of_new);
     node->argv[5] = bytes_of(node->quorum->options.access);
-    node_run(node, &node_quarantine, 2, node_judged);
+    node->argv[6] = bytes_of_number(node->numbers[0], node->quorum->max_ttl);
+    node_run(node, &node_quarantine, 3, node_judged);
 }
 
 static enum step node_judged(struct store_call *call, enum store_outcome outcome,

@@ -155,14 +155,14 @@ def a_node_that_has_restarted_was_wiped_or_is_behind_answers_nothing_until_it_is
                          renew("id", run=run), release("id", run=run), ask("look", name="a", run=run), hold("3", "9", run=run)],
                         [["quarantine"]] * 7)
         check_equal(ask("heal", "q1", "9", MAX_TTL, run=run), ["other"])
-        check_equal(ask("quarantine", "q1", run=run), ["quarantine", "q1", "0"])
+        check_equal(ask("quarantine", "q1", "", MAX_TTL, run=run), ["quarantine", "q1", "0"])
         at(1004999)
-        check_equal(ask("quarantine", "q2", run=run), ["quarantine", "q1", "4999"])
+        check_equal(ask("quarantine", "q2", "", MAX_TTL, run=run), ["quarantine", "q1", "4999"])
         check_equal(ask("heal", "q1", "9", MAX_TTL, run=run), ["wait", "1"])
         at(1005000)
         check_equal([ask("heal", "q2", "9", MAX_TTL, run=run), ask("heal", "q1", "9", MAX_TTL, run="run-3")], [["other"]] * 2)
         check_equal(ask("heal", "q1", "9", MAX_TTL, run=run, seen=seen), ["healed"])
-        check_equal(ask("quarantine", "q3", run=run, seen=seen), ["well"])
+        check_equal(ask("quarantine", "q3", "", MAX_TTL, run=run, seen=seen), ["well"])
         check_equal(ask("heal", "q1", "9", MAX_TTL, run=run), ["other"])
         at(1000000)  # also a hold of before counts for nothing
         check_equal(lock("3", run=run), ["locked", "9"])
@@ -171,7 +171,7 @@ def a_node_that_has_restarted_was_wiped_or_is_behind_answers_nothing_until_it_is
 @test
 def another_node_answers_nothing():
     begin()
-    check_equal([lock("1", node="store-1/2"), ask("quarantine", "q", node="store-1/2"), ask("barrier", node="x")], [["not-ours"]] * 3)
+    check_equal([lock("1", node="store-1/2"), ask("quarantine", "q", "", 0, node="store-1/2"), ask("barrier", node="x")], [["not-ours"]] * 3)
 
 
 if __name__ == "__main__":

@@ -141,6 +141,12 @@ def a_node_that_was_wiped_is_in_quarantine_for_the_longest_ttl_and_two_stop_ever
     world.wait_well()
     check_equal(world.acquire("x")["token"], 1001)
     check_equal(world.make("--floor", "2000").returncode, 1)
+    for node in world.nodes:
+        node("FLUSHALL")
+    wait_until(lambda: world.ready().get("nodes") == ["quarantine"] * 3, "all are empty, and the services know which they are")
+    check_equal(world.make("--floor", "3000").returncode, 0)
+    world.wait_well()
+    check_equal(world.acquire("x")["token"], 3001)
 
 
 @test_in(Quorum)
