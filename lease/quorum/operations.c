@@ -74,16 +74,20 @@ static bool call_tell(struct quorum_call *call, int64_t left_ms, uint64_t sent_u
     return call->expires_in_ms > 0;
 }
 
-/* Elements at and behind: attempt, token, left, ttl, about. */
-static void hold_heard(struct quorum_call *call, unsigned node, const struct store_reply *reply, size_t at)
+static void text_keep(char *place, size_t size, struct bytes text)
+{
+    snprintf(place, size, "%.*s", (int)text.len, text.at != NULL ? text.at : "");
+}
+
+/* As lease_told() of node.lua has it. */
+static void hold_heard(struct quorum_call *call, unsigned node, const struct store_reply *reply)
 {
     struct quorum_heard *heard = &call->heard[node];
-    struct bytes attempt = store_reply_text(reply, at);
 
-    snprintf(heard->attempt, sizeof(heard->attempt), "%.*s", (int)attempt.len,
-             attempt.at != NULL ? attempt.at : "");
-    heard->token = store_reply_integer(reply, at + 1) > 0 ? store_reply_integer(reply, at + 1) : 0;
-    heard->left_ms = store_reply_integer(reply, at + 2);
+    heard->is_own = bytes_equal(store_reply_text(reply, 2), call->lease_id);
+    text_keep(heard->attempt, sizeof(heard->attempt), store_reply_text(reply, 3));
+    heard->token = store_reply_integer(reply, 4) > 0 ? store_reply_integer(reply, 4) : 0;
+    heard->left_ms = store_reply_integer(reply, 5);
     node_seen(call->quorum, node, heard->token);
     if (heard->token == 0)
         return;
@@ -91,9 +95,10 @@ static void hold_heard(struct quorum_call *call, unsigned node, const struct sto
     if (heard->token < call->token)
         return;
     call->token = heard->token;
-    call->hold_ttl_ms = store_reply_integer(reply, at + 3);
+    call->hold_ttl_ms = store_reply_integer(reply, 6);
     json_out_reset(&call->found);
-    json_out_append(&call->found, store_reply_text(reply, at + 4));
+    json_out_append(&call->found, store_reply_text(reply, 7));
+    text_keep(call->found_who, sizeof(call->found_who), store_reply_text(reply, 8));
 }
 
 /* The nodes that hold it as this one does. */
@@ -139,13 +144,14 @@ static bool hold_find(struct quorum_call *call, unsigned least, uint64_t sent_us
 }
 
 /* To those that did not count, so that it survives the loss of one that did. Nobody waits. */
-static void hold_spread(struct quorum_call *call, unsigned nodes, int64_t ttl_ms, struct bytes about)
+static void hold_spread(struct quorum_call *call, unsigned nodes, int64_t ttl_ms, struct bytes about,
+                        struct bytes who)
 {
     char token[BYTES_NUMBER_SIZE], ttl[BYTES_NUMBER_SIZE];
 
     call_ask(call, &node_raise, nodes, NULL, 6,
              (struct bytes[]){bytes_of_number(token, call->token), bytes_of(call->hold), call->lease_id,
-                              bytes_of_number(ttl, ttl_ms), about, call->who});
+                              bytes_of_number(ttl, ttl_ms), about, who});
 }
 
 static void release_ask(struct quorum_call *call, unsigned nodes, const char *attempt,
@@ -259,15 +265,14 @@ static bool lock_heard(struct quorum_asker *asker, unsigned node, const struct s
 {
     struct quorum_call *call = container_of(asker, struct quorum_call, asker);
     struct quorum_heard *heard = &call->heard[node];
-    struct bytes who = store_reply_text(reply, 7);
+    struct bytes who = store_reply_text(reply, 8);
 
     if (store_reply_is(reply, "locked")) {
         heard->number = store_reply_integer(reply, 1);
         node_seen(call->quorum, node, heard->number);
         return heard->number >= 0;
     }
-    hold_heard(call, node, reply, 2);
-    heard->is_own = bytes_equal(store_reply_text(reply, 1), call->lease_id);
+    hold_heard(call, node, reply);
     if (heard->is_own && heard->token > 0 && who.len > 0 && !bytes_equal(who, call->who))
         call->not_yours |= 1U << node;
     return false;
@@ -344,7 +349,7 @@ static void commit_ended(struct quorum_asker *asker, const struct quorum_round *
         snprintf(call->hold, sizeof(call->hold), "%s", call->attempt);
         call->hold_ttl_ms = call->ttl_ms;
         if (voted != quorum_well(call->quorum))
-            hold_spread(call, ~voted, call->ttl_ms, call->about);
+            hold_spread(call, ~voted, call->ttl_ms, call->about, call->who);
         acquire_end(call, PROBLEM_NONE);
     } else if (is_majority(call, voted | round->unknown)) {
         acquire_end(call, PROBLEM_OUTCOME_UNKNOWN);
@@ -388,7 +393,7 @@ static bool renew_heard(struct quorum_asker *asker, unsigned node, const struct 
 
     if (hold_is_not_there(call, node, reply) || !store_reply_is(reply, "renewed"))
         return false;
-    hold_heard(call, node, reply, 1);
+    hold_heard(call, node, reply);
     return true;
 }
 
@@ -415,7 +420,7 @@ static void renew_ended(struct quorum_asker *asker, const struct quorum_round *r
         other |= 1U << i;
     }
     if (other != 0)
-        hold_spread(call, other, call->hold_ttl_ms, json_out_bytes(&call->found));
+        hold_spread(call, other, call->hold_ttl_ms, json_out_bytes(&call->found), bytes_of(call->found_who));
     call->done(call, PROBLEM_NONE);
 }
 
@@ -469,11 +474,11 @@ static bool look_heard(struct quorum_asker *asker, unsigned node, const struct s
     struct quorum_call *call = container_of(asker, struct quorum_call, asker);
 
     if (store_reply_is(reply, "held"))
-        hold_heard(call, node, reply, 2);
+        hold_heard(call, node, reply);
     else if (!store_reply_is(reply, "free"))
         return false;
-    if (store_reply_integer(reply, 7) > call->held_for_ms)
-        call->held_for_ms = store_reply_integer(reply, 7);
+    if (store_reply_integer(reply, 9) > call->held_for_ms)
+        call->held_for_ms = store_reply_integer(reply, 9);
     call->heard[node].number = store_reply_integer(reply, 1);
     node_seen(call->quorum, node, call->heard[node].number);
     return call->heard[node].number >= 0;

@@ -13,6 +13,7 @@
 #ifndef PAWL_LEASE_QUORUM_H
 #define PAWL_LEASE_QUORUM_H
 
+#include "shared/access/access.h"
 #include "shared/service/service.h"
 #include "shared/store/store.h"
 #include "shared/text/json_write.h"
@@ -138,9 +139,10 @@ struct quorum_call {
     /* The hold that is, or that is in the way. */
     char hold[TOKEN_HOLD_MAX + 1]; /* "": none, or it is not known which */
     int64_t token, hold_ttl_ms, expires_in_ms;
-    int64_t number, held_for_ms; /* of a look: of the lease, hold or not */
-    struct json_out found;       /* what is kept beside it; of a grant nothing */
-    bool is_replay;              /* this lease_id had it before */
+    int64_t number, held_for_ms;             /* of a look: of the lease, hold or not */
+    struct json_out found;                   /* what is kept beside it; of a grant nothing */
+    char found_who[ACCESS_IDENTITY_MAX + 1]; /* whose it is */
+    bool is_replay;                          /* this lease_id had it before */
 
     /* Its own. */
     struct quorum_asker asker;

@@ -62,14 +62,14 @@ def a_lease_is_locked_voted_for_renewed_and_released_and_its_number_stays():
     begin()
     for what, wanted in (
             (lambda: ask("create", MAX_TTL), ["there"]), (lambda: lock("1"), ["locked", "0"]),
-            (lambda: lock("2", "id-2"), ["held", "id", "1", "", "1000", "", "", ""]), (lambda: commit("2", "1"), ["lost"]),
+            (lambda: lock("2", "id-2"), ["held", "0", "id", "1", "", "1000", "", "", "", "0"]), (lambda: commit("2", "1"), ["lost"]),
             (lambda: renew("id"), ["lost"]), (lambda: commit("1", "1", ttl=5001), ["too-long", "5000"]),
             (lambda: commit("1", "999999999999998"), ["voted"]), (lambda: commit("1", "999999999999998"), ["lost"]),
-            (lambda: lock("2"), ["held", "id", "1", "999999999999998", "3000", "3000", "about", "who"]),
+            (lambda: lock("2"), ["held", "999999999999998", "id", "1", "999999999999998", "3000", "3000", "about", "who", "0"]),
             (lambda: renew("id-2"), ["lost"]), (lambda: renew("id", 5001), ["too-long", "5000"]), (lambda: renew("id", attempt="2"), ["lost"]),
             (lambda: renew("id", who="other"), ["not-yours"]), (lambda: release("id", who=""), ["not-yours"]),
-            (lambda: renew("id", 4000), ["renewed", "1", "999999999999998", "4000", "4000", "about"]),
-            (lambda: renew("id", attempt="1"), ["renewed", "1", "999999999999998", "4000", "4000", "about"]),
+            (lambda: renew("id", 4000), ["renewed", "999999999999998", "id", "1", "999999999999998", "4000", "4000", "about", "who", "0"]),
+            (lambda: renew("id", attempt="1")[:7], ["renewed", "999999999999998", "id", "1", "999999999999998", "4000", "4000"]),
             (lambda: release("id", "2"), ["lost"]), (lambda: release("id-2"), ["lost"]),
             (lambda: release("id", "1"), ["released"]), (lambda: release("id"), ["released"]), (lambda: renew("id"), ["lost"]),
             (lambda: lock("3"), ["locked", "999999999999998"])):
@@ -115,10 +115,10 @@ def a_look_says_who_holds_and_changes_nothing():
     begin()
     check_equal(ask("look", name="a"), ["free", "0"])
     lock("1")
-    check_equal(ask("look", name="a"), ["held", "0", "1", "", "1000", "", "", "0"])
+    check_equal(ask("look", name="a"), ["held", "0", "id", "1", "", "1000", "", "", "", "0"])
     commit("1", "4")
     at(1002000)
-    check_equal(ask("look", name="a"), ["held", "4", "1", "4", "1000", "3000", "about", "2000"])
+    check_equal(ask("look", name="a"), ["held", "4", "id", "1", "4", "1000", "3000", "about", "who", "2000"])
     at(1003000)
     check_equal(ask("look", name="a"), ["free", "4"])
 
@@ -130,18 +130,18 @@ def a_number_of_elsewhere_is_above_what_was_locked_and_a_hold_of_elsewhere_takes
         check_equal(ask("raise", token, name=name), ["raised"])
     check_equal([lock("1"), lock("1", name="b"), lock("1", name="c")], [["locked", "5"], ["locked", "7"], ["locked", "7"]])
     ask("raise", "8", name="a")
-    check_equal([commit("1", "8"), hold("2", "9"), ask("look", name="a")[2:4]], [["lost"], ["raised"], ["1", ""]])
-    check_equal([hold("1", "9"), ask("look", name="a")[1:4]], [["raised"], ["9", "1", "9"]])  # its own late lock
+    check_equal([commit("1", "8"), hold("2", "9"), ask("look", name="a")[3:5]], [["lost"], ["raised"], ["1", ""]])
+    check_equal([hold("1", "9"), ask("look", name="a")[1:5]], [["raised"], ["9", "id-1", "1", "9"]])  # its own late lock
     at(1003000)
     check_equal([hold("2", "8"), ask("look", name="a")], [["raised"], ["free", "9"]])
     check_equal([hold("2", "10", ttl=5001), ask("look", name="a")], [["raised"], ["free", "10"]])
-    check_equal([hold("2", "10"), ask("look", name="a")[1:5]], [["raised"], ["10", "2", "10", "3000"]])
+    check_equal([hold("2", "10"), ask("look", name="a")[1:6]], [["raised"], ["10", "id-2", "2", "10", "3000"]])
     check_equal(renew("id-2")[0], "renewed")
     ask("raise", "12", name="a")
     check_equal([release("id-2"), hold("2", "10"), ask("look", name="a")], [["released"], ["raised"], ["free", "12"]])  # late
-    check_equal([hold("3", "11"), ask("look", name="a")[1:4]], [["raised"], ["12", "3", "11"]])  # the number is not of a hold
+    check_equal([hold("3", "11"), ask("look", name="a")[1:5]], [["raised"], ["12", "id-3", "3", "11"]])  # the number is not of a hold
     check_equal([release("id-3"), hold("4", "10"), ask("look", name="a")], [["released"], ["raised"], ["free", "12"]])
-    check_equal([hold("1", "3", name="new"), ask("look", name="new")[1:4]], [["raised"], ["12", "1", "3"]])
+    check_equal([hold("1", "3", name="new"), ask("look", name="new")[1:5]], [["raised"], ["12", "id-1", "1", "3"]])
 
 
 @test

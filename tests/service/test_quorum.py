@@ -294,8 +294,12 @@ def what_nobody_began_is_renewed_and_released_by_any_identity():
     wait_until(lambda: everybody("GET", "/readyz").status == 200, "it is meant")
     shown = {"Authorization": f"Bearer {tokens['a']}"}
     ids = {**shown, "Lease-Id": grant["lease_id"]}
+    world.nodes[2]("DEL", "pawl:{node}:job")
     renewed, again = judging("PUT", "/v1/leases/job", ids, body={}), judging("POST", "/v1/leases/job", shown, body={"lease_id": grant["lease_id"]})
     check_equal([(one.status, one.json.get("token"), one.json.get("identity")) for one in (renewed, again)], [(200, grant["token"], None)] * 2)
+    wait_until(lambda: world.nodes[2]("HGET", "pawl:{node}:job", "attempt"), "the renewal has brought it")
+    check_equal([node("HGET", "pawl:{node}:job", "who") for node in world.nodes], [b""] * 3, "it is nobody's as before")
+    check_equal(everybody("PUT", "/v1/leases/job", {"Lease-Id": grant["lease_id"]}, body={}).status, 200)
     check_equal(judging("DELETE", "/v1/leases/job", ids).status, 204)
     world.close()
 

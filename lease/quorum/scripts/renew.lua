@@ -1,6 +1,6 @@
 -- renew.lua - renews a hold that has not ended. KEYS: node, lease. ARGV: 3 of node.lua, lease_id, ttl (ms; "": as it
--- was), attempt ("": any), who. {renewed, attempt, token, left (ms), ttl (ms), about}, {lost}, {not-yours},
--- {too-long, longest ttl}, {quarantine} or {not-ours}
+-- was), attempt ("": any), who. {renewed, ...} as lease_told() has it, {lost}, {not-yours}, {too-long, longest ttl},
+-- {quarantine} or {not-ours}
 -- on: node
 if not lease.is_live or lease.lease_id ~= ARGV[4] or lease.token == ''
     or ARGV[6] ~= '' and lease.attempt ~= ARGV[6] then
@@ -14,4 +14,5 @@ if tonumber(ttl) > tonumber(node.max_ttl) then
 end
 redis.call('HSET', KEYS[2], 'ttl', ttl)
 lease_until(tonumber(ttl))
-return { 'renewed', lease.attempt, lease.token, ttl, ttl, lease.about }
+lease.left, lease.ttl = ttl, ttl
+return lease_told('renewed')

@@ -55,6 +55,12 @@ local function on_node(run)
     end
 end
 
+-- {word, number, lease_id, attempt, token ("": locked), left (ms), ttl (ms), about, who, for how long (ms)}
+local function lease_told(word)
+    return { word, lease.number, lease.lease_id, lease.attempt, lease.token, lease.left, lease.ttl,
+        lease.about, lease.who, whole(clock_ms() - (lease.since or clock_ms())) }
+end
+
 -- A vote: KEYS[2] is held, by this attempt. The number of a lease that was not known here may be above it.
 local function lease_hold(attempt, lease_id, token, ttl, about, who)
     redis.call('HSET', KEYS[1], 'highest', higher(node.highest, token))
