@@ -107,11 +107,11 @@ static int64_t highest_of(const struct service *service, const struct quorum *qu
 {
     int64_t highest = 0;
 
-    for (unsigned i = 0; i < quorum_options(quorum)->count; i++) {
+    for (unsigned i = 0; i < quorum->options.count; i++) {
         int64_t number = quorum_node_highest(quorum, i);
 
         highest = number > highest ? number : highest;
-        if (is_told && number > quorum_options(quorum)->floor)
+        if (is_told && number > quorum->options.floor)
             fprintf(stderr, "%s: node %u knows of token %" PRId64 ", above --floor\n", service->plan->name,
                     i + 1, number);
     }
@@ -122,7 +122,7 @@ static void say_how_long(const struct service *service, const struct quorum *quo
 {
     int64_t longest_ms = 0;
 
-    for (unsigned i = 0; i < quorum_options(quorum)->count; i++)
+    for (unsigned i = 0; i < quorum->options.count; i++)
         if (quorum_node_state(quorum, i) == NODE_ILL && quorum_node_ill_for_ms(quorum, i) > longest_ms)
             longest_ms = quorum_node_ill_for_ms(quorum, i);
     fprintf(stderr,
@@ -144,11 +144,11 @@ static int all_recover(const struct service *service, struct quorum *quorum, str
     problem = quorum_problem(quorum, detail);
     if (problem == PROBLEM_NONE)
         return fail(service, REFUSED, "most nodes are well; nothing was changed");
-    if (problem == PROBLEM_STORE_NOT_OURS && quorum_store(quorum)[0] == '\0')
+    if (problem == PROBLEM_STORE_NOT_OURS && quorum->store[0] == '\0')
         return fail(service, REFUSED, detail);
     if (highest_of(service, quorum, true) > floor)
         return fail(service, REFUSED, "--floor N must not be below what is known; nothing was changed");
-    quorum_heal(quorum); /* not before: nothing was changed until here */
+    quorum->options.heals = true; /* not before: nothing was changed until here */
     if (problem == PROBLEM_STORE_NOT_OURS)
         say_how_long(service, quorum);
     while (problem == PROBLEM_STORE_NOT_OURS) {
@@ -158,7 +158,7 @@ static int all_recover(const struct service *service, struct quorum *quorum, str
     if (problem != PROBLEM_NONE)
         return fail(service, SERVICE_UNREACHABLE, detail);
     highest = highest_of(service, quorum, false); /* of one that came meanwhile */
-    printf("store %s goes on above %" PRId64 "\n", quorum_store(quorum), highest > floor ? highest : floor);
+    printf("store %s goes on above %" PRId64 "\n", quorum->store, highest > floor ? highest : floor);
     return SERVICE_OK;
 }
 

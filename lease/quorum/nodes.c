@@ -27,49 +27,17 @@ struct quorum_node {
     unsigned index;
     enum quorum_node_state state;
     uint64_t link, ask_at_ms, ill_until_ms;
-    int64_t seen;
-    bool is_asking;            /* call, or the barriers */
-    bool wants_access;         /* a service with --access has used it, and this is none */
-    char said[QUORUM_ID_SIZE]; /* its id; "": none */
-    char ill[ILL_ID_CHARS + 1], of_new[ILL_ID_CHARS + 1];
-    struct store_call call;
-    struct bytes argv[8];
-    char run[STORE_RUN_ID_LEN + 1], seen_text[BYTES_NUMBER_SIZE];
-    /* healing */
-    struct quorum_asker barriers;
-    int64_t highest, max_ttl;
-    char numbers[2][BYTES_NUMBER_SIZE];
-};
-
-struct quorum {
-    struct quorum_options options;
-    struct loop_timer look;
-    bool is_stopped;
-    char store[TOKEN_STORE_CHARS + 1];
-    int64_t max_ttl;
-    struct quorum_node nodes[QUORUM_NODES_MAX];
-    char ids[QUORUM_NODES_MAX][QUORUM_ID_SIZE];
+    int64_t seen, highest;      /* highest: that barriers have answered */
+    bool is_asking;             /* a round for it is under way: one at a time */
+    bool wants_access;          /* a service with --access has used it, and this is none */
+    char said[QUORUM_ID_SIZE];  /* its id; "": none */
+    char ill[ILL_ID_CHARS + 1]; /* the quarantine that it can be healed of; "": it is asked first */
+    struct quorum_asker asker;
 };
 
 static void node_turn(struct quorum_node *node);
-static store_done_fn node_named, node_judged, node_healed;
 
 /* -- what others know */
-
-const char *quorum_store(const struct quorum *quorum)
-{
-    return quorum->store;
-}
-
-int64_t quorum_max_ttl(const struct quorum *quorum)
-{
-    return quorum->max_ttl;
-}
-
-const struct quorum_options *quorum_options(const struct quorum *quorum)
-{
-    return &quorum->options;
-}
 
 unsigned quorum_majority(const struct quorum *quorum)
 {
@@ -113,27 +81,33 @@ unsigned quorum_well(const struct quorum *quorum)
     return nodes_in(quorum, NODE_WELL);
 }
 
+/* How many nodes say that they are of the same store as one that says this. */
+static unsigned nodes_of(const struct quorum *quorum, const char *said)
+{
+    unsigned alike = 0;
+
+    for (unsigned i = 0; i < quorum->options.count && said[0] != '\0'; i++)
+        alike += strncmp(quorum->nodes[i].said, said, TOKEN_STORE_CHARS) == 0;
+    return alike;
+}
+
 /* The numbers that the nodes of one and the same store say, when a majority is in another order than here. */
 static bool numbers_say(const struct quorum *quorum, char numbers[QUORUM_NODES_MAX * 8])
 {
-    char store[TOKEN_STORE_CHARS + 1] = "";
-    unsigned alike = 0;
+    const struct quorum_node *nodes = quorum->nodes;
+    unsigned first = 0, count = quorum->options.count;
     size_t len = 0;
 
-    for (unsigned first = 0; first < quorum->options.count && alike < quorum_majority(quorum); first++) {
-        alike = 0;
-        snprintf(store, sizeof(store), "%s", quorum->nodes[first].said);
-        for (unsigned i = 0; i < quorum->options.count && store[0] != '\0'; i++)
-            alike += strncmp(quorum->nodes[i].said, store, TOKEN_STORE_CHARS) == 0;
-    }
-    for (unsigned i = 0; i < quorum->options.count; i++) {
-        bool is_its = strncmp(quorum->nodes[i].said, store, TOKEN_STORE_CHARS) == 0;
-        const char *slash = is_its ? strchr(quorum->nodes[i].said, '/') : NULL;
+    while (first < count && nodes_of(quorum, nodes[first].said) < quorum_majority(quorum))
+        first++;
+    for (unsigned i = 0; i < count && first < count; i++) {
+        bool is_its = strncmp(nodes[i].said, nodes[first].said, TOKEN_STORE_CHARS) == 0;
+        const char *slash = is_its ? strchr(nodes[i].said, '/') : NULL;
 
         len += (size_t)snprintf(numbers + len, 8, "%s%.4s", i > 0 ? ", " : "",
                                 slash != NULL ? slash + 1 : "-");
     }
-    return alike >= quorum_majority(quorum);
+    return first < count;
 }
 
 enum problem quorum_problem(const struct quorum *quorum, char detail[READY_DETAIL_SIZE])
@@ -172,18 +146,6 @@ enum problem quorum_problem(const struct quorum *quorum, char detail[READY_DETAI
     return is_lost ? PROBLEM_STORE_NOT_OURS : PROBLEM_STORE_UNAVAILABLE;
 }
 
-/* -- calls */
-
-/* The three arguments that node.lua wants. */
-static void node_args(const struct quorum_node *node, struct bytes args[3], char run[STORE_RUN_ID_LEN + 1],
-                      char seen[BYTES_NUMBER_SIZE])
-{
-    snprintf(run, STORE_RUN_ID_LEN + 1, "%s", store_run_id(node->store));
-    args[0] = bytes_of(node->quorum->ids[node->index]);
-    args[1] = bytes_of(run);
-    args[2] = bytes_of_number(seen, node->seen);
-}
-
 void node_seen(struct quorum *quorum, unsigned node, int64_t number)
 {
     if (number > quorum->nodes[node].seen)
@@ -193,6 +155,22 @@ void node_seen(struct quorum *quorum, unsigned node, int64_t number)
 int64_t quorum_node_highest(const struct quorum *quorum, unsigned node)
 {
     return quorum->nodes[node].seen;
+}
+
+int64_t quorum_highest(const struct quorum *quorum)
+{
+    int64_t highest = quorum->options.floor;
+
+    for (unsigned i = 0; i < quorum->options.count; i++)
+        if (quorum->nodes[i].seen > highest)
+            highest = quorum->nodes[i].seen;
+    return highest;
+}
+
+static void max_ttl_seen(struct quorum *quorum, int64_t max_ttl)
+{
+    if (max_ttl > quorum->max_ttl)
+        quorum->max_ttl = max_ttl;
 }
 
 static void node_is(struct quorum_node *node, enum quorum_node_state state)
@@ -224,107 +202,6 @@ static bool node_heard(struct quorum_node *node, const struct store_reply *reply
     return false;
 }
 
-/* One of the node's own calls, which are made one at a time. */
-static void node_run(struct quorum_node *node, const struct store_script *script, unsigned args,
-                     store_done_fn *done)
-{
-    node->argv[0] = BYTES(QUORUM_NODE_KEY);
-    node_args(node, &node->argv[1], node->run, node->seen_text);
-    node->is_asking = true;
-    node->call.done = done;
-    store_run(node->store, &node->call, script, 1, 4 + args, node->argv);
-}
-
-/* -- which store */
-
-static void node_name(struct quorum_node *node)
-{
-    static const char *const words[] = {"HMGET", QUORUM_NODE_KEY, "id", "max_ttl", "highest"};
-
-    for (unsigned i = 0; i < 5; i++)
-        node->argv[i] = bytes_of(words[i]);
-    node->is_asking = true;
-    node->link = store_link_number(node->store);
-    node->call.done = node_named;
-    store_ask(node->store, &node->call, 5, node->argv);
-}
-
-/* Whether a majority says so, each the number of its place. */
-static bool quorum_is_named(const struct quorum *quorum, const char *said)
-{
-    unsigned alike = 0;
-
-    for (unsigned i = 0; i < quorum->options.count; i++) {
-        char id[QUORUM_ID_SIZE];
-
-        snprintf(id, sizeof(id), "%.*s/%u", TOKEN_STORE_CHARS, said, i + 1);
-        alike += strcmp(id, quorum->nodes[i].said) == 0;
-    }
-    return alike >= quorum_majority(quorum);
-}
-
-static enum step node_named(struct store_call *call, enum store_outcome outcome,
-                            const struct store_reply *reply)
-{
-    struct quorum_node *node = container_of(call, struct quorum_node, call);
-    struct quorum *quorum = node->quorum;
-    struct bytes id;
-
-    node->is_asking = false;
-    if (outcome != STORE_DONE)
-        return ANSWERED;
-    id = store_reply_text(reply, 0);
-    snprintf(node->said, sizeof(node->said), "%.*s", (int)id.len, id.at != NULL ? id.at : "");
-    node_is(node, NODE_NEW);
-    node_seen(quorum, node->index, store_reply_integer(reply, 2));
-    if (store_reply_integer(reply, 1) > quorum->max_ttl) /* a wiped one does not know */
-        quorum->max_ttl = store_reply_integer(reply, 1);
-    if (quorum->store[0] == '\0' && token_is_store((struct bytes){node->said, TOKEN_STORE_CHARS}) &&
-        quorum_is_named(quorum, node->said)) {
-        snprintf(quorum->store, sizeof(quorum->store), "%.*s", TOKEN_STORE_CHARS, node->said);
-        for (unsigned i = 0; i < quorum->options.count; i++)
-            snprintf(quorum->ids[i], sizeof(quorum->ids[i]), "%s/%u", quorum->store, i + 1);
-    }
-    node->ask_at_ms = quorum->store[0] == '\0' ? loop_now_ms() + AGAIN_MS : 0;
-    for (unsigned i = 0; i < quorum->options.count; i++)
-        node_turn(&quorum->nodes[i]);
-    return ANSWERED;
-}
-
-/* -- well or not */
-
-static void node_judge(struct quorum_node *node)
-{
-    random_text(node->of_new, ILL_ID_CHARS);
-    node->argv[4] = bytes_of(node->of_new);
-    node->argv[5] = bytes_of(node->quorum->options.access);
-    node->argv[6] = bytes_of_number(node->numbers[0], node->quorum->max_ttl);
-    node_run(node, &node_quarantine, 3, node_judged);
-}
-
-static enum step node_judged(struct store_call *call, enum store_outcome outcome,
-                             const struct store_reply *reply)
-{
-    struct quorum_node *node = container_of(call, struct quorum_node, call);
-    struct bytes ill = outcome == STORE_DONE ? store_reply_text(reply, 1) : BYTES("");
-
-    node->is_asking = false;
-    if (outcome != STORE_DONE)
-        return ANSWERED;
-    if (store_reply_is(reply, "well"))
-        node_is(node, NODE_WELL);
-    node->wants_access = store_reply_is(reply, "not-ours") && bytes_are(ill, "access");
-    node_heard(node, reply);
-    node->ask_at_ms = loop_now_ms() + (node->state == NODE_WELL ? WELL_MS : AGAIN_MS);
-    if (node->state != NODE_ILL || ill.len != ILL_ID_CHARS)
-        return ANSWERED;
-    if (!bytes_are(ill, node->ill))
-        node->ill_until_ms = (uint64_t)((int64_t)loop_now_ms() + node->quorum->max_ttl -
-                                        store_reply_integer(reply, 2));
-    memcpy(node->ill, ill.at, ill.len);
-    return ANSWERED;
-}
-
 /* -- rounds. The calls outlive the round, whose asker has gone on with a majority, so they live in memory of
  * its own; what is answered after the end counts for nothing (0046). */
 
@@ -335,7 +212,7 @@ struct node_call {
     struct store_call call;
     struct round *round;
     struct quorum_node *node;
-    char run[STORE_RUN_ID_LEN + 1], seen[BYTES_NUMBER_SIZE];
+    char id[QUORUM_ID_SIZE], run[STORE_RUN_ID_LEN + 1], seen[BYTES_NUMBER_SIZE];
     struct bytes argv[QUORUM_OWN_ARGS + QUORUM_ARGS_MAX];
 };
 
@@ -344,7 +221,7 @@ struct round {
     struct quorum_asker *asker;
     struct quorum_round told;
     unsigned needed, open; /* open: calls */
-    bool is_over;
+    bool is_of_itself, is_over;
     struct loop_timer timer;
     char key[QUORUM_KEY_SIZE];
     struct node_call calls[QUORUM_NODES_MAX];
@@ -391,7 +268,7 @@ static enum step node_answered(struct store_call *call, enum store_outcome outco
 {
     struct node_call *own = container_of(call, struct node_call, call);
     struct round *round = own->round;
-    bool is_well = outcome == STORE_DONE && node_heard(own->node, reply);
+    bool is_well = outcome == STORE_DONE && (round->is_of_itself || node_heard(own->node, reply));
     unsigned bit = 1U << own->node->index;
 
     round->open--;
@@ -413,29 +290,35 @@ static void round_send(struct round *round, struct quorum_node *node, const stru
     struct node_call *own = &round->calls[node->index];
     unsigned count = 0, keys = question->lease.len > 0 ? 2 : 1;
 
-    own->round = round;
-    own->node = node;
-    own->argv[count++] = BYTES(QUORUM_NODE_KEY);
-    if (keys == 2)
-        own->argv[count++] = bytes_of(round->key);
-    node_args(node, &own->argv[count], own->run, own->seen);
-    count += 3;
+    *own = (struct node_call){.call.done = node_answered, .round = round, .node = node};
+    snprintf(own->id, sizeof(own->id), "%s/%u", round->quorum->store, node->index + 1);
+    snprintf(own->run, sizeof(own->run), "%s", store_run_id(node->store));
+    if (question->script != NULL) {
+        own->argv[count++] = BYTES(QUORUM_NODE_KEY);
+        if (keys == 2)
+            own->argv[count++] = bytes_of(round->key);
+        own->argv[count++] = bytes_of(own->id);
+        own->argv[count++] = bytes_of(own->run);
+        own->argv[count++] = bytes_of_number(own->seen, node->seen);
+    }
     for (unsigned i = 0; i < question->arg_count; i++)
         own->argv[count++] = args[i];
-    own->call.done = node_answered;
     round->told.unknown |= 1U << node->index;
     round->open++;
-    store_run(node->store, &own->call, question->script, keys, count, own->argv);
+    if (question->script != NULL)
+        store_run(node->store, &own->call, question->script, keys, count, own->argv);
+    else
+        store_ask(node->store, &own->call, count, own->argv);
 }
 
 bool quorum_ask(struct quorum *quorum, const struct quorum_question *question, struct quorum_asker *asker)
 {
-    unsigned well = quorum_well(quorum) & question->asked;
+    unsigned nodes = question->asked & (question->is_of_itself ? ~0U : quorum_well(quorum));
     struct bytes args[QUORUM_ARGS_MAX];
     struct round *round;
     size_t size = 0;
 
-    if (well == 0)
+    if (nodes == 0)
         return false;
     for (unsigned i = 0; i < question->arg_count; i++)
         size += question->args[i].len;
@@ -443,6 +326,7 @@ bool quorum_ask(struct quorum *quorum, const struct quorum_question *question, s
     round->quorum = quorum;
     round->asker = asker;
     round->needed = question->needed;
+    round->is_of_itself = question->is_of_itself;
     round->told.sent_us = loop_now_us();
     snprintf(round->key, sizeof(round->key), QUORUM_NODE_KEY ":%.*s", (int)question->lease.len,
              question->lease.at);
@@ -456,79 +340,171 @@ bool quorum_ask(struct quorum *quorum, const struct quorum_question *question, s
     loop_timer_init(quorum->options.loop, &round->timer, round_time_is_up);
     loop_timer_arm(&round->timer, question->timeout_ms, 0);
     for (unsigned i = 0; i < quorum->options.count; i++)
-        if (well >> i & 1)
+        if (nodes >> i & 1)
             round_send(round, &quorum->nodes[i], question, args);
     return true;
 }
 
+/* -- what a node is. What is asked for that is a round of this node alone. */
+
+static void node_asked(struct quorum_asker *asker, const struct quorum_round *round)
+{
+    struct quorum_node *node = container_of(asker, struct quorum_node, asker);
+
+    node->is_asking = false;
+    for (unsigned i = 0; i < node->quorum->options.count && round->counted != 0; i++)
+        node_turn(&node->quorum->nodes[i]); /* it may have said which store they are of */
+}
+
+static void node_ask(struct quorum_node *node, const struct store_script *script, quorum_heard_fn *heard,
+                     unsigned arg_count, const struct bytes *args)
+{
+    const struct quorum_question question = {.script = script,
+                                             .is_of_itself = true,
+                                             .asked = 1U << node->index,
+                                             .needed = 1,
+                                             .timeout_ms = node->quorum->options.timeout_ms,
+                                             .arg_count = arg_count,
+                                             .args = args};
+
+    node->asker = (struct quorum_asker){heard, node_asked};
+    node->is_asking = quorum_ask(node->quorum, &question, &node->asker);
+}
+
+/* Whether a majority says so, each the number of its place. */
+static bool quorum_is_named(const struct quorum *quorum, const char *said)
+{
+    unsigned alike = 0;
+
+    for (unsigned i = 0; i < quorum->options.count; i++) {
+        char id[QUORUM_ID_SIZE];
+
+        snprintf(id, sizeof(id), "%.*s/%u", TOKEN_STORE_CHARS, said, i + 1);
+        alike += strcmp(id, quorum->nodes[i].said) == 0;
+    }
+    return alike >= quorum_majority(quorum);
+}
+
+static bool node_named(struct quorum_asker *asker, unsigned index, const struct store_reply *reply)
+{
+    struct quorum_node *node = container_of(asker, struct quorum_node, asker);
+    struct quorum *quorum = node->quorum;
+    struct bytes id = store_reply_text(reply, 0);
+
+    snprintf(node->said, sizeof(node->said), "%.*s", (int)id.len, id.at != NULL ? id.at : "");
+    node_is(node, NODE_NEW);
+    max_ttl_seen(quorum, store_reply_integer(reply, 1)); /* a wiped one does not know */
+    node_seen(quorum, index, store_reply_integer(reply, 2));
+    if (quorum->store[0] == '\0' && token_is_store((struct bytes){node->said, TOKEN_STORE_CHARS}) &&
+        quorum_is_named(quorum, node->said))
+        snprintf(quorum->store, sizeof(quorum->store), "%.*s", TOKEN_STORE_CHARS, node->said);
+    node->ask_at_ms = quorum->store[0] == '\0' ? loop_now_ms() + AGAIN_MS : 0;
+    return true;
+}
+
+static void node_name(struct quorum_node *node)
+{
+    node->link = store_link_number(node->store);
+    node_ask(node, NULL, node_named, 5,
+             (struct bytes[]){BYTES("HMGET"), BYTES(QUORUM_NODE_KEY), BYTES("id"), BYTES("max_ttl"),
+                              BYTES("highest")});
+}
+
+static bool node_judged(struct quorum_asker *asker, unsigned index, const struct store_reply *reply)
+{
+    struct quorum_node *node = container_of(asker, struct quorum_node, asker);
+    struct bytes ill = store_reply_text(reply, 1);
+
+    (void)index;
+    if (store_reply_is(reply, "well"))
+        node_is(node, NODE_WELL);
+    node_heard(node, reply);
+    node->wants_access = store_reply_is(reply, "not-ours") && bytes_are(ill, "access");
+    node->ask_at_ms = loop_now_ms() + (node->state == NODE_WELL ? WELL_MS : AGAIN_MS);
+    if (node->state == NODE_ILL && ill.len == ILL_ID_CHARS) {
+        node->ill_until_ms = (uint64_t)((int64_t)loop_now_ms() + node->quorum->max_ttl -
+                                        store_reply_integer(reply, 2));
+        memcpy(node->ill, ill.at, ill.len);
+    }
+    return true;
+}
+
+static void node_judge(struct quorum_node *node)
+{
+    char ill[ILL_ID_CHARS + 1], max_ttl[BYTES_NUMBER_SIZE];
+
+    random_text(ill, ILL_ID_CHARS);
+    node_ask(node, &node_quarantine, node_judged, 3,
+             (struct bytes[]){bytes_of(ill), bytes_of(node->quorum->options.access),
+                              bytes_of_number(max_ttl, node->quorum->max_ttl)});
+}
+
 /* -- healing: barriers at a majority of well nodes, and the highest that they answer to the ill one */
+
+static bool node_healed(struct quorum_asker *asker, unsigned index, const struct store_reply *reply)
+{
+    struct quorum_node *node = container_of(asker, struct quorum_node, asker);
+
+    (void)index;
+    node->ask_at_ms = 0; /* it says itself whether it is well */
+    if (store_reply_is(reply, "wait"))
+        node->ill_until_ms = loop_now_ms() + (uint64_t)store_reply_integer(reply, 1);
+    else
+        node->ill[0] = '\0';
+    return true;
+}
+
+static void node_heal_by(struct quorum_node *node, int64_t highest)
+{
+    char number[BYTES_NUMBER_SIZE], max_ttl[BYTES_NUMBER_SIZE];
+
+    node_ask(node, &node_heal, node_healed, 3,
+             (struct bytes[]){bytes_of(node->ill), bytes_of_number(number, highest),
+                              bytes_of_number(max_ttl, node->quorum->max_ttl)});
+}
 
 static bool barrier_heard(struct quorum_asker *asker, unsigned index, const struct store_reply *reply)
 {
-    struct quorum_node *node = container_of(asker, struct quorum_node, barriers);
+    struct quorum_node *node = container_of(asker, struct quorum_node, asker);
     int64_t highest = store_reply_integer(reply, 1), max_ttl = store_reply_integer(reply, 2);
 
     if (!store_reply_is(reply, "barred") || highest < 0 || max_ttl < 0)
         return false;
     node_seen(node->quorum, index, highest);
+    max_ttl_seen(node->quorum, max_ttl);
     node->highest = highest > node->highest ? highest : node->highest;
-    node->max_ttl = max_ttl > node->max_ttl ? max_ttl : node->max_ttl;
     return true;
-}
-
-static void node_heal_by(struct quorum_node *node)
-{
-    node->argv[4] = bytes_of(node->ill);
-    node->argv[5] = bytes_of_number(node->numbers[0], node->highest);
-    node->argv[6] = bytes_of_number(node->numbers[1], node->max_ttl);
-    node_run(node, &node_heal, 3, node_healed);
 }
 
 static void barriers_ended(struct quorum_asker *asker, const struct quorum_round *round)
 {
-    struct quorum_node *node = container_of(asker, struct quorum_node, barriers);
+    struct quorum_node *node = container_of(asker, struct quorum_node, asker);
 
     node->is_asking = false;
     if (quorum_bits(round->counted) < quorum_majority(node->quorum) || !node_has_its_link(node))
         node->ill[0] = '\0'; /* it is asked again: somebody else may have healed it */
     else
-        node_heal_by(node);
+        node_heal_by(node, node->highest);
 }
 
 static void node_begin_to_heal(struct quorum_node *node)
 {
     struct quorum *quorum = node->quorum;
-    struct quorum_question question = {.script = &node_barrier,
-                                       .asked = quorum_well(quorum),
-                                       .needed = quorum_majority(quorum),
-                                       .timeout_ms = quorum->options.timeout_ms};
+    const struct quorum_question question = {.script = &node_barrier,
+                                             .asked = ~0U,
+                                             .needed = quorum_majority(quorum),
+                                             .timeout_ms = quorum->options.timeout_ms};
 
-    node->highest = quorum->options.floor;
-    node->max_ttl = quorum->options.floor > 0 ? quorum->max_ttl : 0;
-    for (unsigned i = 0; i < quorum->options.count && quorum->options.floor > 0; i++)
-        if (quorum->nodes[i].seen > node->highest)
-            node->highest = quorum->nodes[i].seen;
     node->ask_at_ms = loop_now_ms() + AGAIN_MS;
-    if (quorum->options.floor > 0)
-        node_heal_by(node);
-    else if (quorum_ask(quorum, &question, &node->barriers))
-        node->is_asking = true;
-    else
+    if (quorum->options.floor > 0) {
+        node_heal_by(node, quorum_highest(quorum));
+        return;
+    }
+    node->highest = 0;
+    node->asker = (struct quorum_asker){barrier_heard, barriers_ended};
+    node->is_asking = quorum_ask(quorum, &question, &node->asker);
+    if (!node->is_asking)
         node->ill[0] = '\0';
-}
-
-static enum step node_healed(struct store_call *call, enum store_outcome outcome,
-                             const struct store_reply *reply)
-{
-    struct quorum_node *node = container_of(call, struct quorum_node, call);
-
-    node->is_asking = false;
-    node->ask_at_ms = 0; /* it says itself whether it is well */
-    if (outcome == STORE_DONE && store_reply_is(reply, "wait"))
-        node->ill_until_ms = loop_now_ms() + (uint64_t)store_reply_integer(reply, 1);
-    else
-        node->ill[0] = '\0';
-    return ANSWERED;
 }
 
 /* -- every LOOK_MS */
@@ -539,11 +515,10 @@ static void node_turn(struct quorum_node *node)
 
     if (node->is_asking || node->quorum->is_stopped)
         return;
-    if (!store_link_stands(node->store)) {
-        node_is(node, NODE_GONE);
-    } else if (!node_has_its_link(node)) {
+    if (!node_has_its_link(node)) {
         node->state = NODE_GONE;
-        node_name(node);
+        if (store_link_stands(node->store))
+            node_name(node);
     } else if (now_ms < node->ask_at_ms) {
         return;
     } else if (node->quorum->store[0] == '\0') {
@@ -569,19 +544,12 @@ struct quorum *quorum_new(const struct quorum_options *options)
     struct quorum *quorum = must_have(calloc(1, sizeof(*quorum)));
 
     quorum->options = *options;
+    quorum->nodes = must_have(calloc(options->count, sizeof(*quorum->nodes)));
     for (unsigned i = 0; i < options->count; i++)
-        quorum->nodes[i] = (struct quorum_node){.quorum = quorum,
-                                                .store = options->stores[i],
-                                                .index = i,
-                                                .barriers = {barrier_heard, barriers_ended}};
+        quorum->nodes[i] = (struct quorum_node){.quorum = quorum, .store = options->stores[i], .index = i};
     loop_timer_init(options->loop, &quorum->look, quorum_look_at_nodes);
     loop_timer_arm(&quorum->look, 1, LOOK_MS);
     return quorum;
-}
-
-void quorum_heal(struct quorum *quorum)
-{
-    quorum->options.heals = true;
 }
 
 void quorum_stop(struct quorum *quorum)
@@ -592,5 +560,7 @@ void quorum_stop(struct quorum *quorum)
 
 void quorum_free(struct quorum *quorum)
 {
+    if (quorum != NULL)
+        free(quorum->nodes);
     free(quorum);
 }

@@ -41,9 +41,8 @@ static enum problem call_begin(struct quorum_call *call)
     char detail[READY_DETAIL_SIZE];
     enum problem problem = quorum_problem(call->quorum, detail);
 
-    call->until_ms = loop_now_ms() + quorum_options(call->quorum)->timeout_ms;
-    return problem == PROBLEM_NONE && call->ttl_ms > quorum_max_ttl(call->quorum) ? PROBLEM_OUT_OF_RANGE
-                                                                                  : problem;
+    call->until_ms = loop_now_ms() + call->quorum->options.timeout_ms;
+    return problem == PROBLEM_NONE && call->ttl_ms > call->quorum->max_ttl ? PROBLEM_OUT_OF_RANGE : problem;
 }
 
 static bool is_majority(const struct quorum_call *call, unsigned set)
@@ -106,7 +105,7 @@ static unsigned held_alike(const struct quorum_call *call, unsigned node)
 {
     unsigned alike = 0;
 
-    for (unsigned i = 0; i < quorum_options(call->quorum)->count; i++)
+    for (unsigned i = 0; i < call->quorum->options.count; i++)
         if (call->held >> i & 1 && call->heard[i].token == call->heard[node].token &&
             strcmp(call->heard[i].attempt, call->heard[node].attempt) == 0)
             alike |= 1U << i;
@@ -120,7 +119,7 @@ static bool hold_find(struct quorum_call *call, unsigned least, uint64_t sent_us
     const struct quorum_heard *found = NULL;
     int64_t left_ms = INT64_MAX;
 
-    for (unsigned i = 0; i < quorum_options(call->quorum)->count; i++) {
+    for (unsigned i = 0; i < call->quorum->options.count; i++) {
         unsigned alike = call->held >> i & 1 ? held_alike(call, i) : 0;
 
         if (quorum_bits(alike) > quorum_bits(most) && quorum_bits(alike) >= least) {
@@ -130,7 +129,7 @@ static bool hold_find(struct quorum_call *call, unsigned least, uint64_t sent_us
     }
     if (found == NULL)
         return false;
-    for (unsigned i = 0; i < quorum_options(call->quorum)->count; i++)
+    for (unsigned i = 0; i < call->quorum->options.count; i++)
         if (most >> i & 1 && call->heard[i].left_ms < left_ms)
             left_ms = call->heard[i].left_ms;
     if (found->token != call->token)
@@ -195,7 +194,7 @@ static enum problem acquire_lock(struct quorum_call *call)
     call->asker = (struct quorum_asker){lock_heard, lock_ended};
     call_ask(call, &node_lock, well, &call->asker, 3,
              (struct bytes[]){bytes_of(call->attempt), call->lease_id,
-                              bytes_of_number(ms, quorum_options(call->quorum)->timeout_ms)});
+                              bytes_of_number(ms, call->quorum->options.timeout_ms)});
     return PROBLEM_NONE;
 }
 
@@ -217,7 +216,7 @@ enum problem quorum_acquire(struct quorum_call *call)
     if (problem != PROBLEM_NONE)
         return problem;
     call->state = ACQUIRE_LOCKING;
-    loop_timer_init(quorum_options(call->quorum)->loop, &call->pause, acquire_pause_over);
+    loop_timer_init(call->quorum->options.loop, &call->pause, acquire_pause_over);
     problem = acquire_lock(call);
     if (problem != PROBLEM_NONE)
         loop_timer_done(&call->pause);
@@ -230,7 +229,7 @@ static void acquire_give_back(struct quorum_call *call)
 {
     char left[sizeof(call->left)] = "";
 
-    for (unsigned i = 0; i < quorum_options(call->quorum)->count; i++)
+    for (unsigned i = 0; i < call->quorum->options.count; i++)
         if (call->held >> i & 1 && call->heard[i].is_own)
             snprintf(left, sizeof(left), "%s", call->heard[i].attempt);
     release_ask(call, quorum_well(call->quorum), call->attempt, NULL);
@@ -285,7 +284,7 @@ static void acquire_commit(struct quorum_call *call, unsigned locked)
     char token[BYTES_NUMBER_SIZE], ttl[BYTES_NUMBER_SIZE];
 
     call->token = 0;
-    for (unsigned i = 0; i < quorum_options(call->quorum)->count; i++)
+    for (unsigned i = 0; i < call->quorum->options.count; i++)
         if (locked >> i & 1 && call->heard[i].number > call->token)
             call->token = call->heard[i].number;
     if (++call->token > TOKEN_NUMBER_MAX) {
@@ -413,7 +412,7 @@ static void renew_ended(struct quorum_asker *asker, const struct quorum_round *r
         call->done(call, PROBLEM_OUTCOME_UNKNOWN);
         return;
     }
-    for (unsigned i = 0; i < quorum_options(call->quorum)->count; i++) {
+    for (unsigned i = 0; i < call->quorum->options.count; i++) {
         if (!(call->held >> i & 1) || strcmp(call->heard[i].attempt, call->hold) == 0)
             continue;
         release_ask(call, 1U << i, call->heard[i].attempt, NULL);
@@ -503,7 +502,7 @@ static void look_ended(struct quorum_asker *asker, const struct quorum_round *ro
 {
     struct quorum_call *call = container_of(asker, struct quorum_call, asker);
     unsigned counted = round->counted, highest = 0,
-             unheard = quorum_options(call->quorum)->count - quorum_bits(counted);
+             unheard = call->quorum->options.count - quorum_bits(counted);
     char number[BYTES_NUMBER_SIZE];
     bool is_own;
 
@@ -513,10 +512,10 @@ static void look_ended(struct quorum_asker *asker, const struct quorum_round *ro
     }
     hold_find(call, quorum_majority(call->quorum) > unheard ? quorum_majority(call->quorum) - unheard : 1,
               round->sent_us, &is_own);
-    for (unsigned i = 0; i < quorum_options(call->quorum)->count; i++)
+    for (unsigned i = 0; i < call->quorum->options.count; i++)
         if (counted >> i & 1 && call->heard[i].number > call->number)
             call->number = call->heard[i].number;
-    for (unsigned i = 0; i < quorum_options(call->quorum)->count; i++)
+    for (unsigned i = 0; i < call->quorum->options.count; i++)
         if (counted >> i & 1 && call->heard[i].number == call->number)
             highest |= 1U << i;
     call->asker = (struct quorum_asker){raise_heard, raise_ended};

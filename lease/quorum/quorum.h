@@ -41,8 +41,6 @@ enum quorum_node_state {
     NODE_OTHER, /* it is none of this store, or another one of it */
 };
 
-struct quorum;
-
 struct quorum_options {
     struct loop *loop;
     struct store *const *stores; /* of the library node_library, open until quorum_stop(); as many as nodes */
@@ -54,16 +52,21 @@ struct quorum_options {
     const struct log *log; /* NULL: nothing is said */
 };
 
+struct quorum {
+    struct quorum_options options;
+    char store[TOKEN_STORE_CHARS + 1]; /* the id that all nodes share; "": a majority has not said it yet */
+    int64_t max_ttl;                   /* 0: not known yet */
+    /* Its own. */
+    struct loop_timer look;
+    bool is_stopped;
+    struct quorum_node *nodes;
+};
+
 struct quorum *quorum_new(const struct quorum_options *options);
 /* No callback comes any more. Then the stores are closed, then it is freed. */
 void quorum_stop(struct quorum *quorum);
-void quorum_heal(struct quorum *quorum); /* from now on it ends quarantines */
 void quorum_free(struct quorum *quorum);
 
-/* The id that all nodes share; "": a majority has not said it yet. */
-const char *quorum_store(const struct quorum *quorum);
-int64_t quorum_max_ttl(const struct quorum *quorum); /* 0: not known yet */
-const struct quorum_options *quorum_options(const struct quorum *quorum);
 unsigned quorum_majority(const struct quorum *quorum);
 /* Sets of nodes have a bit for each. Who may be asked; how many a set has. */
 unsigned quorum_well(const struct quorum *quorum);
@@ -74,6 +77,7 @@ static inline unsigned quorum_bits(unsigned set)
 /* It has a number so high, which it will not lose unless it is in quarantine. */
 void node_seen(struct quorum *quorum, unsigned node, int64_t number);
 int64_t quorum_node_highest(const struct quorum *quorum, unsigned node); /* that was seen so */
+int64_t quorum_highest(const struct quorum *quorum);                     /* of all of them, and the floor */
 enum quorum_node_state quorum_node_state(const struct quorum *quorum, unsigned node);
 /* How long a node will be in quarantine at the least. */
 int64_t quorum_node_ill_for_ms(const struct quorum *quorum, unsigned node);
@@ -91,19 +95,23 @@ struct quorum_round {
     uint64_t sent_us;
 };
 
+struct quorum_asker;
+/* A node has answered, in time: whether it counts. */
+typedef bool quorum_heard_fn(struct quorum_asker *asker, unsigned node, const struct store_reply *reply);
+
 /* Who asks embeds it, and keeps it until `ended` is called, once. */
 struct quorum_asker {
-    /* A node has answered, in time: whether it counts. */
-    bool (*heard)(struct quorum_asker *asker, unsigned node, const struct store_reply *reply);
+    quorum_heard_fn *heard;
     /* Enough count, or can no longer; the round is not to be looked at after that. */
     void (*ended)(struct quorum_asker *asker, const struct quorum_round *round);
 };
 
 struct quorum_question {
-    const struct store_script *script;
-    struct bytes lease; /* empty: of the node itself */
-    unsigned asked;     /* which nodes; none that is not well is */
-    unsigned needed;    /* so many are to count */
+    const struct store_script *script; /* NULL: a command, args */
+    struct bytes lease;                /* empty: of the node itself */
+    bool is_of_itself;                 /* asked is who is not well, too, and whatever it answers is heard */
+    unsigned asked;                    /* which nodes */
+    unsigned needed;                   /* so many are to count */
     unsigned timeout_ms, arg_count;
     const struct bytes *args; /* copied; at most QUORUM_ARGS_MAX */
 };

@@ -55,7 +55,7 @@ static enum problem request_secret(struct quorum_request *r)
 
     if (problem != PROBLEM_NONE)
         return problem;
-    digest_secret(bytes_of(quorum_store(r->call.quorum)), r->lease_id, r->digest);
+    digest_secret(bytes_of(r->call.quorum->store), r->lease_id, r->digest);
     r->call.lease_id = bytes_of(r->digest);
     return PROBLEM_NONE;
 }
@@ -70,7 +70,7 @@ static enum problem request_hold(struct quorum_request *r)
         problem = lease_claim_read(r->req, &claim);
     if (problem != PROBLEM_NONE || claim.hold.len == 0)
         return problem;
-    if (!bytes_are(claim.store, quorum_store(r->call.quorum)))
+    if (!bytes_are(claim.store, r->call.quorum->store))
         return PROBLEM_WRONG_STORE;
     snprintf(r->call.attempt, sizeof(r->call.attempt), "%.*s", (int)claim.hold.len, claim.hold.at);
     return bytes_equal(claim.lease, r->call.name) ? PROBLEM_NONE : PROBLEM_WRONG_LEASE;
@@ -116,7 +116,7 @@ static enum step refuse_ttl(struct quorum_request *r)
     char detail[96];
 
     snprintf(detail, sizeof(detail), "The member ttl_ms must be at most %lld: --max-ttl of this store.",
-             (long long)quorum_max_ttl(r->call.quorum));
+             (long long)r->call.quorum->max_ttl);
     return request_refuse(r, PROBLEM_OUT_OF_RANGE, detail);
 }
 
@@ -165,7 +165,7 @@ static enum step request_grant(struct quorum_request *r, unsigned status)
     struct json *about = found.len > 0 ? json_parse(found, REQUEST_LEVELS, NULL) : NULL;
     struct grant grant = {
         .lease = call->name,
-        .store = bytes_of(quorum_store(call->quorum)),
+        .store = bytes_of(call->quorum->store),
         .token = {QUORUM_EPOCH, call->token},
         .hold = bytes_of(call->hold),
         .lease_id = r->lease_id,
@@ -401,7 +401,7 @@ static enum step quorum_acquire_start(struct http_request *req)
     struct acquire_options options = {.over = NULL};
     struct request_fault fault;
     const char *detail = request_begin(r, req), *missing;
-    int64_t max_ttl = quorum_max_ttl(quorum_of(req));
+    int64_t max_ttl = quorum_of(req)->max_ttl;
 
     if (detail != NULL)
         return request_refuse(r, PROBLEM_INVALID_REQUEST, detail);
@@ -625,7 +625,7 @@ void quorum_stand(struct worker *worker, struct service_stand *stand)
     const struct quorum *quorum = worker->extra;
 
     stand->node_states = states;
-    for (unsigned i = 0; i < quorum_options(quorum)->count; i++)
+    for (unsigned i = 0; i < quorum->options.count; i++)
         stand->nodes[quorum_node_state(quorum, i)]++;
 }
 
@@ -634,11 +634,11 @@ void quorum_tell(struct worker *worker, struct json_out *json)
     const struct quorum *quorum = worker->extra;
 
     json_list(json, "nodes");
-    for (unsigned i = 0; i < quorum_options(quorum)->count; i++)
+    for (unsigned i = 0; i < quorum->options.count; i++)
         json_text(json, NULL, bytes_of(states[quorum_node_state(quorum, i)]));
     json_list_end(json);
     json_list(json, "quarantine");
-    for (unsigned i = 0; i < quorum_options(quorum)->count; i++) {
+    for (unsigned i = 0; i < quorum->options.count; i++) {
         if (quorum_node_state(quorum, i) != NODE_ILL)
             continue;
         json_object(json, NULL);
