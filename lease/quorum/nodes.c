@@ -560,7 +560,6 @@ void quorum_stop(struct quorum *quorum)
 
 void quorum_free(struct quorum *quorum)
 {
-    if (quorum != NULL)
-        free(quorum->nodes);
+    free(quorum->nodes);
     free(quorum);
 }
