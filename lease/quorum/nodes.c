@@ -19,7 +19,7 @@
 #include "scripts.h"
 #include "shared/text/memory.h"
 
-enum { LOOK_MS = 50, AGAIN_MS = 250, WELL_MS = 1000, ILL_ID_CHARS = 20 };
+enum { LOOK_MS = 50, AGAIN_MS = 250, WELL_MS = 1000, ILL_ID_CHARS = 20, ID_SIZE = TOKEN_STORE_CHARS + 12 };
 
 struct quorum_node {
     struct quorum *quorum;
@@ -30,7 +30,7 @@ struct quorum_node {
     int64_t seen, highest;      /* highest: that barriers have answered */
     bool is_asking;             /* a round for it is under way: one at a time */
     bool wants_access;          /* a service with --access has used it, and this is none */
-    char said[QUORUM_ID_SIZE];  /* its id; "": none */
+    char said[ID_SIZE];         /* its id; "": none */
     char ill[ILL_ID_CHARS + 1]; /* the quarantine that it can be healed of; "": it is asked first */
     struct quorum_asker asker;
 };
@@ -206,14 +206,14 @@ static bool node_heard(struct quorum_node *node, const struct store_reply *reply
  * its own; what is answered after the end counts for nothing (0046). */
 
 /* For whom a majority need not wait longer: late answers cost a node's lock, not the grant. */
-enum { LATE_MS = 2 };
+enum { LATE_MS = 2, KEY_SIZE = 16 + NAME_MAX_BYTES, OWN_ARGS = 5 /* two keys, and those of node.lua */ };
 
 struct node_call {
     struct store_call call;
     struct round *round;
     struct quorum_node *node;
-    char id[QUORUM_ID_SIZE], run[STORE_RUN_ID_LEN + 1], seen[BYTES_NUMBER_SIZE];
-    struct bytes argv[QUORUM_OWN_ARGS + QUORUM_ARGS_MAX];
+    char id[ID_SIZE], run[STORE_RUN_ID_LEN + 1], seen[BYTES_NUMBER_SIZE];
+    struct bytes argv[OWN_ARGS + QUORUM_ARGS_MAX];
 };
 
 struct round {
@@ -223,7 +223,7 @@ struct round {
     unsigned needed, open; /* open: calls */
     bool is_of_itself, is_over;
     struct loop_timer timer;
-    char key[QUORUM_KEY_SIZE];
+    char key[KEY_SIZE];
     struct node_call calls[QUORUM_NODES_MAX];
     char args[]; /* their bytes */
 };
@@ -377,7 +377,7 @@ static bool quorum_is_named(const struct quorum *quorum, const char *said)
     unsigned alike = 0;
 
     for (unsigned i = 0; i < quorum->options.count; i++) {
-        char id[QUORUM_ID_SIZE];
+        char id[ID_SIZE];
 
         snprintf(id, sizeof(id), "%.*s/%u", TOKEN_STORE_CHARS, said, i + 1);
         alike += strcmp(id, quorum->nodes[i].said) == 0;

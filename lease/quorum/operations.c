@@ -17,9 +17,19 @@ enum { PAUSE_MIN_MS = 5, PAUSE_SPAN_MS = 46 };
 
 /* -- common */
 
-/* Whether anybody was asked. */
-static bool call_ask(struct quorum_call *call, const struct store_script *script, unsigned nodes,
-                     struct quorum_asker *asker, unsigned arg_count, const struct bytes *args)
+/* Of which words `heard` keeps who has said them. */
+static const char *const words[QUORUM_WORDS] = {
+    [WORD_LOCKED] = "locked",     [WORD_FREE] = "free",   [WORD_HELD] = "held",
+    [WORD_RENEWED] = "renewed",   [WORD_VOTED] = "voted", [WORD_RELEASED] = "released",
+    [WORD_RAISED] = "raised",     [WORD_LOST] = "lost",   [WORD_NOT_YOURS] = "not-yours",
+    [WORD_TOO_LONG] = "too-long",
+};
+
+static bool call_heard(struct quorum_asker *asker, unsigned node, const struct store_reply *reply);
+
+/* Whether anybody was asked. asker NULL: nobody waits for what comes of it. */
+static bool call_send(struct quorum_call *call, const struct store_script *script, unsigned nodes,
+                      struct quorum_asker *asker, unsigned arg_count, const struct bytes *args)
 {
     uint64_t now_ms = loop_now_ms();
 
@@ -34,6 +44,16 @@ static bool call_ask(struct quorum_call *call, const struct store_script *script
                           .args = args,
                       },
                       asker);
+}
+
+/* A round of the call, in which nodes count that answer one of these words. Whether anybody was asked. */
+static bool call_ask(struct quorum_call *call, const struct store_script *script, unsigned nodes,
+                     unsigned counting, quorum_ended_fn *ended, unsigned arg_count, const struct bytes *args)
+{
+    memset(call->said, 0, sizeof(call->said));
+    call->counting = counting;
+    call->asker = (struct quorum_asker){call_heard, ended};
+    return call_send(call, script, nodes, &call->asker, arg_count, args);
 }
 
 static enum problem call_begin(struct quorum_call *call)
@@ -61,7 +81,10 @@ static enum problem too_few(const struct quorum_call *call)
 
 void quorum_call_free(struct quorum_call *call)
 {
-    json_out_done(&call->found);
+    for (unsigned i = 0; i < QUORUM_NODES_MAX; i++)
+        json_out_done(&call->heard[i].about);
+    memset(call->heard, 0, sizeof(call->heard));
+    call->found = (struct bytes){"", 0};
 }
 
 /* false: nothing is left of it that a holder may count on. */
@@ -79,93 +102,110 @@ static void text_keep(char *place, size_t size, struct bytes text)
 }
 
 /* As lease_told() of node.lua has it. */
-static void hold_heard(struct quorum_call *call, unsigned node, const struct store_reply *reply)
+static void hold_heard(const struct quorum_call *call, struct quorum_heard *heard,
+                       const struct store_reply *reply)
 {
-    struct quorum_heard *heard = &call->heard[node];
-
     heard->is_own = bytes_equal(store_reply_text(reply, 2), call->lease_id);
     text_keep(heard->attempt, sizeof(heard->attempt), store_reply_text(reply, 3));
     heard->token = store_reply_integer(reply, 4) > 0 ? store_reply_integer(reply, 4) : 0;
     heard->left_ms = store_reply_integer(reply, 5);
-    node_seen(call->quorum, node, heard->token);
-    if (heard->token == 0)
-        return;
-    call->held |= 1U << node;
-    if (heard->token < call->token)
-        return;
-    call->token = heard->token;
-    call->hold_ttl_ms = store_reply_integer(reply, 6);
-    json_out_reset(&call->found);
-    json_out_append(&call->found, store_reply_text(reply, 7));
-    text_keep(call->found_who, sizeof(call->found_who), store_reply_text(reply, 8));
+    heard->ttl_ms = store_reply_integer(reply, 6);
+    json_out_reset(&heard->about);
+    json_out_append(&heard->about, store_reply_text(reply, 7));
+    text_keep(heard->who, sizeof(heard->who), store_reply_text(reply, 8));
+    heard->held_for_ms = store_reply_integer(reply, 9);
+}
+
+static bool call_heard(struct quorum_asker *asker, unsigned node, const struct store_reply *reply)
+{
+    struct quorum_call *call = container_of(asker, struct quorum_call, asker);
+    struct quorum_heard *heard = &call->heard[node];
+    unsigned word = 0;
+
+    while (word < QUORUM_WORDS && !store_reply_is(reply, words[word]))
+        word++;
+    if (word == QUORUM_WORDS)
+        return false;
+    if (word <= WORD_RENEWED) {
+        heard->number = store_reply_integer(reply, 1);
+        node_seen(call->quorum, node, heard->number);
+        if (heard->number < 0)
+            return false;
+    }
+    if (word == WORD_HELD || word == WORD_RENEWED)
+        hold_heard(call, heard, reply);
+    if (word == WORD_VOTED)
+        node_seen(call->quorum, node, call->token);
+    call->said[word] |= 1U << node;
+    return call->counting >> word & 1;
 }
 
 /* The nodes that hold it as this one does. */
-static unsigned held_alike(const struct quorum_call *call, unsigned node)
+static unsigned held_alike(const struct quorum_call *call, const struct quorum_heard *heard)
 {
     unsigned alike = 0;
 
     for (unsigned i = 0; i < call->quorum->options.count; i++)
-        if (call->held >> i & 1 && call->heard[i].token == call->heard[node].token &&
-            strcmp(call->heard[i].attempt, call->heard[node].attempt) == 0)
+        if (heard->token > 0 && call->heard[i].token == heard->token &&
+            strcmp(call->heard[i].attempt, heard->attempt) == 0)
             alike |= 1U << i;
     return alike;
 }
 
-/* The hold that most nodes have, and at least so many; false: there is none. */
-static bool hold_find(struct quorum_call *call, unsigned least, uint64_t sent_us, bool *is_own)
+/* The hold that most nodes have, the newest of these, and at least so many; NULL: there is none. */
+static const struct quorum_heard *hold_find(struct quorum_call *call, unsigned least, uint64_t sent_us)
 {
-    unsigned most = 0;
     const struct quorum_heard *found = NULL;
+    unsigned most = 0;
     int64_t left_ms = INT64_MAX;
 
     for (unsigned i = 0; i < call->quorum->options.count; i++) {
-        unsigned alike = call->held >> i & 1 ? held_alike(call, i) : 0;
+        const struct quorum_heard *heard = &call->heard[i];
+        unsigned alike = held_alike(call, heard), more = quorum_bits(alike);
 
-        if (quorum_bits(alike) > quorum_bits(most) && quorum_bits(alike) >= least) {
-            most = alike;
-            found = &call->heard[i];
-        }
+        if (heard->token > call->token)
+            call->token = heard->token;
+        if (more < least || more < quorum_bits(most) ||
+            (found != NULL && more == quorum_bits(most) && heard->token <= found->token))
+            continue;
+        most = alike;
+        found = heard;
     }
     if (found == NULL)
-        return false;
+        return NULL;
     for (unsigned i = 0; i < call->quorum->options.count; i++)
         if (most >> i & 1 && call->heard[i].left_ms < left_ms)
             left_ms = call->heard[i].left_ms;
-    if (found->token != call->token)
-        json_out_reset(&call->found); /* it is of a higher one, which has no majority */
     snprintf(call->hold, sizeof(call->hold), "%s", found->attempt);
     call->token = found->token;
-    *is_own = found->is_own;
+    call->hold_ttl_ms = found->ttl_ms;
+    call->held_for_ms = found->held_for_ms;
+    call->found = json_out_bytes(&found->about);
     if (!call_tell(call, left_ms, sent_us))
         call->expires_in_ms = 0;
-    return true;
+    return found;
 }
 
 /* To those that did not count, so that it survives the loss of one that did. Nobody waits. */
-static void hold_spread(struct quorum_call *call, unsigned nodes, int64_t ttl_ms, struct bytes about,
-                        struct bytes who)
+static void hold_spread(struct quorum_call *call, unsigned nodes, struct bytes about, struct bytes who)
 {
     char token[BYTES_NUMBER_SIZE], ttl[BYTES_NUMBER_SIZE];
 
-    call_ask(call, &node_raise, nodes, NULL, 6,
-             (struct bytes[]){bytes_of_number(token, call->token), bytes_of(call->hold), call->lease_id,
-                              bytes_of_number(ttl, ttl_ms), about, who});
+    call_send(call, &node_raise, nodes, NULL, 6,
+              (struct bytes[]){bytes_of_number(token, call->token), bytes_of(call->hold), call->lease_id,
+                               bytes_of_number(ttl, call->hold_ttl_ms), about, who});
 }
 
-static void release_ask(struct quorum_call *call, unsigned nodes, const char *attempt,
-                        struct quorum_asker *asker)
+/* Likewise. */
+static void hold_give_back(struct quorum_call *call, unsigned nodes, const char *attempt)
 {
-    call_ask(call, &node_release, nodes, asker, 3,
-             (struct bytes[]){call->lease_id, bytes_of(attempt), call->who});
+    call_send(call, &node_release, nodes, NULL, 3,
+              (struct bytes[]){call->lease_id, bytes_of(attempt), call->who});
 }
 
 /* -- acquire */
 
-static bool lock_heard(struct quorum_asker *asker, unsigned node, const struct store_reply *reply);
-static void lock_ended(struct quorum_asker *asker, const struct quorum_round *round);
-static bool commit_heard(struct quorum_asker *asker, unsigned node, const struct store_reply *reply);
-static void commit_ended(struct quorum_asker *asker, const struct quorum_round *round);
+static quorum_ended_fn lock_ended, commit_ended;
 
 static void acquire_goes(struct quorum_call *call, enum acquire_state to)
 {
@@ -186,13 +226,11 @@ static enum problem acquire_lock(struct quorum_call *call)
 
     if (!is_majority(call, well))
         return too_few(call);
-    memset(call->heard, 0, sizeof(call->heard));
-    call->held = call->not_yours = call->too_long = 0;
-    call->token = call->hold_ttl_ms = call->expires_in_ms = 0;
+    quorum_call_free(call);
+    call->token = call->expires_in_ms = 0;
     call->hold[0] = '\0';
     token_hold_name(call->attempt);
-    call->asker = (struct quorum_asker){lock_heard, lock_ended};
-    call_ask(call, &node_lock, well, &call->asker, 3,
+    call_ask(call, &node_lock, well, 1U << WORD_LOCKED, lock_ended, 3,
              (struct bytes[]){bytes_of(call->attempt), call->lease_id,
                               bytes_of_number(ms, call->quorum->options.timeout_ms)});
     return PROBLEM_NONE;
@@ -230,11 +268,11 @@ static void acquire_give_back(struct quorum_call *call)
     char left[sizeof(call->left)] = "";
 
     for (unsigned i = 0; i < call->quorum->options.count; i++)
-        if (call->held >> i & 1 && call->heard[i].is_own)
+        if (call->heard[i].token > 0 && call->heard[i].is_own)
             snprintf(left, sizeof(left), "%s", call->heard[i].attempt);
-    release_ask(call, quorum_well(call->quorum), call->attempt, NULL);
+    hold_give_back(call, ~0U, call->attempt);
     if (left[0] != '\0' && strcmp(left, call->left) == 0)
-        release_ask(call, quorum_well(call->quorum), left, NULL);
+        hold_give_back(call, ~0U, left);
     memcpy(call->left, left, sizeof(left));
 }
 
@@ -260,23 +298,6 @@ static void acquire_again(struct quorum_call *call)
     loop_timer_arm(&call->pause, pause_ms, 0);
 }
 
-static bool lock_heard(struct quorum_asker *asker, unsigned node, const struct store_reply *reply)
-{
-    struct quorum_call *call = container_of(asker, struct quorum_call, asker);
-    struct quorum_heard *heard = &call->heard[node];
-    struct bytes who = store_reply_text(reply, 8);
-
-    if (store_reply_is(reply, "locked")) {
-        heard->number = store_reply_integer(reply, 1);
-        node_seen(call->quorum, node, heard->number);
-        return heard->number >= 0;
-    }
-    hold_heard(call, node, reply);
-    if (heard->is_own && heard->token > 0 && who.len > 0 && !bytes_equal(who, call->who))
-        call->not_yours |= 1U << node;
-    return false;
-}
-
 /* Only to those whose lock has counted: a lock that was answered later may have been made after a number
  * that this attempt does not know (0046). */
 static void acquire_commit(struct quorum_call *call, unsigned locked)
@@ -292,51 +313,39 @@ static void acquire_commit(struct quorum_call *call, unsigned locked)
         return;
     }
     acquire_goes(call, ACQUIRE_COMMITTING);
-    call->asker = (struct quorum_asker){commit_heard, commit_ended};
-    if (!call_ask(call, &node_commit, locked, &call->asker, 5,
+    if (!call_ask(call, &node_commit, locked, 1U << WORD_VOTED, commit_ended, 5,
                   (struct bytes[]){bytes_of(call->attempt), bytes_of_number(token, call->token),
                                    bytes_of_number(ttl, call->ttl_ms), call->about, call->who}))
         acquire_end(call, too_few(call));
 }
 
 /* A majority has it already: this lease_id, or another one. */
-static void acquire_held(struct quorum_call *call, bool is_own)
+static void acquire_held(struct quorum_call *call, const struct quorum_heard *held)
 {
-    if (!is_own)
-        release_ask(call, quorum_well(call->quorum), call->attempt, NULL);
-    call->is_replay = is_own;
-    acquire_end(call, !is_own                                           ? PROBLEM_LEASE_HELD
-                      : is_majority(call, call->not_yours & call->held) ? PROBLEM_NOT_YOURS
-                      : call->expires_in_ms > 0                         ? PROBLEM_NONE
-                                                                        : PROBLEM_OUTCOME_UNKNOWN);
+    bool is_yours = held->who[0] == '\0' || bytes_are(call->who, held->who);
+
+    if (!held->is_own)
+        hold_give_back(call, ~0U, call->attempt);
+    call->is_replay = held->is_own;
+    acquire_end(call, !held->is_own             ? PROBLEM_LEASE_HELD
+                      : !is_yours               ? PROBLEM_NOT_YOURS
+                      : call->expires_in_ms > 0 ? PROBLEM_NONE
+                                                : PROBLEM_OUTCOME_UNKNOWN);
 }
 
 static void lock_ended(struct quorum_asker *asker, const struct quorum_round *round)
 {
     struct quorum_call *call = container_of(asker, struct quorum_call, asker);
-    unsigned counted = round->counted;
-    bool is_own = false;
+    const struct quorum_heard *held;
 
-    if (is_majority(call, counted))
-        acquire_commit(call, counted);
-    else if (hold_find(call, quorum_majority(call->quorum), round->sent_us, &is_own))
-        acquire_held(call, is_own);
-    else if (is_majority(call, counted | round->refused))
+    if (is_majority(call, round->counted))
+        acquire_commit(call, round->counted);
+    else if ((held = hold_find(call, quorum_majority(call->quorum), round->sent_us)) != NULL)
+        acquire_held(call, held);
+    else if (is_majority(call, round->counted | round->refused))
         acquire_again(call);
     else
         acquire_end(call, too_few(call));
-}
-
-static bool commit_heard(struct quorum_asker *asker, unsigned node, const struct store_reply *reply)
-{
-    struct quorum_call *call = container_of(asker, struct quorum_call, asker);
-
-    if (store_reply_is(reply, "too-long"))
-        call->too_long |= 1U << node;
-    if (!store_reply_is(reply, "voted"))
-        return false;
-    node_seen(call->quorum, node, call->token);
-    return true;
 }
 
 static void commit_ended(struct quorum_asker *asker, const struct quorum_round *round)
@@ -347,13 +356,12 @@ static void commit_ended(struct quorum_asker *asker, const struct quorum_round *
     if (is_majority(call, voted) && call_tell(call, call->ttl_ms, round->sent_us)) {
         snprintf(call->hold, sizeof(call->hold), "%s", call->attempt);
         call->hold_ttl_ms = call->ttl_ms;
-        if (voted != quorum_well(call->quorum))
-            hold_spread(call, ~voted, call->ttl_ms, call->about, call->who);
+        hold_spread(call, ~voted, call->about, call->who);
         acquire_end(call, PROBLEM_NONE);
     } else if (is_majority(call, voted | round->unknown)) {
         acquire_end(call, PROBLEM_OUTCOME_UNKNOWN);
-    } else if (call->too_long != 0) {
-        release_ask(call, quorum_well(call->quorum), call->attempt, NULL);
+    } else if (call->said[WORD_TOO_LONG] != 0) {
+        hold_give_back(call, ~0U, call->attempt);
         acquire_end(call, PROBLEM_OUT_OF_RANGE);
     } else {
         acquire_again(call);
@@ -362,64 +370,40 @@ static void commit_ended(struct quorum_asker *asker, const struct quorum_round *
 
 /* -- renew, release: a majority has done it, or it is certain that none will, or nobody knows */
 
-/* lost, of how many nodes: the hold has no majority any more. */
-static enum problem round_problem(struct quorum_call *call, const struct quorum_round *round)
+static enum problem round_problem(const struct quorum_call *call, const struct quorum_round *round)
 {
-    if (is_majority(call, call->not_yours))
+    if (is_majority(call, call->said[WORD_NOT_YOURS]))
         return PROBLEM_NOT_YOURS;
-    if (is_majority(call, call->too_long))
+    if (is_majority(call, call->said[WORD_TOO_LONG]))
         return PROBLEM_OUT_OF_RANGE;
-    if (is_majority(call, call->lost))
+    if (is_majority(call, call->said[WORD_LOST]))
         return PROBLEM_LEASE_LOST;
     return round->unknown != 0 ? PROBLEM_OUTCOME_UNKNOWN : too_few(call);
-}
-
-static bool hold_is_not_there(struct quorum_call *call, unsigned node, const struct store_reply *reply)
-{
-    unsigned *set = store_reply_is(reply, "lost")        ? &call->lost
-                    : store_reply_is(reply, "not-yours") ? &call->not_yours
-                    : store_reply_is(reply, "too-long")  ? &call->too_long
-                                                         : NULL;
-
-    if (set != NULL)
-        *set |= 1U << node;
-    return set != NULL;
-}
-
-static bool renew_heard(struct quorum_asker *asker, unsigned node, const struct store_reply *reply)
-{
-    struct quorum_call *call = container_of(asker, struct quorum_call, asker);
-
-    if (hold_is_not_there(call, node, reply) || !store_reply_is(reply, "renewed"))
-        return false;
-    hold_heard(call, node, reply);
-    return true;
 }
 
 /* Those of one attempt must be a majority: two that were abandoned may have as many votes together. */
 static void renew_ended(struct quorum_asker *asker, const struct quorum_round *round)
 {
     struct quorum_call *call = container_of(asker, struct quorum_call, asker);
-    unsigned other = call->lost;
-    bool is_own;
+    unsigned other = call->said[WORD_LOST];
+    const struct quorum_heard *held;
 
     if (!is_majority(call, round->counted)) {
         call->done(call, round_problem(call, round));
         return;
     }
-    if (!hold_find(call, quorum_majority(call->quorum), round->sent_us, &is_own) ||
-        call->expires_in_ms == 0) {
+    held = hold_find(call, quorum_majority(call->quorum), round->sent_us);
+    if (held == NULL || call->expires_in_ms == 0) {
         call->done(call, PROBLEM_OUTCOME_UNKNOWN);
         return;
     }
     for (unsigned i = 0; i < call->quorum->options.count; i++) {
-        if (!(call->held >> i & 1) || strcmp(call->heard[i].attempt, call->hold) == 0)
+        if (!(round->counted >> i & 1) || strcmp(call->heard[i].attempt, call->hold) == 0)
             continue;
-        release_ask(call, 1U << i, call->heard[i].attempt, NULL);
+        hold_give_back(call, 1U << i, call->heard[i].attempt);
         other |= 1U << i;
     }
-    if (other != 0)
-        hold_spread(call, other, call->hold_ttl_ms, json_out_bytes(&call->found), bytes_of(call->found_who));
+    hold_spread(call, other, call->found, bytes_of(held->who));
     call->done(call, PROBLEM_NONE);
 }
 
@@ -428,67 +412,34 @@ enum problem quorum_renew(struct quorum_call *call)
     enum problem problem = call_begin(call);
     char ttl[BYTES_NUMBER_SIZE];
 
-    if (problem != PROBLEM_NONE)
-        return problem;
-    call->asker = (struct quorum_asker){renew_heard, renew_ended};
-    call_ask(call, &node_renew, quorum_well(call->quorum), &call->asker, 4,
-             (struct bytes[]){call->lease_id,
-                              call->ttl_ms > 0 ? bytes_of_number(ttl, call->ttl_ms) : BYTES(""),
-                              bytes_of(call->attempt), call->who});
-    return PROBLEM_NONE;
-}
-
-/* A node that has not got it is as good as one that has given it back. */
-static bool release_heard(struct quorum_asker *asker, unsigned node, const struct store_reply *reply)
-{
-    struct quorum_call *call = container_of(asker, struct quorum_call, asker);
-
-    return hold_is_not_there(call, node, reply) ? (call->lost >> node & 1) != 0
-                                                : store_reply_is(reply, "released");
+    if (problem == PROBLEM_NONE)
+        call_ask(call, &node_renew, ~0U, 1U << WORD_RENEWED, renew_ended, 4,
+                 (struct bytes[]){call->lease_id,
+                                  call->ttl_ms > 0 ? bytes_of_number(ttl, call->ttl_ms) : BYTES(""),
+                                  bytes_of(call->attempt), call->who});
+    return problem;
 }
 
 static void release_ended(struct quorum_asker *asker, const struct quorum_round *round)
 {
     struct quorum_call *call = container_of(asker, struct quorum_call, asker);
-    bool is_free = is_majority(call, round->counted) && !is_majority(call, call->lost);
+    bool is_free = is_majority(call, round->counted) && !is_majority(call, call->said[WORD_LOST]);
 
     call->done(call, is_free ? PROBLEM_NONE : round_problem(call, round));
 }
 
+/* A node that has not got it is as good as one that has given it back. */
 enum problem quorum_release(struct quorum_call *call)
 {
     enum problem problem = call_begin(call);
 
-    if (problem != PROBLEM_NONE)
-        return problem;
-    call->asker = (struct quorum_asker){release_heard, release_ended};
-    release_ask(call, quorum_well(call->quorum), call->attempt, &call->asker);
-    return PROBLEM_NONE;
+    if (problem == PROBLEM_NONE)
+        call_ask(call, &node_release, ~0U, 1U << WORD_RELEASED | 1U << WORD_LOST, release_ended, 3,
+                 (struct bytes[]){call->lease_id, bytes_of(call->attempt), call->who});
+    return problem;
 }
 
 /* -- look */
-
-static bool look_heard(struct quorum_asker *asker, unsigned node, const struct store_reply *reply)
-{
-    struct quorum_call *call = container_of(asker, struct quorum_call, asker);
-
-    if (store_reply_is(reply, "held"))
-        hold_heard(call, node, reply);
-    else if (!store_reply_is(reply, "free"))
-        return false;
-    if (store_reply_integer(reply, 9) > call->held_for_ms)
-        call->held_for_ms = store_reply_integer(reply, 9);
-    call->heard[node].number = store_reply_integer(reply, 1);
-    node_seen(call->quorum, node, call->heard[node].number);
-    return call->heard[node].number >= 0;
-}
-
-static bool raise_heard(struct quorum_asker *asker, unsigned node, const struct store_reply *reply)
-{
-    (void)asker;
-    (void)node;
-    return store_reply_is(reply, "raised");
-}
 
 static void raise_ended(struct quorum_asker *asker, const struct quorum_round *round)
 {
@@ -501,27 +452,24 @@ static void raise_ended(struct quorum_asker *asker, const struct quorum_round *r
 static void look_ended(struct quorum_asker *asker, const struct quorum_round *round)
 {
     struct quorum_call *call = container_of(asker, struct quorum_call, asker);
-    unsigned counted = round->counted, highest = 0,
+    unsigned counted = round->counted, highest = 0, majority = quorum_majority(call->quorum),
              unheard = call->quorum->options.count - quorum_bits(counted);
     char number[BYTES_NUMBER_SIZE];
-    bool is_own;
 
     if (!is_majority(call, counted)) {
         call->done(call, too_few(call));
         return;
     }
-    hold_find(call, quorum_majority(call->quorum) > unheard ? quorum_majority(call->quorum) - unheard : 1,
-              round->sent_us, &is_own);
+    hold_find(call, majority > unheard ? majority - unheard : 1, round->sent_us);
     for (unsigned i = 0; i < call->quorum->options.count; i++)
         if (counted >> i & 1 && call->heard[i].number > call->number)
             call->number = call->heard[i].number;
     for (unsigned i = 0; i < call->quorum->options.count; i++)
         if (counted >> i & 1 && call->heard[i].number == call->number)
             highest |= 1U << i;
-    call->asker = (struct quorum_asker){raise_heard, raise_ended};
     if (is_majority(call, highest))
         call->done(call, PROBLEM_NONE);
-    else if (!call_ask(call, &node_raise, counted, &call->asker, 1,
+    else if (!call_ask(call, &node_raise, counted, 1U << WORD_RAISED, raise_ended, 1,
                        (struct bytes[]){bytes_of_number(number, call->number)}))
         call->done(call, too_few(call));
 }
@@ -530,9 +478,7 @@ enum problem quorum_look(struct quorum_call *call)
 {
     enum problem problem = call_begin(call);
 
-    if (problem != PROBLEM_NONE)
-        return problem;
-    call->asker = (struct quorum_asker){look_heard, look_ended};
-    call_ask(call, &node_look, quorum_well(call->quorum), &call->asker, 0, NULL);
-    return PROBLEM_NONE;
+    if (problem == PROBLEM_NONE)
+        call_ask(call, &node_look, ~0U, 1U << WORD_FREE | 1U << WORD_HELD, look_ended, 0, NULL);
+    return problem;
 }

@@ -25,10 +25,7 @@
 enum {
     QUORUM_NODES_MAX = STORE_LIST_MAX,
     QUORUM_ARGS_MAX = 6, /* of a script, behind those of node.lua */
-    QUORUM_OWN_ARGS = 5, /* two keys, and those of node.lua */
     QUORUM_EPOCH = 1,    /* of all tokens: numbers never begin again */
-    QUORUM_KEY_SIZE = 16 + NAME_MAX_BYTES,
-    QUORUM_ID_SIZE = TOKEN_STORE_CHARS + 12
 };
 #define QUORUM_NODE_KEY "pawl:{node}"
 
@@ -83,7 +80,6 @@ enum quorum_node_state quorum_node_state(const struct quorum *quorum, unsigned n
 int64_t quorum_node_ill_for_ms(const struct quorum *quorum, unsigned node);
 /* PROBLEM_NONE while a majority is well; else STORE_UNAVAILABLE or STORE_NOT_OURS, with a sentence. */
 enum problem quorum_problem(const struct quorum *quorum, char detail[READY_DETAIL_SIZE]);
-
 /* Whether it is known of all what they are, or that they have no store. */
 bool quorum_is_known(const struct quorum *quorum);
 
@@ -98,12 +94,13 @@ struct quorum_round {
 struct quorum_asker;
 /* A node has answered, in time: whether it counts. */
 typedef bool quorum_heard_fn(struct quorum_asker *asker, unsigned node, const struct store_reply *reply);
+/* Enough count, or can no longer; the round is not to be looked at after that. */
+typedef void quorum_ended_fn(struct quorum_asker *asker, const struct quorum_round *round);
 
 /* Who asks embeds it, and keeps it until `ended` is called, once. */
 struct quorum_asker {
     quorum_heard_fn *heard;
-    /* Enough count, or can no longer; the round is not to be looked at after that. */
-    void (*ended)(struct quorum_asker *asker, const struct quorum_round *round);
+    quorum_ended_fn *ended;
 };
 
 struct quorum_question {
@@ -124,10 +121,26 @@ bool quorum_ask(struct quorum *quorum, const struct quorum_question *question, s
 /* As operations.c draws them. */
 enum acquire_state { ACQUIRE_LOCKING, ACQUIRE_COMMITTING, ACQUIRE_PAUSING, ACQUIRE_STATES };
 
-/* What a node has said of a hold, or of a lock (token 0). */
+/* What nodes say: of a lease with its number, of these two with the hold; and the rest. */
+enum quorum_word {
+    WORD_LOCKED,
+    WORD_FREE,
+    WORD_HELD,
+    WORD_RENEWED,
+    WORD_VOTED,
+    WORD_RELEASED,
+    WORD_RAISED,
+    WORD_LOST,
+    WORD_NOT_YOURS,
+    WORD_TOO_LONG,
+    QUORUM_WORDS
+};
+
+/* What a node has said of the lease, and of a hold (token 0: none, or a lock): lease_told() in node.lua. */
 struct quorum_heard {
-    char attempt[TOKEN_HOLD_MAX + 1];
-    int64_t token, number, left_ms;
+    char attempt[TOKEN_HOLD_MAX + 1], who[ACCESS_IDENTITY_MAX + 1];
+    int64_t number, token, left_ms, ttl_ms, held_for_ms;
+    struct json_out about;
     bool is_own; /* of this lease_id */
 };
 
@@ -147,10 +160,9 @@ struct quorum_call {
     /* The hold that is, or that is in the way. */
     char hold[TOKEN_HOLD_MAX + 1]; /* "": none, or it is not known which */
     int64_t token, hold_ttl_ms, expires_in_ms;
-    int64_t number, held_for_ms;             /* of a look: of the lease, hold or not */
-    struct json_out found;                   /* what is kept beside it; of a grant nothing */
-    char found_who[ACCESS_IDENTITY_MAX + 1]; /* whose it is */
-    bool is_replay;                          /* this lease_id had it before */
+    int64_t number, held_for_ms; /* of a look: of the lease, hold or not */
+    struct bytes found;          /* what is kept beside it; of a grant nothing */
+    bool is_replay;              /* this lease_id had it before */
 
     /* Its own. */
     struct quorum_asker asker;
@@ -158,7 +170,7 @@ struct quorum_call {
     enum acquire_state state;
     uint64_t until_ms;
     struct quorum_heard heard[QUORUM_NODES_MAX];
-    unsigned held, lost, not_yours, too_long;
+    unsigned counting, said[QUORUM_WORDS]; /* which words count in this round; who has said which */
     char left[TOKEN_HOLD_MAX + 1]; /* by an earlier attempt of this lease_id, as the last round saw it */
     unsigned char walked[ACQUIRE_STATES]; /* for the test of the drawing: bit t of element f */
 };
@@ -182,8 +194,7 @@ const char *quorum_ready(struct worker *worker, enum problem *problem, char deta
 void quorum_stand(struct worker *worker, struct service_stand *stand);
 void quorum_tell(struct worker *worker, struct json_out *json);
 /* init_store.c: pawl-lease --init-store: makes a store of empty nodes; with --floor ends the quarantine of
- * most. The exit status: 1 there is nothing to do; 0 created; 69 a
- * node cannot be reached, or nobody knows; 78 one has a store. */
+ * most. The exit status: 0 done; 1 nothing to do; 69 not reached, or nobody knows; 78 one has a store. */
 int quorum_init_store(struct service *service);
 
 #endif

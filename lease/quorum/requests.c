@@ -96,9 +96,7 @@ static struct bytes about_text(const struct json *json, const char *name)
 static enum step refuse_held(struct quorum_request *r, enum problem problem)
 {
     struct quorum_call *call = &r->call;
-    struct json *about = call->hold[0] != '\0'
-                             ? json_parse(json_out_bytes(&call->found), REQUEST_LEVELS, NULL)
-                             : NULL;
+    struct json *about = call->hold[0] != '\0' ? json_parse(call->found, REQUEST_LEVELS, NULL) : NULL;
     struct bytes holder = service_holder(r->req, call->name, about_text(about, "holder"));
     struct json_out *json = http_problem_begin(r->req, problem, NULL);
 
@@ -161,7 +159,7 @@ static enum step request_goes(struct quorum_request *r, enum problem problem,
 static enum step request_grant(struct quorum_request *r, unsigned status)
 {
     struct quorum_call *call = &r->call;
-    struct bytes found = json_out_bytes(&call->found);
+    struct bytes found = call->found;
     struct json *about = found.len > 0 ? json_parse(found, REQUEST_LEVELS, NULL) : NULL;
     struct grant grant = {
         .lease = call->name,
@@ -235,8 +233,6 @@ static void acquired(struct quorum_request *r)
 {
     bool is_replay = r->call.is_replay;
 
-    if (!is_replay)
-        json_out_reset(&r->call.found); /* what stood there before */
     worker_count(worker_of(r->req), is_replay ? COUNT_REPLAYED : COUNT_GRANTED);
     request_grant(r, is_replay ? 200 : 201);
 }
@@ -481,7 +477,7 @@ static enum step quorum_release_start(struct http_request *req)
 static void look_holder(struct json_out *json, const struct quorum_request *r)
 {
     const struct quorum_call *call = &r->call;
-    struct json *about = json_parse(json_out_bytes(&call->found), REQUEST_LEVELS, NULL);
+    struct json *about = json_parse(call->found, REQUEST_LEVELS, NULL);
     char meta[REQUEST_META_MAX];
     size_t len = 0;
 
