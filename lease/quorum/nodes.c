@@ -391,10 +391,9 @@ static bool node_named(struct quorum_asker *asker, unsigned index, const struct 
     struct quorum *quorum = node->quorum;
     struct bytes id = store_reply_text(reply, 0);
 
+    (void)index;
     snprintf(node->said, sizeof(node->said), "%.*s", (int)id.len, id.at != NULL ? id.at : "");
     node_is(node, NODE_NEW);
-    max_ttl_seen(quorum, store_reply_integer(reply, 1)); /* a wiped one does not know */
-    node_seen(quorum, index, store_reply_integer(reply, 2));
     if (quorum->store[0] == '\0' && token_is_store((struct bytes){node->said, TOKEN_STORE_CHARS}) &&
         quorum_is_named(quorum, node->said))
         snprintf(quorum->store, sizeof(quorum->store), "%.*s", TOKEN_STORE_CHARS, node->said);
@@ -405,25 +404,25 @@ static bool node_named(struct quorum_asker *asker, unsigned index, const struct 
 static void node_name(struct quorum_node *node)
 {
     node->link = store_link_number(node->store);
-    node_ask(node, NULL, node_named, 5,
-             (struct bytes[]){BYTES("HMGET"), BYTES(QUORUM_NODE_KEY), BYTES("id"), BYTES("max_ttl"),
-                              BYTES("highest")});
+    node_ask(node, NULL, node_named, 3,
+             (struct bytes[]){BYTES("HMGET"), BYTES(QUORUM_NODE_KEY), BYTES("id")});
 }
 
 static bool node_judged(struct quorum_asker *asker, unsigned index, const struct store_reply *reply)
 {
     struct quorum_node *node = container_of(asker, struct quorum_node, asker);
-    struct bytes ill = store_reply_text(reply, 1);
+    struct bytes ill = store_reply_text(reply, 3);
 
-    (void)index;
     if (store_reply_is(reply, "well"))
         node_is(node, NODE_WELL);
     node_heard(node, reply);
-    node->wants_access = store_reply_is(reply, "not-ours") && bytes_are(ill, "access");
+    node_seen(node->quorum, index, store_reply_integer(reply, 1));
+    max_ttl_seen(node->quorum, store_reply_integer(reply, 2)); /* a wiped one may not know */
+    node->wants_access = bytes_are(store_reply_text(reply, 1), "access");
     node->ask_at_ms = loop_now_ms() + (node->state == NODE_WELL ? WELL_MS : AGAIN_MS);
     if (node->state == NODE_ILL && ill.len == ILL_ID_CHARS) {
         node->ill_until_ms = (uint64_t)((int64_t)loop_now_ms() + node->quorum->max_ttl -
-                                        store_reply_integer(reply, 2));
+                                        store_reply_integer(reply, 4));
         memcpy(node->ill, ill.at, ill.len);
     }
     return true;

@@ -150,19 +150,20 @@ def a_node_that_has_restarted_was_wiped_or_is_behind_answers_nothing_until_it_is
         begin()
         lock("1"), commit("1", "7")
         lost()
+        highest = text(REDIS("HGET", "pawl:{node}", "highest") or b"0")
         for again in (seen, 0):  # whoever asks next, and has seen less
             check_equal([lock("2", name="b", run=run, seen=again), commit("1", "8", run=run), ask("barrier", run=run),
                          renew("id", run=run), release("id", run=run), ask("look", name="a", run=run), hold("3", "9", run=run)],
                         [["quarantine"]] * 7)
         check_equal(ask("heal", "q1", "9", MAX_TTL, run=run), ["other"])
-        check_equal(ask("quarantine", "q1", "", MAX_TTL, run=run), ["quarantine", "q1", "0"])
+        check_equal(ask("quarantine", "q1", "", MAX_TTL, run=run), ["quarantine", highest, "5000", "q1", "0"])
         at(1004999)
-        check_equal(ask("quarantine", "q2", "", MAX_TTL, run=run), ["quarantine", "q1", "4999"])
+        check_equal(ask("quarantine", "q2", "", MAX_TTL, run=run), ["quarantine", highest, "5000", "q1", "4999"])
         check_equal(ask("heal", "q1", "9", MAX_TTL, run=run), ["wait", "1"])
         at(1005000)
         check_equal([ask("heal", "q2", "9", MAX_TTL, run=run), ask("heal", "q1", "9", MAX_TTL, run="run-3")], [["other"]] * 2)
         check_equal(ask("heal", "q1", "9", MAX_TTL, run=run, seen=seen), ["healed"])
-        check_equal(ask("quarantine", "q3", "", MAX_TTL, run=run, seen=seen), ["well"])
+        check_equal(ask("quarantine", "q3", "", MAX_TTL, run=run, seen=seen), ["well", "9", "5000"])
         check_equal(ask("heal", "q1", "9", MAX_TTL, run=run), ["other"])
         at(1000000)  # also a hold of before counts for nothing
         check_equal(lock("3", run=run), ["locked", "9"])
