@@ -65,15 +65,11 @@ static unsigned all_ask(struct quorum *quorum, const struct store_script *script
 {
     struct init_round round = {.asker = {init_heard, init_ended}};
 
-    quorum_ask(quorum,
-               &(struct quorum_question){.script = script,
-                                         .is_of_itself = true,
-                                         .asked = ~0U,
-                                         .needed = quorum->options.count,
-                                         .timeout_ms = quorum->options.timeout_ms,
-                                         .arg_count = arg_count,
-                                         .args = args},
-               &round.asker);
+    quorum_ask(
+        quorum,
+        &(struct quorum_question){
+            .script = script, .is_of_itself = true, .asked = ~0U, .arg_count = arg_count, .args = args},
+        &round.asker);
     while (!round.is_over)
         loop_turn(quorum->options.loop, TURN_MS);
     return round.good;

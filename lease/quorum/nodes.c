@@ -81,33 +81,33 @@ unsigned quorum_well(const struct quorum *quorum)
     return nodes_in(quorum, NODE_WELL);
 }
 
-/* How many nodes say that they are of the same store as one that says this. */
-static unsigned nodes_of(const struct quorum *quorum, const char *said)
+/* The number that the node says it has in the store with this id; "": it is of another one, or none. */
+static const char *number_in(const struct quorum_node *node, const char *store)
 {
-    unsigned alike = 0;
+    bool is_in = store[0] != '\0' && strncmp(node->said, store, TOKEN_STORE_CHARS) == 0;
+    const char *slash = is_in ? strchr(node->said, '/') : NULL;
 
-    for (unsigned i = 0; i < quorum->options.count && said[0] != '\0'; i++)
-        alike += strncmp(quorum->nodes[i].said, said, TOKEN_STORE_CHARS) == 0;
-    return alike;
+    return slash != NULL ? slash + 1 : "";
 }
 
 /* The numbers that the nodes of one and the same store say, when a majority is in another order than here. */
 static bool numbers_say(const struct quorum *quorum, char numbers[QUORUM_NODES_MAX * 8])
 {
-    const struct quorum_node *nodes = quorum->nodes;
-    unsigned first = 0, count = quorum->options.count;
-    size_t len = 0;
+    unsigned count = quorum->options.count, alike = 0;
 
-    while (first < count && nodes_of(quorum, nodes[first].said) < quorum_majority(quorum))
-        first++;
-    for (unsigned i = 0; i < count && first < count; i++) {
-        bool is_its = strncmp(nodes[i].said, nodes[first].said, TOKEN_STORE_CHARS) == 0;
-        const char *slash = is_its ? strchr(nodes[i].said, '/') : NULL;
+    for (unsigned first = 0; first < count && alike < quorum_majority(quorum); first++) {
+        size_t len = 0;
 
-        len += (size_t)snprintf(numbers + len, 8, "%s%.4s", i > 0 ? ", " : "",
-                                slash != NULL ? slash + 1 : "-");
+        alike = 0;
+        for (unsigned i = 0; i < count; i++) {
+            const char *number = number_in(&quorum->nodes[i], quorum->nodes[first].said);
+
+            alike += number[0] != '\0';
+            len += (size_t)snprintf(numbers + len, 8, "%s%.4s", i > 0 ? ", " : "",
+                                    number[0] != '\0' ? number : "-");
+        }
     }
-    return first < count;
+    return alike >= quorum_majority(quorum);
 }
 
 enum problem quorum_problem(const struct quorum *quorum, char detail[READY_DETAIL_SIZE])
@@ -219,13 +219,15 @@ struct node_call {
 struct round {
     struct quorum *quorum;
     struct quorum_asker *asker;
+    struct quorum_question question;
     struct quorum_round told;
     unsigned needed, open; /* open: calls */
-    bool is_of_itself, is_over;
+    bool is_over;
     struct loop_timer timer;
     char key[KEY_SIZE];
     struct node_call calls[QUORUM_NODES_MAX];
-    char args[]; /* their bytes */
+    struct bytes args[QUORUM_ARGS_MAX];
+    char bytes[]; /* of them */
 };
 
 static void round_free_if_done(struct round *round)
@@ -268,7 +270,7 @@ static enum step node_answered(struct store_call *call, enum store_outcome outco
 {
     struct node_call *own = container_of(call, struct node_call, call);
     struct round *round = own->round;
-    bool is_well = outcome == STORE_DONE && (round->is_of_itself || node_heard(own->node, reply));
+    bool is_well = outcome == STORE_DONE && (round->question.is_of_itself || node_heard(own->node, reply));
     unsigned bit = 1U << own->node->index;
 
     round->open--;
@@ -284,9 +286,9 @@ static enum step node_answered(struct store_call *call, enum store_outcome outco
     return ANSWERED;
 }
 
-static void round_send(struct round *round, struct quorum_node *node, const struct quorum_question *question,
-                       const struct bytes *args)
+static void round_send(struct round *round, struct quorum_node *node)
 {
+    const struct quorum_question *question = &round->question;
     struct node_call *own = &round->calls[node->index];
     unsigned count = 0, keys = question->lease.len > 0 ? 2 : 1;
 
@@ -302,7 +304,7 @@ static void round_send(struct round *round, struct quorum_node *node, const stru
         own->argv[count++] = bytes_of_number(own->seen, node->seen);
     }
     for (unsigned i = 0; i < question->arg_count; i++)
-        own->argv[count++] = args[i];
+        own->argv[count++] = round->args[i];
     round->told.unknown |= 1U << node->index;
     round->open++;
     if (question->script != NULL)
@@ -313,8 +315,9 @@ static void round_send(struct round *round, struct quorum_node *node, const stru
 
 bool quorum_ask(struct quorum *quorum, const struct quorum_question *question, struct quorum_asker *asker)
 {
-    unsigned nodes = question->asked & (question->is_of_itself ? ~0U : quorum_well(quorum));
-    struct bytes args[QUORUM_ARGS_MAX];
+    unsigned all = (1U << quorum->options.count) - 1,
+             nodes = question->asked & (question->is_of_itself ? all : quorum_well(quorum));
+    uint64_t now_ms = loop_now_ms(), late_ms = question->until_ms;
     struct round *round;
     size_t size = 0;
 
@@ -325,23 +328,27 @@ bool quorum_ask(struct quorum *quorum, const struct quorum_question *question, s
     round = must_have(calloc(1, sizeof(*round) + size));
     round->quorum = quorum;
     round->asker = asker;
-    round->needed = question->needed;
-    round->is_of_itself = question->is_of_itself;
+    round->question = *question;
+    round->needed = question->is_of_itself ? quorum_bits(nodes) : quorum_majority(quorum);
     round->told.sent_us = loop_now_us();
     snprintf(round->key, sizeof(round->key), QUORUM_NODE_KEY ":%.*s", (int)question->lease.len,
              question->lease.at);
     size = 0;
     for (unsigned i = 0; i < question->arg_count; i++) {
-        args[i] = (struct bytes){round->args + size, question->args[i].len};
-        if (args[i].len > 0)
-            memcpy(round->args + size, question->args[i].at, args[i].len);
-        size += args[i].len;
+        round->args[i] = (struct bytes){round->bytes + size, question->args[i].len};
+        if (question->args[i].len > 0)
+            memcpy(round->bytes + size, question->args[i].at, question->args[i].len);
+        size += question->args[i].len;
     }
     loop_timer_init(quorum->options.loop, &round->timer, round_time_is_up);
-    loop_timer_arm(&round->timer, question->timeout_ms, 0);
+    loop_timer_arm(&round->timer,
+                   late_ms == 0       ? quorum->options.timeout_ms
+                   : late_ms > now_ms ? late_ms - now_ms
+                                      : 1,
+                   0);
     for (unsigned i = 0; i < quorum->options.count; i++)
         if (nodes >> i & 1)
-            round_send(round, &quorum->nodes[i], question, args);
+            round_send(round, &quorum->nodes[i]);
     return true;
 }
 
@@ -362,8 +369,6 @@ static void node_ask(struct quorum_node *node, const struct store_script *script
     const struct quorum_question question = {.script = script,
                                              .is_of_itself = true,
                                              .asked = 1U << node->index,
-                                             .needed = 1,
-                                             .timeout_ms = node->quorum->options.timeout_ms,
                                              .arg_count = arg_count,
                                              .args = args};
 
@@ -376,12 +381,8 @@ static bool quorum_is_named(const struct quorum *quorum, const char *said)
 {
     unsigned alike = 0;
 
-    for (unsigned i = 0; i < quorum->options.count; i++) {
-        char id[ID_SIZE];
-
-        snprintf(id, sizeof(id), "%.*s/%u", TOKEN_STORE_CHARS, said, i + 1);
-        alike += strcmp(id, quorum->nodes[i].said) == 0;
-    }
+    for (unsigned i = 0; i < quorum->options.count; i++)
+        alike += strtoul(number_in(&quorum->nodes[i], said), NULL, 10) == i + 1;
     return alike >= quorum_majority(quorum);
 }
 
@@ -489,10 +490,7 @@ static void barriers_ended(struct quorum_asker *asker, const struct quorum_round
 static void node_begin_to_heal(struct quorum_node *node)
 {
     struct quorum *quorum = node->quorum;
-    const struct quorum_question question = {.script = &node_barrier,
-                                             .asked = ~0U,
-                                             .needed = quorum_majority(quorum),
-                                             .timeout_ms = quorum->options.timeout_ms};
+    const struct quorum_question question = {.script = &node_barrier, .asked = ~0U};
 
     node->ask_at_ms = loop_now_ms() + AGAIN_MS;
     if (quorum->options.floor > 0) {

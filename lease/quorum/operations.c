@@ -31,18 +31,13 @@ static bool call_heard(struct quorum_asker *asker, unsigned node, const struct s
 static bool call_send(struct quorum_call *call, const struct store_script *script, unsigned nodes,
                       struct quorum_asker *asker, unsigned arg_count, const struct bytes *args)
 {
-    uint64_t now_ms = loop_now_ms();
-
     return quorum_ask(call->quorum,
-                      &(struct quorum_question){
-                          .script = script,
-                          .lease = call->name,
-                          .asked = nodes,
-                          .needed = quorum_majority(call->quorum),
-                          .timeout_ms = call->until_ms > now_ms ? (unsigned)(call->until_ms - now_ms) : 1,
-                          .arg_count = arg_count,
-                          .args = args,
-                      },
+                      &(struct quorum_question){.script = script,
+                                                .lease = call->name,
+                                                .asked = nodes,
+                                                .until_ms = call->until_ms,
+                                                .arg_count = arg_count,
+                                                .args = args},
                       asker);
 }
 

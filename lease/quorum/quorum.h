@@ -106,10 +106,10 @@ struct quorum_asker {
 struct quorum_question {
     const struct store_script *script; /* NULL: a command, args */
     struct bytes lease;                /* empty: of the node itself */
-    bool is_of_itself;                 /* asked is who is not well, too, and whatever it answers is heard */
-    unsigned asked;                    /* which nodes */
-    unsigned needed;                   /* so many are to count */
-    unsigned timeout_ms, arg_count;
+    unsigned asked;                    /* which nodes. Of those that are well, a majority is to count */
+    bool is_of_itself; /* all that are asked, well or not, are to count, and what they say of that is heard */
+    unsigned arg_count;
+    uint64_t until_ms;        /* 0: as long as an operation may take */
     const struct bytes *args; /* copied; at most QUORUM_ARGS_MAX */
 };
 
