@@ -21,8 +21,9 @@
 struct quorum_request {
     struct quorum_call call;
     struct http_request *req;
-    void (*send)(struct quorum_request *r); /* what was asked for is so */
+    enum step (*send)(struct quorum_request *r); /* what was asked for is so */
     struct lease_request body;
+    struct json *about;    /* what the nodes keep beside the hold that was found, while it is told; or NULL */
     struct bytes lease_id; /* as it came, or was made */
     uint64_t began_us;     /* of an acquire */
     int64_t waited_ms;     /* until its last attempt was begun */
@@ -31,18 +32,13 @@ struct quorum_request {
 
 /* -- common */
 
-static struct quorum *quorum_of(const struct http_request *req)
-{
-    return worker_of(req)->extra;
-}
-
 /* NULL, or what is wrong with the name in the path: 400. */
 static const char *request_begin(struct quorum_request *r, struct http_request *req)
 {
     const char *wrong = name_from_path(http_path_part(req, 0), r->name, &r->call.name);
 
     r->req = req;
-    r->call.quorum = quorum_of(req);
+    r->call.quorum = worker_of(req)->extra;
     r->call.who = bytes_of(http_identity(req) != NULL ? http_identity(req) : "");
     return wrong;
 }
@@ -76,119 +72,104 @@ static enum problem request_hold(struct quorum_request *r)
     return bytes_equal(claim.lease, r->call.name) ? PROBLEM_NONE : PROBLEM_WRONG_LEASE;
 }
 
-static enum step request_refuse(struct quorum_request *r, enum problem problem, const char *detail)
-{
-    quorum_call_free(&r->call);
-    return detail != NULL ? http_refuse_detail(r->req, problem, detail) : http_refuse(r->req, problem);
-}
-
-/* Who holds it, of what the nodes keep beside a hold. json NULL: nothing is known. */
-static struct bytes about_text(const struct json *json, const char *name)
+/* "": nothing is known. */
+static struct bytes about_text(const struct quorum_request *r, const char *name)
 {
     struct bytes text = {"", 0};
 
-    if (json != NULL)
-        json_get_text(json, name, &text);
+    if (r->about != NULL)
+        json_get_text(r->about, name, &text);
     return text;
+}
+
+/* As it was said, or {}; the bytes are r's. */
+static struct bytes about_meta(struct quorum_request *r)
+{
+    size_t len = 0;
+
+    return r->about != NULL && json_get_object_raw(r->about, "meta", r->body.meta, sizeof(r->body.meta),
+                                                   &len) == JSON_FOUND
+               ? (struct bytes){r->body.meta, len}
+               : BYTES("{}");
 }
 
 /* problem: it is held, or was for as long as it could wait. */
 static enum step refuse_held(struct quorum_request *r, enum problem problem)
 {
-    struct quorum_call *call = &r->call;
-    struct json *about = call->hold[0] != '\0' ? json_parse(call->found, REQUEST_LEVELS, NULL) : NULL;
-    struct bytes holder = service_holder(r->req, call->name, about_text(about, "holder"));
+    const struct quorum_call *call = &r->call;
     struct json_out *json = http_problem_begin(r->req, problem, NULL);
 
     json_text(json, "lease", call->name);
     json_int(json, "token", call->token);
-    json_text_or_null(json, "holder", holder);
+    json_text_or_null(json, "holder", service_holder(r->req, call->name, about_text(r, "holder")));
     json_int(json, "expires_in_ms", call->expires_in_ms);
-    json_free(about);
-    quorum_call_free(call);
     return http_problem_end(r->req, 0);
-}
-
-static enum step refuse_ttl(struct quorum_request *r)
-{
-    char detail[96];
-
-    snprintf(detail, sizeof(detail), "The member ttl_ms must be at most %lld: --max-ttl of this store.",
-             (long long)r->call.quorum->max_ttl);
-    return request_refuse(r, PROBLEM_OUT_OF_RANGE, detail);
 }
 
 static enum step refused(struct quorum_request *r, enum problem problem)
 {
-    struct bytes name = r->call.name;
+    char detail[96];
 
     if (problem == PROBLEM_LEASE_HELD || problem == PROBLEM_WAIT_TIMEOUT)
         return refuse_held(r, problem);
-    if (problem == PROBLEM_OUT_OF_RANGE)
-        return refuse_ttl(r);
-    if (problem != PROBLEM_LEASE_LOST)
-        return request_refuse(r, problem, NULL);
+    if (problem == PROBLEM_LEASE_LOST)
+        return lease_ended_answer(r->req, problem, r->call.name, BYTES("unknown"));
+    snprintf(detail, sizeof(detail), "The member ttl_ms must be at most %lld: --max-ttl of this store.",
+             (long long)r->call.quorum->max_ttl);
+    return http_refuse_detail(r->req, problem, problem == PROBLEM_OUT_OF_RANGE ? detail : NULL);
+}
+
+/* Answers, and frees what the call has kept. */
+static enum step request_end(struct quorum_request *r, enum problem problem)
+{
+    enum step step;
+
+    r->about = r->call.found.len > 0 ? json_parse(r->call.found, REQUEST_LEVELS, NULL) : NULL;
+    step = problem == PROBLEM_NONE ? r->send(r) : refused(r, problem);
+    json_free(r->about);
     quorum_call_free(&r->call);
-    return lease_ended_answer(r->req, problem, name, BYTES("unknown"));
+    return step;
 }
 
 static void request_done(struct quorum_call *call, enum problem problem)
 {
-    struct quorum_request *r = container_of(call, struct quorum_request, call);
-
-    if (problem != PROBLEM_NONE)
-        refused(r, problem);
-    else
-        r->send(r);
+    request_end(container_of(call, struct quorum_request, call), problem);
 }
 
 /* problem: so far. */
 static enum step request_goes(struct quorum_request *r, enum problem problem,
                               enum problem (*what)(struct quorum_call *),
-                              void (*send)(struct quorum_request *))
+                              enum step (*send)(struct quorum_request *))
 {
     if (r->call.done == NULL)
         r->call.done = request_done;
     r->send = send;
     if (problem == PROBLEM_NONE)
         problem = what(&r->call);
-    return problem == PROBLEM_NONE ? SUSPENDED : refused(r, problem);
+    return problem == PROBLEM_NONE ? SUSPENDED : request_end(r, problem);
 }
 
 /* The grant is what the request says; or, if the nodes have kept something, that. */
 static enum step request_grant(struct quorum_request *r, unsigned status)
 {
-    struct quorum_call *call = &r->call;
-    struct bytes found = call->found;
-    struct json *about = found.len > 0 ? json_parse(found, REQUEST_LEVELS, NULL) : NULL;
+    const struct quorum_call *call = &r->call;
+    bool is_kept = r->about != NULL;
     struct grant grant = {
         .lease = call->name,
         .store = bytes_of(call->quorum->store),
         .token = {QUORUM_EPOCH, call->token},
         .hold = bytes_of(call->hold),
         .lease_id = r->lease_id,
-        .holder = {r->body.holder, r->body.holder_len},
-        .identity = call->who,
-        .meta = {r->body.meta, r->body.meta_len},
+        .holder = is_kept ? about_text(r, "holder") : (struct bytes){r->body.holder, r->body.holder_len},
+        .identity = is_kept ? about_text(r, "identity") : call->who,
+        .meta = is_kept ? about_meta(r) : (struct bytes){r->body.meta, r->body.meta_len},
         .holds = 1,
         .ttl_ms = call->hold_ttl_ms,
         .expires_in_ms = call->expires_in_ms,
         .waited_ms = call->is_replay ? 0 : r->waited_ms,
     };
-    size_t len = 0;
-    enum step step;
 
-    if (about != NULL &&
-        json_get_object_raw(about, "meta", r->body.meta, sizeof(r->body.meta), &len) == JSON_FOUND)
-        grant.meta = (struct bytes){r->body.meta, len};
-    if (about != NULL) {
-        grant.holder = about_text(about, "holder");
-        grant.identity = about_text(about, "identity");
-    }
-    step = grant_answer(r->req, &grant, status);
-    json_free(about);
-    quorum_call_free(call);
-    return step;
+    return grant_answer(r->req, &grant, status);
 }
 
 /* -- acquire */
@@ -229,12 +210,12 @@ static struct bytes about_write(struct quorum_request *r)
     return json_out_bytes(json);
 }
 
-static void acquired(struct quorum_request *r)
+static enum step acquired(struct quorum_request *r)
 {
     bool is_replay = r->call.is_replay;
 
     worker_count(worker_of(r->req), is_replay ? COUNT_REPLAYED : COUNT_GRANTED);
-    request_grant(r, is_replay ? 200 : 201);
+    return request_grant(r, is_replay ? 200 : 201);
 }
 
 /* -- who waits: there is no line, so it asks again, at moments of its own, until its time is up. */
@@ -265,18 +246,16 @@ static void wait_end(struct quorum_wait *w, enum problem problem)
                             : problem == PROBLEM_WAIT_TIMEOUT    ? COUNT_WAIT_TIMED_OUT
                             : problem == PROBLEM_INVALID_REQUEST ? COUNT_WAIT_GONE
                                                                  : COUNT_WAIT_SENT_AWAY);
-    if (problem == PROBLEM_NONE) {
+    if (problem == PROBLEM_NONE)
         metric_observe_us(w->worker->metrics, (unsigned)SERVICE_METRICS + COUNT_WAIT_TIME,
                           1000 * (uint64_t)r->waited_ms);
-        r->send(r);
-    } else if (problem == PROBLEM_FORBIDDEN) {
+    if (problem == PROBLEM_FORBIDDEN)
         service_forbid(r->req, ACCESS_ACQUIRE, r->call.name);
-        quorum_call_free(&r->call);
-    } else if (problem == PROBLEM_INVALID_REQUEST) {
-        request_refuse(r, problem, LEASE_WAIT_CLOSED);
-    } else {
-        refused(r, problem);
-    }
+    else if (problem == PROBLEM_INVALID_REQUEST)
+        http_refuse_detail(r->req, problem, LEASE_WAIT_CLOSED);
+    else
+        request_end(r, problem);
+    quorum_call_free(&r->call);
     json_out_done(&w->about);
     free(w);
 }
@@ -397,16 +376,16 @@ static enum step quorum_acquire_start(struct http_request *req)
     struct acquire_options options = {.over = NULL};
     struct request_fault fault;
     const char *detail = request_begin(r, req), *missing;
-    int64_t max_ttl = quorum_of(req)->max_ttl;
+    int64_t max_ttl = r->call.quorum->max_ttl;
 
     if (detail != NULL)
-        return request_refuse(r, PROBLEM_INVALID_REQUEST, detail);
+        return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, detail);
     lease_request_read(http_body(req), &r->body, &fault);
     if (fault.problem != PROBLEM_NONE)
-        return request_refuse(r, fault.problem, fault.detail);
+        return http_refuse_detail(req, fault.problem, fault.detail);
     detail = r->body.session_len > 0 ? NULL : acquire_options_read(&options, &r->body, req);
     if (detail != NULL)
-        return request_refuse(r, PROBLEM_INVALID_REQUEST, detail);
+        return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, detail);
     missing = acquire_not_there(r, &options);
     if (missing != NULL)
         return not_there(req, missing);
@@ -421,10 +400,10 @@ static enum step quorum_acquire_start(struct http_request *req)
 
 /* -- renew */
 
-static void renewed(struct quorum_request *r)
+static enum step renewed(struct quorum_request *r)
 {
     worker_count(worker_of(r->req), COUNT_RENEWED);
-    request_grant(r, 200);
+    return request_grant(r, 200);
 }
 
 static enum step quorum_renew_start(struct http_request *req)
@@ -436,20 +415,19 @@ static enum step quorum_renew_start(struct http_request *req)
     if (detail == NULL)
         detail = lease_id_read(req, &r->lease_id);
     if (detail != NULL)
-        return request_refuse(r, PROBLEM_INVALID_REQUEST, detail);
+        return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, detail);
     renew_request_read(http_body(req), &r->call.ttl_ms, &fault);
     if (fault.problem != PROBLEM_NONE)
-        return request_refuse(r, fault.problem, fault.detail);
+        return http_refuse_detail(req, fault.problem, fault.detail);
     return request_goes(r, request_hold(r), quorum_renew, renewed);
 }
 
 /* -- release */
 
-static void released(struct quorum_request *r)
+static enum step released(struct quorum_request *r)
 {
-    quorum_call_free(&r->call);
     worker_count(worker_of(r->req), COUNT_RELEASED);
-    http_answer(r->req, 204);
+    return http_answer(r->req, 204);
 }
 
 static enum step quorum_release_start(struct http_request *req)
@@ -466,7 +444,7 @@ static enum step quorum_release_start(struct http_request *req)
     if (detail == NULL)
         detail = acquire_options_key_read(&key, req);
     if (detail != NULL)
-        return request_refuse(r, PROBLEM_INVALID_REQUEST, detail);
+        return http_refuse_detail(req, PROBLEM_INVALID_REQUEST, detail);
     if (is_all)
         return not_there(req, "?all=true");
     return request_goes(r, request_hold(r), quorum_release, released);
@@ -474,18 +452,13 @@ static enum step quorum_release_start(struct http_request *req)
 
 /* -- look */
 
-static void look_holder(struct json_out *json, const struct quorum_request *r)
+static void look_holder(struct json_out *json, struct quorum_request *r)
 {
     const struct quorum_call *call = &r->call;
-    struct json *about = json_parse(call->found, REQUEST_LEVELS, NULL);
-    char meta[REQUEST_META_MAX];
-    size_t len = 0;
 
-    if (about == NULL || json_get_object_raw(about, "meta", meta, sizeof(meta), &len) != JSON_FOUND)
-        len = 0;
     json_object(json, NULL);
-    json_text(json, "holder", about != NULL ? about_text(about, "holder") : BYTES("anonymous"));
-    lease_identity_write(json, worker_of(r->req), about_text(about, "identity"));
+    json_text(json, "holder", r->about != NULL ? about_text(r, "holder") : BYTES("anonymous"));
+    lease_identity_write(json, worker_of(r->req), about_text(r, "identity"));
     json_int(json, "token", call->token);
     json_text(json, "mode", BYTES("exclusive"));
     json_text(json, "hold", bytes_of(call->hold));
@@ -497,14 +470,13 @@ static void look_holder(struct json_out *json, const struct quorum_request *r)
     json_int(json, "renewed_ms_ago",
              call->hold_ttl_ms > call->expires_in_ms ? call->hold_ttl_ms - call->expires_in_ms : 0);
     json_int(json, "waited_ms", 0);
-    json_raw(json, "meta", len > 0 ? (struct bytes){meta, len} : BYTES("{}"));
+    json_raw(json, "meta", about_meta(r));
     json_object_end(json);
-    json_free(about);
 }
 
-static void looked(struct quorum_request *r)
+static enum step looked(struct quorum_request *r)
 {
-    struct quorum_call *call = &r->call;
+    const struct quorum_call *call = &r->call;
     bool is_held = call->hold[0] != '\0';
     static const char *const nothing[] = {"waiting", "delayed_for_ms", "permits", "refused"};
     struct json_out *json;
@@ -526,8 +498,7 @@ static void looked(struct quorum_request *r)
         json_int(json, nothing[i], 0);
     json_list(json, "line");
     json_list_end(json);
-    quorum_call_free(call);
-    http_json_end(r->req, 200);
+    return http_json_end(r->req, 200);
 }
 
 static enum step quorum_look_start(struct http_request *req)
@@ -535,7 +506,7 @@ static enum step quorum_look_start(struct http_request *req)
     struct quorum_request *r = HTTP_SCRATCH(req, struct quorum_request);
     const char *detail = request_begin(r, req);
 
-    return detail != NULL ? request_refuse(r, PROBLEM_INVALID_REQUEST, detail)
+    return detail != NULL ? http_refuse_detail(req, PROBLEM_INVALID_REQUEST, detail)
                           : request_goes(r, PROBLEM_NONE, quorum_look, looked);
 }
 
