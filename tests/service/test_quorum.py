@@ -165,7 +165,9 @@ def pawl_store_status_says_what_each_node_is_and_recover_ends_the_quarantine_of_
     check_in("has a store already", world.pawl("init", "--max-ttl", "1s", status=78).stderr)
     for says, count in (("all 3 nodes of the quorum are well", 1), ("maxmemory-policy is allkeys-lru", 1), ("r.sock agrees with this machine's", 3)):
         check_equal(sum(says in what for what in findings), count, f"{says}: {findings}")
-    for words, says in ((["history"], "a quorum has no pawl store history"), (["recover", "--yes"], "--floor N"),
+    for words, says in ((["history"], "a quorum has no pawl store history"), (["failover"], "a quorum has no pawl store failover"),
+                        (["accept-loss", "a:1", "--yes"], "a quorum has no pawl store accept-loss"),
+                        (["marks", "--of", "A" * 24, "--at", "1.5"], "a quorum has no pawl store marks"), (["recover", "--yes"], "--floor N"),
                         (["recover", "--floor", "5", "--force", "--yes"], "nothing beside it"), (["recover", "--floor", "5"], "say --yes")):
         check_in(says, world.pawl(*words, status=64).stderr)
     check_equal(world.pawl("recover", "--floor", "5", "--yes", status=1).stderr, "pawl-lease: most nodes are well; nothing was changed\n")

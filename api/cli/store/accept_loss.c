@@ -42,6 +42,8 @@ static int loss_read(struct loss *l, int argc, char **argv)
     const char *arguments[ARGUMENTS_MAX + 1];
     int status = flags_read("store accept-loss", flags, argc, argv, arguments);
 
+    if (status == CLI_GO_ON)
+        status = store_inbox_collect_one(&l->inbox, "store accept-loss", flags, argc, argv);
     if (status != CLI_GO_ON)
         return status;
     l->node = arguments[0];

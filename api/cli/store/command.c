@@ -378,11 +378,10 @@ static int verb_run(int argc, char **argv)
     asking.argv[1] = bytes_of(asking.word);
     asking.argc = 2;
     status = verb->check != NULL ? verb->check(&asking) : CLI_GO_ON;
-    status = status == CLI_GO_ON ? store_inbox_collect(&asking.inbox, flags, argc, argv) : status;
-    if (status == CLI_GO_ON && asking.inbox.count > 1 && verb->script != NULL)
-        status = cli_fail(CLI_USAGE, "a quorum has no pawl %s: its nodes know nothing of each other",
-                          verb->name);
-    else if (status == CLI_GO_ON && asking.inbox.count > 1)
+    if (status == CLI_GO_ON)
+        status = verb->script != NULL ? store_inbox_collect_one(&asking.inbox, verb->name, flags, argc, argv)
+                                      : store_inbox_collect(&asking.inbox, flags, argc, argv);
+    if (status == CLI_GO_ON && asking.inbox.count > 1)
         status = status_of_quorum(&asking);
     else if (status == CLI_GO_ON)
         status = store_inbox_open(&asking.inbox);

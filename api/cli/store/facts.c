@@ -62,6 +62,16 @@ int store_inbox_collect(struct store_inbox *inbox, const struct option *flags, i
     return bad != NULL && inbox->count > 1 ? cli_fail(CLI_CONFIG, "%s", bad) : CLI_GO_ON;
 }
 
+int store_inbox_collect_one(struct store_inbox *inbox, const char *verb, const struct option *flags, int argc,
+                            char **argv)
+{
+    int status = store_inbox_collect(inbox, flags, argc, argv);
+
+    return status == CLI_GO_ON && inbox->count > 1
+               ? cli_fail(CLI_USAGE, "a quorum has no pawl %s: its nodes know nothing of each other", verb)
+               : status;
+}
+
 static struct store *inbox_connect(const struct store_inbox *inbox, const char *url)
 {
     return store_open(inbox->loop, &(struct store_options){.library = &pawl_library,

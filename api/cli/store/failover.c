@@ -52,7 +52,8 @@ static int failover_read(struct failover *f, int argc, char **argv)
     int status = flags_read("store failover", flags, argc, argv, NULL);
 
     f->node = f->node != NULL ? f->node : "";
-    return status;
+    return status == CLI_GO_ON ? store_inbox_collect_one(&f->inbox, "store failover", flags, argc, argv)
+                               : status;
 }
 
 /* -- the script */

@@ -52,6 +52,9 @@ enum { STORE_INBOX_FLAGS = 8 };
 /* Behind flags_read(), for a command that goes for a quorum, too: all that was said with --redis, and how
  * many that are. CLI_GO_ON, or the exit status. */
 int store_inbox_collect(struct store_inbox *inbox, const struct option *flags, int argc, char **argv);
+/* The same for a command that a quorum has not got: 64. */
+int store_inbox_collect_one(struct store_inbox *inbox, const char *verb, const struct option *flags, int argc,
+                            char **argv);
 /* Of a quorum all of them, which connect; instead of store_inbox_open(). */
 int store_inbox_open_all(struct store_inbox *inbox, struct store *stores[STORE_LIST_MAX]);
 /* CLI_GO_ON when the store takes calls and its settings have been read, or the exit status: 69 it cannot be
