@@ -167,12 +167,6 @@ int64_t quorum_highest(const struct quorum *quorum)
     return highest;
 }
 
-static void max_ttl_seen(struct quorum *quorum, int64_t max_ttl)
-{
-    if (max_ttl > quorum->max_ttl)
-        quorum->max_ttl = max_ttl;
-}
-
 static void node_is(struct quorum_node *node, enum quorum_node_state state)
 {
     static const char *const events[] = {
@@ -413,12 +407,13 @@ static bool node_judged(struct quorum_asker *asker, unsigned index, const struct
 {
     struct quorum_node *node = container_of(asker, struct quorum_node, asker);
     struct bytes ill = store_reply_text(reply, 3);
+    int64_t max_ttl = store_reply_integer(reply, 2); /* a wiped one may not know */
 
     if (store_reply_is(reply, "well"))
         node_is(node, NODE_WELL);
     node_heard(node, reply);
     node_seen(node->quorum, index, store_reply_integer(reply, 1));
-    max_ttl_seen(node->quorum, store_reply_integer(reply, 2)); /* a wiped one may not know */
+    node->quorum->max_ttl = max_ttl > node->quorum->max_ttl ? max_ttl : node->quorum->max_ttl;
     node->wants_access = bytes_are(store_reply_text(reply, 1), "access");
     node->ask_at_ms = loop_now_ms() + (node->state == NODE_WELL ? WELL_MS : AGAIN_MS);
     if (node->state == NODE_ILL && ill.len == ILL_ID_CHARS) {
@@ -443,17 +438,13 @@ static void node_judge(struct quorum_node *node)
 
 static bool node_healed(struct quorum_asker *asker, unsigned index, const struct store_reply *reply)
 {
-    struct quorum_node *node = container_of(asker, struct quorum_node, asker);
-
+    (void)asker;
     (void)index;
-    node->ask_at_ms = 0; /* it says itself whether it is well */
-    if (store_reply_is(reply, "wait"))
-        node->ill_until_ms = loop_now_ms() + (uint64_t)store_reply_integer(reply, 1);
-    else
-        node->ill[0] = '\0';
+    (void)reply;
     return true;
 }
 
+/* Whatever comes of it, the node is asked then whether it is well. */
 static void node_heal_by(struct quorum_node *node, int64_t highest)
 {
     char number[BYTES_NUMBER_SIZE], max_ttl[BYTES_NUMBER_SIZE];
@@ -461,17 +452,18 @@ static void node_heal_by(struct quorum_node *node, int64_t highest)
     node_ask(node, &node_heal, node_healed, 3,
              (struct bytes[]){bytes_of(node->ill), bytes_of_number(number, highest),
                               bytes_of_number(max_ttl, node->quorum->max_ttl)});
+    node->ill[0] = '\0';
+    node->ask_at_ms = 0;
 }
 
 static bool barrier_heard(struct quorum_asker *asker, unsigned index, const struct store_reply *reply)
 {
     struct quorum_node *node = container_of(asker, struct quorum_node, asker);
-    int64_t highest = store_reply_integer(reply, 1), max_ttl = store_reply_integer(reply, 2);
+    int64_t highest = store_reply_integer(reply, 1);
 
-    if (!store_reply_is(reply, "barred") || highest < 0 || max_ttl < 0)
+    if (!store_reply_is(reply, "barred") || highest < 0)
         return false;
     node_seen(node->quorum, index, highest);
-    max_ttl_seen(node->quorum, max_ttl);
     node->highest = highest > node->highest ? highest : node->highest;
     return true;
 }

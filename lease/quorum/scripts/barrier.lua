@@ -1,5 +1,5 @@
 -- barrier.lua - reads a node that is well for one in quarantine: from now on no lock of before is voted for.
--- KEYS: node. ARGV: 3 of node.lua. {barred, highest number, longest ttl}, {quarantine} or {not-ours}
+-- KEYS: node. ARGV: 3 of node.lua. {barred, highest number}, {quarantine} or {not-ours}
 -- on: node
 redis.call('HINCRBY', KEYS[1], 'epoch', 1)
-return { 'barred', node.highest, node.max_ttl }
+return { 'barred', node.highest }

@@ -1,4 +1,4 @@
--- heal.lua - ends a quarantine, with the highest number and the longest ttl that a majority of barriers answered.
+-- heal.lua - ends a quarantine, with the highest number that a majority of barriers answered.
 -- KEYS: node. ARGV: 3 of node.lua, id of the quarantine, number, ttl (ms).
 -- {healed}, {wait, ms}: holds of before may live yet; {other}: it is not in that quarantine
 -- on: store
