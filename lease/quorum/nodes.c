@@ -81,30 +81,22 @@ unsigned quorum_well(const struct quorum *quorum)
     return nodes_in(quorum, NODE_WELL);
 }
 
-/* The number that the node says it has in the store with this id; "": it is of another one, or none. */
-static const char *number_in(const struct quorum_node *node, const char *store)
-{
-    bool is_in = store[0] != '\0' && strncmp(node->said, store, TOKEN_STORE_CHARS) == 0;
-    const char *slash = is_in ? strchr(node->said, '/') : NULL;
-
-    return slash != NULL ? slash + 1 : "";
-}
-
 /* The numbers that the nodes of one and the same store say, when a majority is in another order than here. */
 static bool numbers_say(const struct quorum *quorum, char numbers[QUORUM_NODES_MAX * 8])
 {
     unsigned count = quorum->options.count, alike = 0;
 
     for (unsigned first = 0; first < count && alike < quorum_majority(quorum); first++) {
+        char text[BYTES_NUMBER_SIZE];
         size_t len = 0;
 
         alike = 0;
         for (unsigned i = 0; i < count; i++) {
-            const char *number = number_in(&quorum->nodes[i], quorum->nodes[first].said);
+            unsigned number = token_node_number(quorum->nodes[i].said, quorum->nodes[first].said);
+            struct bytes says = number > 0 ? bytes_of_number(text, number) : BYTES("-");
 
-            alike += number[0] != '\0';
-            len += (size_t)snprintf(numbers + len, 8, "%s%.4s", i > 0 ? ", " : "",
-                                    number[0] != '\0' ? number : "-");
+            alike += number > 0;
+            len += (size_t)snprintf(numbers + len, 8, "%s%.*s", i > 0 ? ", " : "", (int)says.len, says.at);
         }
     }
     return alike >= quorum_majority(quorum);
@@ -376,7 +368,7 @@ static bool quorum_is_named(const struct quorum *quorum, const char *said)
     unsigned alike = 0;
 
     for (unsigned i = 0; i < quorum->options.count; i++)
-        alike += strtoul(number_in(&quorum->nodes[i], said), NULL, 10) == i + 1;
+        alike += token_node_number(quorum->nodes[i].said, said) == i + 1;
     return alike >= quorum_majority(quorum);
 }
 

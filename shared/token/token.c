@@ -49,6 +49,16 @@ bool token_is_store(struct bytes text)
     return text.len == TOKEN_STORE_CHARS && ascii_is_word(text, BYTES("_-"));
 }
 
+unsigned token_node_number(const char *said, const char *store)
+{
+    bool is_its = store[0] != '\0' && strncmp(said, store, TOKEN_STORE_CHARS) == 0;
+    int64_t number = is_its && said[TOKEN_STORE_CHARS] == '/'
+                         ? bytes_number(bytes_of(said + TOKEN_STORE_CHARS + 1), 4)
+                         : 0;
+
+    return number > 0 ? (unsigned)number : 0;
+}
+
 static bool is_hold(struct bytes text)
 {
     return text.len >= TOKEN_HOLD_MIN && text.len <= TOKEN_HOLD_MAX && ascii_is_word(text, BYTES("_-"));

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/cli/cli.h"
+#include "shared/token/token.h"
 
 enum { TURN_MS = 10, WORDS_MAX = 9 };
 
@@ -217,22 +218,13 @@ static const struct question quorum_questions[] = {
     {{NULL}, NULL},
 };
 
-/* Whether node i says that it is that of this store, which another one names. */
-static bool is_of(const struct quorum_facts *facts, const char *named, unsigned i)
-{
-    char id[FACT_ID_SIZE];
-
-    snprintf(id, sizeof(id), "%.*s/%u", (int)STORE_ID_CHARS, named, i + 1);
-    return strcmp(id, facts->nodes[i].id) == 0;
-}
-
 static void store_name(struct quorum_facts *facts)
 {
     for (unsigned i = 0; i < facts->count && facts->store[0] == '\0'; i++) {
         unsigned alike = 0;
 
         for (unsigned k = 0; k < facts->count; k++)
-            alike += is_of(facts, facts->nodes[i].id, k);
+            alike += token_node_number(facts->nodes[k].id, facts->nodes[i].id) == k + 1;
         if (alike >= facts->majority)
             memcpy(facts->store, facts->nodes[i].id, STORE_ID_CHARS);
     }
@@ -248,7 +240,7 @@ static const char *state_of(const struct quorum_facts *facts, unsigned i)
         return "gone";
     if (facts->store[0] == '\0')
         return "new";
-    if (node->id[0] != '\0' && !is_of(facts, facts->store, i))
+    if (node->id[0] != '\0' && token_node_number(node->id, facts->store) != i + 1)
         return "not-ours";
     return node->id[0] != '\0' && strcmp(node->run, node->own_run) == 0 ? well : quarantine;
 }
