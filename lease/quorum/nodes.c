@@ -256,12 +256,14 @@ static enum step node_answered(struct store_call *call, enum store_outcome outco
 {
     struct node_call *own = container_of(call, struct node_call, call);
     struct round *round = own->round;
+    struct quorum_asker *asker = round->asker;
     bool is_well = outcome == STORE_DONE && (round->question.is_of_itself || node_heard(own->node, reply));
     unsigned bit = 1U << own->node->index;
 
     round->open--;
     if (!round->is_over) {
-        if (is_well && round->asker != NULL && round->asker->heard(round->asker, own->node->index, reply))
+        if (is_well &&
+            (asker == NULL || asker->heard == NULL || asker->heard(asker, own->node->index, reply)))
             round->told.counted |= bit;
         else if (outcome != STORE_UNKNOWN)
             round->told.refused |= bit;
@@ -428,20 +430,12 @@ static void node_judge(struct quorum_node *node)
 
 /* -- healing: barriers at a majority of well nodes, and the highest that they answer to the ill one */
 
-static bool node_healed(struct quorum_asker *asker, unsigned index, const struct store_reply *reply)
-{
-    (void)asker;
-    (void)index;
-    (void)reply;
-    return true;
-}
-
 /* Whatever comes of it, the node is asked then whether it is well. */
 static void node_heal_by(struct quorum_node *node, int64_t highest)
 {
     char number[BYTES_NUMBER_SIZE], max_ttl[BYTES_NUMBER_SIZE];
 
-    node_ask(node, &node_heal, node_healed, 3,
+    node_ask(node, &node_heal, NULL, 3,
              (struct bytes[]){bytes_of(node->ill), bytes_of_number(number, highest),
                               bytes_of_number(max_ttl, node->quorum->max_ttl)});
     node->ill[0] = '\0';

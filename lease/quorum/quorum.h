@@ -99,7 +99,7 @@ typedef void quorum_ended_fn(struct quorum_asker *asker, const struct quorum_rou
 
 /* Who asks embeds it, and keeps it until `ended` is called, once. */
 struct quorum_asker {
-    quorum_heard_fn *heard;
+    quorum_heard_fn *heard; /* NULL: whatever it answers counts */
     quorum_ended_fn *ended;
 };
 
