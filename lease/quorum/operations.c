@@ -121,7 +121,9 @@ static bool call_heard(struct quorum_asker *asker, unsigned node, const struct s
         word++;
     if (word == QUORUM_WORDS)
         return false;
-    if (word <= WORD_RENEWED) {
+    if (word == WORD_LOST) {
+        heard->number = store_reply_integer(reply, 1); /* of a renewal */
+    } else if (word <= WORD_RENEWED) {
         heard->number = store_reply_integer(reply, 1);
         node_seen(call->quorum, node, heard->number);
         if (heard->number < 0)
@@ -181,14 +183,18 @@ static const struct quorum_heard *hold_find(struct quorum_call *call, unsigned l
     return found;
 }
 
-/* To those that did not count, so that it survives the loss of one that did. Nobody waits. */
+/* To those that did not count, so that it survives the loss of one that did. Nobody waits. A node that was
+ * healed has a higher number of every lease: it takes the hold if that is what it has told in this round. */
 static void hold_spread(struct quorum_call *call, unsigned nodes, struct bytes about, struct bytes who)
 {
-    char token[BYTES_NUMBER_SIZE], ttl[BYTES_NUMBER_SIZE];
+    char token[BYTES_NUMBER_SIZE], ttl[BYTES_NUMBER_SIZE], told[BYTES_NUMBER_SIZE];
 
-    call_send(call, &node_raise, nodes, NULL, 6,
-              (struct bytes[]){bytes_of_number(token, call->token), bytes_of(call->hold), call->lease_id,
-                               bytes_of_number(ttl, call->hold_ttl_ms), about, who});
+    for (unsigned i = 0; i < call->quorum->options.count; i++)
+        if (nodes >> i & 1)
+            call_send(call, &node_raise, 1U << i, NULL, 7,
+                      (struct bytes[]){bytes_of_number(token, call->token), bytes_of(call->hold),
+                                       call->lease_id, bytes_of_number(ttl, call->hold_ttl_ms), about, who,
+                                       bytes_of_number(told, call->heard[i].number)});
 }
 
 /* Likewise. */

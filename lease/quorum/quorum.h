@@ -24,7 +24,7 @@
 
 enum {
     QUORUM_NODES_MAX = STORE_LIST_MAX,
-    QUORUM_ARGS_MAX = 6, /* of a script, behind those of node.lua */
+    QUORUM_ARGS_MAX = 7, /* of a script, behind those of node.lua */
     QUORUM_EPOCH = 1,    /* of all tokens: numbers never begin again */
 };
 #define QUORUM_NODE_KEY "pawl:{node}"

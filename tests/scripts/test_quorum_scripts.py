@@ -39,12 +39,12 @@ def renew(lease_id, ttl="", attempt="", who="who", name="a", **more):
     return ask("renew", lease_id, ttl, attempt, who, name=name, **more)
 
 
-def release(lease_id, attempt="", who="who", **more):
-    return ask("release", lease_id, attempt, who, name="a", **more)
+def release(lease_id, attempt="", who="who", name="a", **more):
+    return ask("release", lease_id, attempt, who, name=name, **more)
 
 
-def hold(attempt, token, ttl=3000, name="a", **more):
-    return ask("raise", token, attempt, "id-" + attempt, ttl, "about", "who", name=name, **more)
+def hold(attempt, token, ttl=3000, name="a", told="", **more):
+    return ask("raise", token, attempt, "id-" + attempt, ttl, "about", "who", told, name=name, **more)
 
 
 def begin(now=1000000):
@@ -63,15 +63,15 @@ def a_lease_is_locked_voted_for_renewed_and_released_and_its_number_stays():
     for what, wanted in (
             (lambda: ask("create", MAX_TTL), ["there"]), (lambda: lock("1"), ["locked", "0"]),
             (lambda: lock("2", "id-2"), ["held", "0", "id", "1", "", "1000", "", "", "", "0"]), (lambda: commit("2", "1"), ["lost"]),
-            (lambda: renew("id"), ["lost"]), (lambda: commit("1", "1", ttl=5001), ["too-long", "5000"]),
+            (lambda: renew("id"), ["lost", "0"]), (lambda: commit("1", "1", ttl=5001), ["too-long", "5000"]),
             (lambda: commit("1", "999999999999998"), ["voted"]), (lambda: commit("1", "999999999999998"), ["lost"]),
             (lambda: lock("2"), ["held", "999999999999998", "id", "1", "999999999999998", "3000", "3000", "about", "who", "0"]),
-            (lambda: renew("id-2"), ["lost"]), (lambda: renew("id", 5001), ["too-long", "5000"]), (lambda: renew("id", attempt="2"), ["lost"]),
+            (lambda: renew("id-2"), ["lost", "999999999999998"]), (lambda: renew("id", 5001), ["too-long", "5000"]), (lambda: renew("id", attempt="2"), ["lost", "999999999999998"]),
             (lambda: renew("id", who="other"), ["not-yours"]), (lambda: release("id", who=""), ["not-yours"]),
             (lambda: renew("id", 4000), ["renewed", "999999999999998", "id", "1", "999999999999998", "4000", "4000", "about", "who", "0"]),
             (lambda: renew("id", attempt="1")[:7], ["renewed", "999999999999998", "id", "1", "999999999999998", "4000", "4000"]),
             (lambda: release("id", "2"), ["lost"]), (lambda: release("id-2"), ["lost"]),
-            (lambda: release("id", "1"), ["released"]), (lambda: release("id"), ["released"]), (lambda: renew("id"), ["lost"]),
+            (lambda: release("id", "1"), ["released"]), (lambda: release("id"), ["released"]), (lambda: renew("id"), ["lost", "999999999999998"]),
             (lambda: lock("3"), ["locked", "999999999999998"])):
         check_equal(what(), wanted)
 
@@ -86,7 +86,7 @@ def a_lock_and_a_hold_end_by_the_clock_and_another_attempt_of_the_lease_id_is_an
     check_equal(commit("1", "1"), ["lost"])
     check_equal(commit("2", "1"), ["voted"])
     at(1004000)
-    check_equal([renew("id"), release("id")], [["lost"]] * 2)
+    check_equal([renew("id"), release("id")], [["lost", "1"], ["lost"]])
     check_equal(lock("3"), ["locked", "1"])
 
 
@@ -139,9 +139,25 @@ def a_number_of_elsewhere_is_above_what_was_locked_and_a_hold_of_elsewhere_takes
     check_equal(renew("id-2")[0], "renewed")
     ask("raise", "12", name="a")
     check_equal([release("id-2"), hold("2", "10"), ask("look", name="a")], [["released"], ["raised"], ["free", "12"]])  # late
-    check_equal([hold("3", "11"), ask("look", name="a")[1:5]], [["raised"], ["12", "id-3", "3", "11"]])  # the number is not of a hold
-    check_equal([release("id-3"), hold("4", "10"), ask("look", name="a")], [["released"], ["raised"], ["free", "12"]])
-    check_equal([hold("1", "3", name="new"), ask("look", name="new")[1:5]], [["raised"], ["12", "id-1", "1", "3"]])
+    check_equal([hold("3", "11", told="11"), ask("look", name="a")], [["raised"], ["free", "12"]])
+    check_equal([hold("3", "11", told="12"), ask("look", name="a")[1:5]], [["raised"], ["12", "id-3", "3", "11"]])  # the number is not of a hold
+    check_equal([release("id-3"), hold("3", "11", told="12"), ask("look", name="a")], [["released"], ["raised"], ["free", "12"]])
+
+
+@test
+def a_hold_comes_to_a_node_that_knows_of_none_only_if_nobody_has_voted_there_since():
+    begin()
+    ask("raise", "12", name="other")
+    check_equal(renew("id-1", name="new"), ["lost", "12"])
+    check_equal([hold("1", "3", name="new"), ask("look", name="new")], [["raised"], ["free", "12"]])
+    check_equal([hold("1", "3", name="new", told="12"), ask("look", name="new")[1:5]], [["raised"], ["12", "id-1", "1", "3"]])
+    for name in ("newer", "forgotten"):
+        check_equal(renew("id-1", name=name)[0], "lost")
+        number = int(lock("2", "id-2", name=name)[1])
+        check_equal([commit("2", number + 1, name=name), release("id-2", name=name)], [["voted"], ["released"]])
+        if name == "forgotten":  # a minute later
+            REDIS("DEL", f"pawl:{{node}}:{name}")
+        check_equal([hold("1", "3", name=name, told=number), ask("look", name=name)], [["raised"], ["free", str(number + 1)]])
 
 
 @test
