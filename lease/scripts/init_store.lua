@@ -6,12 +6,12 @@
 --   ARGV[6]  how many registrars there are to be; 0: all lease services count
 --   ARGV[7]  how many nodes must have a copy of what is told; 0: there is no in-sync set
 --   returns  {"created"}
---            {"exists", identity or ""}: there is a store already, or a part of one; nothing was changed
+--            {"exists", identity or ""}: there is a store already, a part of one, or a node of a quorum; nothing was changed
 --            {"forbidden", command}: the user may not do it; a store that is made halfway could not be mended
 --
 -- With pawl store recover the only one that creates a stripe.
 local stripes = stripes_read()
-if stripes.there > 0 or redis.call('EXISTS', KEYS[1], MEMBERS) > 0 then
+if stripes.there > 0 or redis.call('EXISTS', KEYS[1], MEMBERS, 'pawl:{node}') > 0 then
     return { 'exists', stripes.id or redis.call('HGET', KEYS[1], 'id') or '' }
 end
 for _, command in ipairs({ { 'HSET', KEYS[1], 'id', '' }, { 'SADD', MEMBERS, ARGV[4] } }) do

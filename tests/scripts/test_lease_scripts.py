@@ -41,7 +41,7 @@ def init_store_makes_256_whole_stripes_the_record_and_the_first_member():
 def init_store_changes_nothing_where_there_is_a_store_or_a_part_of_one():
     begin()
     check_equal(STORE.unchanged_by(lambda: STORE.init("11:other", 9)), ["exists", IDENTITY])
-    for key, field in (("pawl:{ff}", "seq"), ("pawl:{80}", "epoch"), (RECORD, "roll")):
+    for key, field in (("pawl:{ff}", "seq"), ("pawl:{80}", "epoch"), (RECORD, "roll"), ("pawl:{node}", "id")):
         STORE.redis("FLUSHALL")
         STORE.at(NOW)
         stripe_do(STORE.redis, "HSET", key, field, 5)
