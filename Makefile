@@ -158,7 +158,7 @@ $(GEN)/scripts.h $(GEN)/scripts.c &: $(SCRIPTS_MADE_OF)
 	$(call say,GEN,$@)
 	$(Q)deploy/build/scripts.py embed $(GEN)/scripts
 
-$(GEN)/openapi.h $(GEN)/openapi.c &: api/openapi.yaml deploy/build/openapi.py
+$(GEN)/openapi.h $(GEN)/openapi.c $(GEN)/openapi.json &: api/openapi.yaml deploy/build/openapi.py
 	$(call say,GEN,$@)
 	$(Q)deploy/build/openapi.py api/openapi.yaml $(GEN)/openapi
 

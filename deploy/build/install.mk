@@ -23,7 +23,7 @@ MADE_UNITS := $(UNITS:deploy/systemd/%=$(BUILD)/systemd/%)
 EXAMPLES := $(wildcard deploy/*.acl deploy/*.yaml deploy/*/* api/openapi.yaml api/routes.schema.json api/client/pawl.h)
 EXAMPLES := $(filter-out deploy/build/% deploy/systemd/%,$(EXAMPLES))
 LAB := $(filter-out tests/drill/test_%,$(wildcard tests/drill/*.py))
-LAB_WORLD := $(patsubst %,tests/world/%.py,__init__ asking client contract listening ports process record redis relay sentinel shim signature tap trio wait world)
+LAB_WORLD := $(patsubst %,tests/world/%.py,__init__ asking client contract listening ports process record redis relay schema sentinel shim signature tap trio wait world)
 CLIENTS := $(wildcard $(addprefix api/clients/,go/* java/* node/* shell/* python/pyproject.toml python/pawl/*.py python/pawl/py.typed))
 man_section = $(patsubst .%,%,$(suffix $(1)))
 

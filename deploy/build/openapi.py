@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""openapi.py - api/openapi.yaml as C: build/gen/openapi.c and .h, the text that /openapi.json answers with.
+"""openapi.py - api/openapi.yaml as C: build/gen/openapi.c and .h, the text that /openapi.json answers with; .json is that text.
 
     openapi.py api/openapi.yaml build/gen/openapi
 """
@@ -35,7 +35,7 @@ def main():
             "const char openapi_json[] =\n" + "\n".join(lines) + ";\n"
             "const size_t openapi_json_len = sizeof(openapi_json) - 1;\n")
     os.makedirs(os.path.dirname(out) or ".", exist_ok=True)
-    for suffix, content in ((".h", header), (".c", body)):
+    for suffix, content in ((".h", header), (".c", body), (".json", text)):
         with open(out + suffix + ".new", "w", encoding="utf-8") as file:
             file.write(content)
         os.replace(out + suffix + ".new", out + suffix)

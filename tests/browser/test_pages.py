@@ -16,7 +16,7 @@ from world.world import ROOT
 FOLDER = tempfile.mkdtemp(dir=os.environ["TMPDIR"])
 PICTURES = os.environ.get("PAWL_PICTURES")
 UPSTREAM = Upstream(lambda upstream, request: request.connection.reset())  # nobody learns how a write has ended
-World.contract = Contract(ROOT / "api" / "openapi.yaml")
+World.contract = Contract()
 World.contract.forwards = True
 WORLD = World(gateway_flags=["--ui-listen", "127.0.0.1:0", "--routes", routes_file(FOLDER, [route(UPSTREAM, "/orders/{id}/**", "orders:{id}", timeout_ms=300)])])
 BROWSER = Browser()

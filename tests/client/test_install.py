@@ -20,7 +20,7 @@ VERSION = (ROOT / "VERSION").read_text(encoding="utf-8").strip()
 LIBDIR = "/usr/lib/somewhere-linux-gnu"
 LAB = ["pawl-drill", "shim.so", *(one.name for one in (ROOT / "tests/drill").glob("*.py") if not one.name.startswith("test_")),
        *(f"world/{name}.py" for name in ("__init__", "asking", "client", "contract", "listening", "ports", "process", "record", "redis", "relay",
-                                         "sentinel", "shim", "signature", "tap", "trio", "wait", "world"))]
+                                         "schema", "sentinel", "shim", "signature", "tap", "trio", "wait", "world"))]
 UNITS = [unit.name for unit in (ROOT / "deploy/systemd").glob("pawl-*")]
 
 

@@ -208,7 +208,7 @@ class Site:
 
     def holds(self, lease, gateway):
         """A grant, a write, and after the release the refusal."""
-        contract = Contract(ROOT / "api" / "openapi.yaml")
+        contract = Contract()
         ask = Client("lease", f"http://127.0.0.1:{self.ports[lease]}", contract)
         write = Client("gateway", f"http://127.0.0.1:{self.ports[gateway]}", contract)
         grant = ask("POST", "/v1/leases/orders:42", body={}).json
@@ -298,7 +298,7 @@ def a_pod_runs_with_a_volume_of_its_group_and_is_asked_by_its_probes():
             check_equal(pod.process.wait(DEADLINE_S), 0, pod.said())
             continue
         check_equal(own["ports"], [{"name": "http", "containerPort": int(variables(spec)["PAWL_LISTEN"].split(":")[1])}])
-        client = Client(name[5:], f"http://127.0.0.1:{site.ports[name]}", Contract(ROOT / "api" / "openapi.yaml"))
+        client = Client(name[5:], f"http://127.0.0.1:{site.ports[name]}", Contract())
         wait_until(pod.healthy, f"{name} is healthy")
         for probe, path in (("readinessProbe", "/readyz"), ("livenessProbe", "/livez")):
             check_equal((own[probe]["httpGet"], client("GET", path).status), ({"path": path, "port": "http"}, 200))

@@ -102,7 +102,7 @@ REDIS_LOG = pathlib.Path(FOLDER, "redis.log")
 atexit.register(REDIS.close)
 KEYS_FILE = os.path.join(FOLDER, "keys")
 Keys().write(KEYS_FILE)
-CONTRACT = Contract(ROOT / "api" / "openapi.yaml")
+CONTRACT = Contract()
 
 
 def place(user):

@@ -3,9 +3,13 @@
 
 import copy
 import json
+import random
 import re
 
-from world import BUILD, ROOT, World, Wrong, check, check_equal, check_in, main, test
+import jsonschema
+import yaml
+
+from world import BUILD, ROOT, Client, Contract, World, Wrong, check, check_equal, check_in, main, test
 
 WORLD = World()
 PROBLEM = re.compile(r'^PROBLEM\((\w+), "([a-z-]+)", (\d+), ([01]), (\d+), "([^"]*)",', re.M)
@@ -91,9 +95,9 @@ def the_contract_for_people_names_every_address_and_every_code():
 
 @test
 def both_services_serve_the_description():
-    for client in (WORLD.lease, WORLD.gateway):
-        served = client("GET", "/openapi.json").json
-        check(served == json.loads(json.dumps(World.contract.document)), f"{client.service} serves another: run make in {BUILD}")
+    described = yaml.load((ROOT / "api/openapi.yaml").read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+    for served in (World.contract.document, *(client("GET", "/openapi.json").json for client in (WORLD.lease, WORLD.gateway))):
+        check(served == described, f"another is served, or held against: run make in {BUILD}")
 
 
 # -- the check bites
@@ -194,6 +198,56 @@ def whatever_is_wrong_with_an_answer_is_noticed():
     for what, faults in PLANTED.items():
         for which, change, says in faults:
             planted(which, change, says, what)
+
+
+# -- and is right about schemas
+
+class Noting(Contract):
+    """Keeps what it held against what."""
+
+    def __init__(self):
+        super().__init__()
+        self.held = []
+
+    def _hold_schema(self, where, schema, value):
+        super()._hold_schema(where, schema, value)
+        self.held.append((schema, value))
+
+
+def changed(chance, value, pool):
+    """A copy that is another one, mostly, somewhere in it."""
+    if isinstance(value, dict) and value and chance.random() < 0.9:
+        name = chance.choice([*value, "more"])
+        own = {one: value[one] for one in value if one != name}
+        return own if name in value and chance.random() < 0.3 else {**own, name: changed(chance, value.get(name), pool)}
+    if isinstance(value, list) and chance.random() < 0.9:
+        at = chance.randrange(len(value) + 1)
+        return [*value[:at], changed(chance, value[at] if at < len(value) else chance.choice(pool), pool), *value[at + 1:]]
+    return chance.choice(pool)
+
+
+@test
+def jsonschema_says_the_same_of_answers_that_are_changed_by_chance():
+    seed = random.randrange(1 << 32)
+    chance, noting = random.Random(seed), Noting()
+    lease, gateway = (Client(one.service, one.url, noting) for one in (WORLD.lease, WORLD.gateway))
+    for method, path, body in (("POST", "a", {"ttl_ms": 600000}), ("POST", "a", {}), ("POST", "b", {"mode": "permits", "permits": 3, "meta": {"x": "y"}}), ("GET", "a", None),
+                               ("GET", "b", None), ("GET", "a/history", None), ("POST", "-", {})):
+        lease(method, f"/v1/leases/{path}", body=body)
+    for client in (lease, gateway):
+        for path in ("/readyz", "/v1/overview", "/v1/leases", "/v1/intents", "/v1/nowhere"):
+            client("GET", path)
+    lease("POST", "/v1/sessions", body={})
+    pool = [None, True, False, 0, 1, -1, 7.5, 10 ** 15, "", "a", "A" * 300, "exclusive", "permits", [], ["a", "a"], {}, {"a": 1}, *(value for _, value in noting.held)]
+    kinds = {"right": 0, "wrong": 0}
+    root = jsonschema.Draft202012Validator(noting.document)
+    for schema, value in noting.held:
+        for _ in range(100):
+            other = changed(chance, value, pool)
+            wrong, is_right = noting.schemas.wrong(schema, other), root.evolve(schema=schema).is_valid(other)
+            check((wrong is None) == is_right, f"seed {seed}: {wrong}, while jsonschema says {is_right}, of {json.dumps(other)[:500]} by {json.dumps(schema)[:200]}")
+            kinds["right" if is_right else "wrong"] += 1
+    check(min(kinds.values()) > 200, f"{kinds}")
 
 
 main(WORLD.close)

@@ -49,7 +49,7 @@ class Site:
         return process
 
     def client(self, name):
-        return Client(name.split("-")[-2], f"http://{self.addresses[name]}:8700", Contract(ROOT / "api" / "openapi.yaml"))
+        return Client(name.split("-")[-2], f"http://{self.addresses[name]}:8700", Contract())
 
     def ask(self, name, port, *words):
         return subprocess.run(["redis-cli", "-h", self.addresses[name], "-p", port, *words], capture_output=True, check=False).stdout

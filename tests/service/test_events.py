@@ -114,16 +114,16 @@ class Stream:
 
 def held(item):
     """Against the contract."""
-    schema = {"$ref": "#/components/schemas/history-item"}
-    World.contract._hold_schema("event", schema, item, ("history-item", json.dumps(item)))  # pylint: disable=protected-access
+    schema = World.contract.document["components"]["schemas"]["history-item"]
+    World.contract._hold_schema("event", schema, item)  # pylint: disable=protected-access
     return item
 
 
 def held_line(item):
     check_equal([item[member] for member in ("id", "type", "token", "holder", "reason")], ["", "line", 0, "", ""])
     check(item["lease"] and item["at_ms"] > 0, item)
-    schema = {"$ref": "#/components/schemas/line"}
-    World.contract._hold_schema("event", schema, item["line"], ("line", json.dumps(item["line"])))  # pylint: disable=protected-access
+    schema = World.contract.document["components"]["schemas"]["line"]
+    World.contract._hold_schema("event", schema, item["line"])  # pylint: disable=protected-access
     return item
 
 

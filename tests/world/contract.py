@@ -1,13 +1,13 @@
 """Holds an answer against api/openapi.yaml: path, method, status, headers, body. What is not written there is wrong."""
 
 import json
+import pathlib
 import re
 import urllib.parse
 
-import yaml
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import best_match
+from .schema import Schemas
 
+DOCUMENT = pathlib.Path(__file__).resolve().parents[2] / "build/gen/openapi.json"  # read in a hundredth of the time of the YAML
 # What HTTP itself adds to an answer. Every other header must be listed.
 TRANSPORT_HEADERS = {"date", "content-length", "content-type", "connection"}
 PROBLEM = "application/problem+json"
@@ -28,11 +28,9 @@ def _pattern(path, parameters):
 
 
 class Contract:
-    def __init__(self, path):
-        with open(path, encoding="utf-8") as file:
-            self.document = yaml.load(file, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-        self.root = Draft202012Validator(self.document)  # where references begin; made once: it goes through the whole document
-        self.right = set()  # the keys of what was found to be right: those who wait are told the same again and again
+    def __init__(self):
+        self.document = json.loads(DOCUMENT.read_text(encoding="ascii"))
+        self.schemas = Schemas(self.document)
         self.paths = []
         for template, item in self.document["paths"].items():
             parameters = [self._at(one) for one in item.get("parameters", [])]
@@ -42,10 +40,7 @@ class Contract:
 
     def _at(self, node):
         while isinstance(node, dict) and "$ref" in node:
-            reference = node["$ref"]
-            node = self.document
-            for part in reference.removeprefix("#/").split("/"):
-                node = node[part]
+            node = self.schemas.at(node["$ref"])
         return node
 
     # -- which operation is it
@@ -92,7 +87,7 @@ class Contract:
         if status not in operation["responses"]:
             raise Wrong(f"{where}: this status is not listed for {name}; body {answer.body[:300]!r}")
         response = self._at(operation["responses"][status])
-        body = self._hold_body(where, method, response, answer, (name, status))
+        body = self._hold_body(where, method, response, answer)
         self._hold_headers(where, response, request_headers, answer, body)
         if answer.status in (204, 405) and answer.header("Allow") is not None:
             self._hold_allow(where, service, path, answer)
@@ -110,8 +105,7 @@ class Contract:
         if (verdict is not None) != any(name.lower() == "fencing-token" for name, _ in request_headers):
             raise Wrong(f"{where}: Fencing-Status is {verdict!r}; headers {answer.headers}")
         if verdict is not None:
-            schema = {"$ref": "#/components/schemas/fencing-status"}
-            self._hold_schema(f"{where}: header Fencing-Status", schema, verdict, ("header", json.dumps(schema), verdict))
+            self._hold_schema(f"{where}: header Fencing-Status", self.document["components"]["schemas"]["fencing-status"], verdict)
 
     @staticmethod
     def _closes(where, answer):
@@ -119,7 +113,7 @@ class Contract:
             raise Wrong(f"{where}: an answer from before the routing must close the connection; "
                         f"headers {answer.headers}, body {answer.body[:200]!r}")
 
-    def _hold_body(self, where, method, response, answer, key):
+    def _hold_body(self, where, method, response, answer):
         """The problem, if the body is one."""
         content = response.get("content")
         media = (answer.header("Content-Type") or "").partition(";")[0].strip()
@@ -138,26 +132,19 @@ class Contract:
         if media != "application/json" and not media.endswith("+json"):
             return None
         body = strict_json(where, answer.body)
-        self._hold_schema(where, content[media]["schema"], body, (*key, media, answer.body))
+        self._hold_schema(where, content[media]["schema"], body)
         if media == PROBLEM and body["status"] != answer.status:
             raise Wrong(f"{where}: the problem says status {body['status']}")
         return body if media == PROBLEM else None
 
-    def _hold_schema(self, where, schema, value, key):
-        """key: of this schema with this value."""
-        if key in self.right:
-            return
-        validator = self.root.evolve(schema=schema)
-        # A problem is compared with the schema of its code, so that what is told is what is wrong.
-        if isinstance(value, dict) and "anyOf" in schema and not validator.is_valid(value):
-            for one in schema["anyOf"]:
-                if one["$ref"].rpartition(".")[2] == value.get("code"):
-                    self._hold_schema(where, one, value, (one["$ref"], json.dumps(value)))
-            raise Wrong(f"{where}: none of {[one['$ref'].rpartition('/')[2] for one in schema['anyOf']]}: {value}")
-        error = best_match(validator.iter_errors(value))
-        if error is not None:
-            raise Wrong(f"{where}: {error.json_path}: {error.message} in {json.dumps(value)[:600]}")
-        self.right.add(key)
+    def _hold_schema(self, where, schema, value):
+        # A problem is compared with the schema of its code, so that what is told is what is wrong: of two, with either.
+        kinds = schema.get("anyOf", []) if isinstance(value, dict) else []
+        own = [one for one in kinds if one["$ref"].rpartition(".")[2] == value.get("code")]
+        wrong = self.schemas.wrong(own[0] if len(own) == 1 else schema, value)
+        if wrong is not None:
+            among = f"none of {[one['$ref'].rpartition('/')[2] for one in kinds]}: " if kinds and not own else ""
+            raise Wrong(f"{where}: {among}{wrong} in {json.dumps(value)[:600]}")
 
     def _hold_headers(self, where, response, request_headers, answer, problem):
         listed = response["headers"]
@@ -177,8 +164,7 @@ class Contract:
             if wanted is False and values:
                 raise Wrong(f"{where}: the header {name} should not be here: {values[0]}")
             if values:
-                self._hold_schema(f"{where}: header {name}", header["schema"], values[0],
-                                  ("header", json.dumps(header["schema"]), values[0]))
+                self._hold_schema(f"{where}: header {name}", header["schema"], values[0])
 
     @staticmethod
     def _header_wanted(header, sent, problem, answer):

@@ -158,7 +158,7 @@ class World:
 
     def __init__(self, *flags, lease_flags=(), gateway_flags=(), redis_settings=None, init_store=True):
         if World.contract is None:
-            World.contract = Contract(ROOT / "api" / "openapi.yaml")
+            World.contract = Contract()
         self.folder = tempfile.mkdtemp(prefix="pawl-")
         atexit.register(shutil.rmtree, self.folder, ignore_errors=True)
         self.names = itertools.count(1)
