@@ -2,7 +2,7 @@
 """Others' tools on api/openapi.yaml: redocly and spectral find no error, and the clients that openapi-typescript with
 openapi-fetch and @hey-api/openapi-ts make of it acquire, write, see an expiry and a stale write refused. And TypeScript uses the
 package of api/clients/node, in both kinds of modules. The tools are those of npm/package-lock.json: installed once, and kept in
-~/.cache/pawl, as is what they make, which is the same for the same files."""
+~/.cache/pawl, as is what they say and make, which is the same for the same files."""
 
 import atexit
 import hashlib
@@ -65,9 +65,25 @@ def needs_npm():
         skip(MISSING)
 
 
-@test
-def redocly_and_spectral_find_no_error():
-    needs_npm()
+def once(make, *of):
+    """FOLDER/out as make() leaves it, kept for the same files: what all tools do takes a minute of a processor."""
+    files = [pathlib.Path(__file__), *sorted(HERE.iterdir()), *of]
+    kept = installed(HERE).with_name(f"{make.__name__}-{hashlib.sha256(b''.join(path.read_bytes() for path in files)).hexdigest()[:16]}")
+    out = FOLDER / "out"
+    shutil.rmtree(out, ignore_errors=True)
+    if kept.is_dir():
+        shutil.copytree(kept, out)
+        return
+    out.mkdir()
+    make()
+    made = shutil.copytree(out, tempfile.mkdtemp(dir=kept.parent), dirs_exist_ok=True)
+    try:
+        os.rename(made, kept)
+    except OSError:  # somebody else was faster
+        shutil.rmtree(made)
+
+
+def linted():
     # The pages' own address ends with a slash: all that they name is below it.
     both = [tool("redocly", "lint", "--extends=recommended", "--skip-rule=no-path-trailing-slash", str(API)),
             tool("spectral", "lint", "--ruleset", "spectral.yaml", "--fail-severity", "error", str(API))]
@@ -76,27 +92,26 @@ def redocly_and_spectral_find_no_error():
     check_in("(0 errors,", told[1])
 
 
-def generate():
-    """FOLDER/out: the generated clients, and what uses them. To make it takes half a minute of a processor."""
-    texts = b"".join(path.read_bytes() for path in (API, *sorted(HERE.iterdir())))
-    kept = installed(HERE).with_name(f"generated-{hashlib.sha256(texts).hexdigest()[:16]}")
-    if kept.is_dir():
-        shutil.copytree(kept, FOLDER / "out")
-        return
+def generated():
     for one in [tool("openapi-typescript", str(API), "-o", "schema.d.ts"), tool("openapi-ts", "-f", "generate.mjs")]:
         finish(one)
     finish(tool("tsc", "-p", "tsconfig.json"))
-    made = shutil.copytree(FOLDER / "out", tempfile.mkdtemp(dir=kept.parent), dirs_exist_ok=True)
-    try:
-        os.rename(made, kept)
-    except OSError:  # somebody else was faster
-        shutil.rmtree(made)
+
+
+def used():
+    finish(tool("tsc", "-p", "tsconfig.uses.json"))
+
+
+@test
+def redocly_and_spectral_find_no_error():
+    needs_npm()
+    once(linted, API)
 
 
 @test
 def generated_clients_acquire_write_expire_and_are_refused_a_stale_write():
     needs_npm()
-    generate()
+    once(generated, API)
     for program in ("fetch", "hey"):
         told = subprocess.run(["node", f"out/{program}.js", WORLD.lease_daemon.url, WORLD.gateway_daemon.url, f"made:{program}"],
                               cwd=FOLDER, capture_output=True, text=True, timeout=TOOL_S, check=False)
@@ -108,7 +123,7 @@ def generated_clients_acquire_write_expire_and_are_refused_a_stale_write():
 def typescript_imports_and_requires_the_small_client():
     needs_npm()
     check_equal(PACKAGE["version"], (ROOT / "VERSION").read_text(encoding="utf-8").strip())
-    finish(tool("tsc", "-p", "tsconfig.uses.json"))
+    once(used, NODE / "package.json", *(NODE / name for name in PACKAGE["files"]))
     for program, wanted in (("uses.mjs", "true true true 2 true false typed\n"), ("uses.cjs", "true\n")):
         told = subprocess.run(["node", f"out/{program}", WORLD.lease_daemon.url, WORLD.gateway_daemon.url, f"typed:{program}"],
                               cwd=FOLDER, capture_output=True, text=True, timeout=TOOL_S, check=False)
