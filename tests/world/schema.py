@@ -27,6 +27,12 @@ def of_any(holds, says):
     return lambda _schemas, wanted, _schema: lambda value, _seen: None if holds(value, wanted) else f": {value!r} {says} {wanted!r}"
 
 
+def of_type(_schemas, wanted, _schema):
+    names = [wanted] if isinstance(wanted, str) else wanted
+    kinds, not_this = tuple(TYPES[name] for name in names), () if "boolean" in names else bool  # for Python True is an int
+    return lambda value, _seen: None if isinstance(value, kinds) and not isinstance(value, not_this) else f": {value!r} is no {wanted}"
+
+
 def ref(schemas, wanted, _schema):
     return lambda value, seen: schemas.check(schemas.at(wanted))(value, seen)  # only now: a schema may refer to itself
 
@@ -95,7 +101,7 @@ def items(schemas, wanted, _schema):
 
 KEYWORDS = {
     "$ref": ref, "allOf": all_of, "anyOf": some_of(None), "oneOf": some_of(1), "if": if_then,
-    "type": of_any(lambda value, wanted: any(is_type(value, one) for one in ([wanted] if isinstance(wanted, str) else wanted)), "is no"),
+    "type": of_type,
     "const": of_any(is_same, "is not"),
     "enum": of_any(lambda value, wanted: any(is_same(value, one) for one in wanted), "is none of"),
     "pattern": simple("string", lambda value, wanted: re.search(wanted, value), "is not like"),
