@@ -6,7 +6,7 @@ import time
 # Under the sanitizers, on a machine that does much else, everything takes longer; what works does not wait.
 DEADLINE_S = 15
 _LOOK_AGAIN_MS = 3
-_SELDOM_MS = 20  # each look is a request: tests that wait side by side would keep the machine busy with them
+_SELDOM_MS = 40  # each look is a request: tests that wait side by side would keep the machine busy with them
 
 
 def wait_until(event, what, deadline_s=DEADLINE_S, again_ms=None):
@@ -21,7 +21,7 @@ def wait_until(event, what, deadline_s=DEADLINE_S, again_ms=None):
         waited_s = time.monotonic() - begun
         if waited_s > deadline_s:
             raise TimeoutError(f"waited {deadline_s} s in vain: {what}")
-        pause.poll(again_ms or min(max(_LOOK_AGAIN_MS, waited_s * 1000 / 50), _SELDOM_MS))
+        pause.poll(again_ms or min(max(_LOOK_AGAIN_MS, waited_s * 1000 / 20), _SELDOM_MS))
 
 
 def keeps_within(promised_ms, measure, what, tries=3):
