@@ -34,7 +34,8 @@ class Contract:
         self.paths = []
         for template, item in self.document["paths"].items():
             parameters = [self._at(one) for one in item.get("parameters", [])]
-            self.paths.append((_pattern(template, parameters), template, item))
+            tags = {tag for one in item.values() if isinstance(one, dict) for tag in one.get("tags", [])}
+            self.paths.append((_pattern(template, parameters), template, item, tags))
         self.seen = set()
         self.forwards = False  # the gateways have routes: what is not listed may be the upstream's answer
 
@@ -47,8 +48,7 @@ class Contract:
 
     def _operation(self, service, method, path):
         """(name, operation) for this request at this service."""
-        for pattern, template, item in self.paths:
-            tags = {tag for key, one in item.items() if isinstance(one, dict) for tag in one.get("tags", [])}
+        for pattern, template, item, tags in self.paths:
             if not pattern.fullmatch(path) or not tags & {service, "health"}:
                 continue
             operation = item.get(method.lower()) if method.isupper() else None  # methods are case-sensitive
@@ -63,7 +63,7 @@ class Contract:
 
     def allowed(self, service, path):
         """The methods that Allow must list for this path."""
-        for pattern, _, item in self.paths:
+        for pattern, _, item, _ in self.paths:
             if pattern.fullmatch(path):
                 return {key.upper() for key, one in item.items()
                         if isinstance(one, dict) and {service, "health"} & set(one.get("tags", []))}
