@@ -30,7 +30,7 @@ class Cli:
     def __call__(self, *words, status=0, stdin="", **variables):
         """Not on a terminal; its exit status must be this one. What it said is text, and bytes under .raw."""
         done = subprocess.run([PAWL, *words], env=self.environment(**variables), input=stdin.encode() if isinstance(stdin, str) else stdin,
-                              capture_output=True, timeout=DEADLINE_S, check=False, preexec_fn=die_with_parent)
+                              capture_output=True, timeout=DEADLINE_S, check=False)
         done.raw, done.stdout, done.stderr = done.stdout, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
         check_equal(done.returncode, status, f"exit status of {words}: {done.stdout}{done.stderr}")
         return done
@@ -39,7 +39,7 @@ class Cli:
         """Its output cannot be written: its exit status must be 1; what it says."""
         with open("/dev/full", "wb") as full:
             done = subprocess.run([PAWL, *words], env=self.environment(**variables), stdin=subprocess.DEVNULL, stdout=full,
-                                  stderr=subprocess.PIPE, text=True, timeout=DEADLINE_S, check=False, preexec_fn=die_with_parent)
+                                  stderr=subprocess.PIPE, text=True, timeout=DEADLINE_S, check=False)
         check_equal(done.returncode, 1, f"exit status of {words}: {done.stderr}")
         return done.stderr
 

@@ -55,7 +55,7 @@ def _environment(name, flags, extra=None):
 def run_daemon(name, *flags, environment=None, deadline_s=DEADLINE_S):
     """For what ends by itself: CompletedProcess with text."""
     return subprocess.run([str(BUILD / name), *flags], env=_environment(name, flags, environment), stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, timeout=deadline_s, check=False, preexec_fn=die_with_parent)
+                          capture_output=True, text=True, timeout=deadline_s, check=False)
 
 
 def what_the_dead_said():
