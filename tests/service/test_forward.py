@@ -12,7 +12,7 @@ from world import BUILD, TO_REDIS, Daemon, Relay, World, check, check_equal, che
 from world.asking import Later, refused
 from world.ports import nobody
 from world.process import memory_kib
-from world.record import stripe_key
+from world.record import open_intents, stripe_key
 from world.upstream import Upstream, route, routes_file
 
 UPSTREAM = Upstream()
@@ -966,7 +966,7 @@ def another_table_is_served_only_when_it_was_adopted():
     WORLD.gateway_daemon.line(lambda line: "routes-reloaded" in line, "that the routes are new", begin)
     wait_until(lambda: WORLD.gateway("GET", "/v1/routes", held=False).json["hash"] != before, "the table is the new one")
     refused(send("PUT", f"/orders/{key}/x", one, b"x"), 503, "routes-differ")
-    for name in [text.decode().split(" ")[0] for ss in range(256) for text in WORLD.redis("ZRANGE", f"pawl:{{{ss:02x}}}:i", "0", "-1")]:
+    for name, *_ in open_intents(WORLD.redis):
         for intent in intents(name):
             WORLD.gateway("POST", f"/v1/intents/{name}/resolve?id={intent['id']}", held=False)
     adopted = []

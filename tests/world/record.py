@@ -11,6 +11,13 @@ PARTS, NUMBERS, ALWAYS = "stehidkpDoIlgnmE", "tedkpDlgnNjb", "stehid"
 SWAP = """if (redis.call('HGET', KEYS[1], ARGV[1]) or '') ~= ARGV[2] then return 0 end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
 return 1"""
+INTENTS = """local found = {}
+for stripe = 0, 255 do
+    for _, text in ipairs(redis.call('ZRANGE', string.format('pawl:{%02x}:i', stripe), 0, -1)) do
+        found[#found + 1] = text
+    end
+end
+return found"""
 
 
 def stripe_of(name):
@@ -38,6 +45,11 @@ def stripe_do(redis, *words):
     for name in named.keys() - changed.keys():
         redis(word, key, name, *([named[name]] if word == "HSET" else []))
     return redis("HSET", key, "life", " ".join("" if part is None else str(part) for part in parts.values()))
+
+
+def open_intents(redis):
+    """Of all leases, the words of each: the first is its lease."""
+    return [text.decode().split(" ") for text in redis("EVAL", INTENTS, 0)]
 
 
 def record_field(name, lease_id=None):

@@ -6,6 +6,7 @@ import threading
 
 from .asking import Later
 from .client import Client
+from .record import open_intents
 from .relay import Relay
 from .tap import check, check_equal
 from .upstream import Upstream, routes_file
@@ -77,8 +78,7 @@ class Stage:
 
     def states(self, *names):
         """Of the open intents of these leases, as the store has them."""
-        texts = [text.decode().split(" ") for ss in range(256) for text in self.redis("ZRANGE", f"pawl:{{{ss:02x}}}:i", "0", "-1")]
-        return sorted(words[4] for words in texts if words[0] in names)
+        return sorted(words[4] for words in open_intents(self.redis) if words[0] in names)
 
     @staticmethod
     def ended(told, status):
