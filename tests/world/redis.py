@@ -49,29 +49,27 @@ class Connection:
         return self._reply()
 
     def _reply(self):
+        said = self._part()
+        if isinstance(said, RedisError):
+            raise said
+        return said
+
+    def _part(self):
+        """In a list an error is one reply among others."""
         line = self.file.readline()
         if not line.endswith(b"\r\n"):
             raise ConnectionError("redis closed the connection")
         kind, rest = line[:1], line[1:-2]
-        if kind == b"-":
-            raise RedisError(rest.decode())
-        if kind == b"+":
-            return rest.decode()
-        if kind == b":":
-            return int(rest)
         if kind == b"$":
             size = int(rest)
             return None if size < 0 else self.file.read(size + 2)[:-2]
+        if kind == b":":
+            return int(rest)
         if kind == b"*":
             return None if int(rest) < 0 else [self._part() for _ in range(int(rest))]
-        raise RedisError(f"an unexpected reply: {line!r}")
-
-    def _part(self):
-        """Of a list, in which an error is one reply among others."""
-        try:
-            return self._reply()
-        except RedisError as error:
-            return error
+        if kind == b"+":
+            return rest.decode()
+        return RedisError(rest.decode() if kind == b"-" else f"an unexpected reply: {line!r}")
 
 
 class PrivateRedis:
