@@ -104,6 +104,7 @@ class Store:
         self.library = next(self.libraries)
         self.stream = self.replid()
         self.flags = {one.name: one.flags for one in self.library.operations}
+        self.batched = {one.name for one in self.library.operations if one.batch}
 
     def made_library(self, more=""):
         clock = f"local function clock_ms() return tonumber(redis.call('GET', 'test:clock')) end{more}\n"
@@ -116,8 +117,7 @@ class Store:
         """As the services do: what Redis refuses to begin because it takes no write may still have an answer."""
         name = pathlib.Path(path).stem
         self.library = next(self.libraries)
-        batched = {one.name for one in self.library.operations if one.batch}
-        call = [0, packed(name, keys, args)] if name in batched else [len(keys), *keys, *args]
+        call = [0, packed(name, keys, args)] if name in self.batched else [len(keys), *keys, *args]
         try:
             return text(self.redis("FCALL", f"{self.library.hash}_{name}", *call))
         except RedisError as refused:
