@@ -4,7 +4,8 @@
  *   quota_tick      every 100 ms, if any identity has such a quota
  *   quota_looked    use_look.lua: note them; after the last stripe they are in force
  *   quota_counted   then plan->use_again: one stripe was counted anew from its records; all, one after
- *                   another, where nobody has looked until now, so that nothing was counted
+ *                   another, where nobody has looked until now, so that nothing was counted, and when an
+ *                   epoch has begun, which may have ended what was
  *
  * A round takes about a second. */
 #include <stdlib.h>
@@ -22,6 +23,7 @@ struct quota {
     bool is_running;
     unsigned stripe, again; /* the next to be looked at; the next to be counted anew */
     unsigned left;          /* how many are to be counted anew before the next look */
+    int64_t epoch;          /* in which that was begun */
     char key[KEYS_STRIPE_SIZE], number[2][MEMBER_NUMBER_SIZE];
     struct bytes argv[4 + MEMBER_ARGS];
 };
@@ -94,9 +96,13 @@ static void quota_run(struct quota *quota, unsigned stripe, const struct store_s
 void quota_tick(struct quota *quota)
 {
     const struct member_plan *plan = quota->worker->service->plan->own;
+    int64_t epoch = epoch_number(member_line_of_worker(quota->worker)->store_epoch);
 
     if (quota->is_running || !access_counts_store(quota->worker->access))
         return;
+    if (quota->epoch != epoch)
+        quota->left = STRIPES;
+    quota->epoch = epoch;
     if (quota->left > 0) {
         quota_run(quota, quota->again, plan->use_again, quota_counted);
     } else if (quota->stripe < STRIPES) {

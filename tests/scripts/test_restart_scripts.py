@@ -373,6 +373,28 @@ def holders(lease):
 # -- shared holds, permits, sessions, keys, those who wait: a complete one keeps them
 
 @test
+def what_a_restart_has_ended_counts_for_no_quota_though_nobody_has_looked_at_it_since():
+    _, _, members = begin()
+    counted = lambda stripe: LIFE.call("lease/scripts/use_again.lua", [stripe])[2]  # noqa: E731
+    look = lambda stripe: LIFE.call("shared/member/scripts/use_look.lua", [stripe], int(stripe[6:8], 16), 1, "hs")[-1]  # noqa: E731
+    one, many, session = Lease(LIFE, "job:1"), Lease(LIFE, "job:2"), Session(LIFE)
+    stripes = [one.stripe, many.stripe, session.stripe]
+    with LIFE.asking("ada"):
+        for stripe in stripes:
+            look(stripe)
+        check_equal(one.acquire(ttl=TTL)[0], "granted")
+        for lease_id in ("id-a", "id-b"):
+            check_equal(many.acquire(lease_id, hold_of(lease_id), ttl=TTL, mode="shared")[0], "granted")
+        check_equal(session.open(ttl=TTL)[0], "opened")
+        check_equal([look(stripe) for stripe in stripes], [["hada", 1], ["hada", 2], ["sada", 1]])
+        new_life("incomplete", members)
+        check_equal([(counted(stripe), look(stripe)) for stripe in stripes], [(1, [])] * 3)
+        check_equal(one.acquire("id-c", hold_of("id-c"), ttl=TTL)[0], "granted", "what was held ends now, and is taken away once")
+        many.look(), session.sweep()
+        check_equal([(counted(stripe), look(stripe)) for stripe in stripes], [(0, ["hada", 1]), (0, []), (0, [])])
+
+
+@test
 def shared_holds_and_permits_survive_a_complete_restart():
     for kind, terms in MANY.items():
         lease, resource, members = empty()

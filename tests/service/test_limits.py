@@ -448,4 +448,18 @@ def what_began_before_anybody_had_a_quota_counts_within_3_s():
         check_equal((full.json["quota"], 900 <= full.json["used"] <= 1001), ("stored_bytes", True), f"{full}")
 
 
+@test
+def what_a_loss_has_ended_is_room_again_within_3_s():
+    with contextlib.closing(World("--access", str(FILE))) as world:
+        for _ in range(3):
+            acquire("holder", client=world.lease)
+        until_full("holder", 3, world.lease)
+        before = world.lease_daemon.log().count("store-admitted")
+        world.redis("DEL", "pawl:{07}")
+        wait_until(lambda: world.lease_daemon.log().count("store-admitted") > before, "all holds have ended")
+        ask = lambda: world.lease("POST", lease_path(name()), bearer("holder"), held=False)  # noqa: E731
+        for _ in range(3):
+            wait_until(lambda: ask().status == 201, "there is room, though nobody has looked at what was held", 3)
+
+
 main(WORLD.close)

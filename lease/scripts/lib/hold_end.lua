@@ -89,7 +89,7 @@ end
 -- The exclusive hold is over, or the last of many: the lease is remembered, and nobody is granted before
 -- delayed_until. It is not judged anew.
 local function hold_stop(record, how, forget_at, delayed_until)
-    if record.identity ~= '' and record.state == 'held' and not record.many then
+    if record.identity ~= '' and record.state == 'held' and not record.many and record.epoch >= ALIVE then
         use_count(record.stripe, 'h', record.identity, '-1')
     end
     record.state, record.deadline = how, math.max(forget_at, delayed_until)

@@ -112,7 +112,7 @@ function multi.end_one(lease, hold, how, reason)
     hold_unhook(lease, hold, how)
     history_add(lease.stripe, 'e', lease.name, how, hold.token, history_holder(hold),
         history_end(hold, reason, delayed_until))
-    if hold.identity ~= '' and hold.held then
+    if hold.identity ~= '' and hold.held and hold.epoch >= ALIVE then
         use_count(lease.stripe, 'h', hold.identity, '-1')
     end
     hold_delete(hold)

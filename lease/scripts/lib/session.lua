@@ -21,9 +21,9 @@ local SESSION_LEASES_MAX = 10000
 -- Says for good that it is over. It comes due at once: the sweep frees what nobody else does.
 local function session_end(key, how, ended_at)
     local stripe, member = string.match(key, '^(pawl:%b{})(:s:.*)$')
-    local identity = redis.call('HGET', key, 'i')
-    if identity then
-        use_count(stripe, 's', identity, '-1')
+    local s = redis.call('HMGET', key, 'i', 'e')
+    if s[1] and tonumber(s[2]) >= ALIVE then
+        use_count(stripe, 's', s[1], '-1')
     end
     touch()
     redis.call('HSET', key, 's', how, 'u', whole(ended_at), 'd', whole(NOW + REMEMBER_MS))

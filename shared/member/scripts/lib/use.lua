@@ -5,8 +5,9 @@
 --
 -- Counted in the step in which it begins or ends, where an identity is in the record and somebody looks (use_look.lua):
 -- never without --access, nor where nobody has such a quota. And stripe after stripe is counted anew from the records
--- (use_set), all of them at once when somebody looks again: what went wrong does not stay so. No sequence number tells
--- of it: what a store loses of this is found again.
+-- (use_set), all of them at once when somebody looks again, or an epoch has begun: what went wrong does not stay so.
+-- What a restart has ended (its epoch is below ALIVE) is not counted then, nor taken away when its record says so, which
+-- may be as late as its deadline. No sequence number tells of it: what a store loses of this is found again.
 
 local USE_LOOKED_MS = 60000
 
