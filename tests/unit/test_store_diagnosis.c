@@ -188,6 +188,22 @@ TEST(who_is_gone_without_a_word_is_told_while_grants_go_on)
     AFTER((s.members[1].live = false, TEXT(s.members[1].state, "forgotten")), CLI_OK, NULL);
 }
 
+TEST(too_few_registrars_stop_all_where_sentinels_watch_and_else_the_next_admission)
+{
+#define REGISTRARS(n, needed)                                                                                \
+    s.members[1] = s.members[0], TEXT(s.members[1].id, "lease-2"), s.members[1].live = false,                \
+    s.members[0].registrar = s.members[1].registrar = true, s.facts.registrars = (n),                        \
+    s.facts.majority = (needed)
+    AFTER((REGISTRARS(3, 1)), CLI_OK, "pawl store registrar replace lease-2 OTHER");
+    AFTER((REGISTRARS(3, 2)), CLI_OK,
+          "after the next restart of Redis nobody can admit the store: lease-2 (");
+    AFTER((REGISTRARS(3, 2), TEXT(s.facts.form, "sentinel")), CLI_REFUSED,
+          "1 of 3 registrars is heard, and 2 must be: nothing is answered (store-not-admitted); missing are "
+          "lease-2 (");
+    AFTER((REGISTRARS(3, 2), TEXT(s.facts.form, "sentinels")), CLI_REFUSED,
+          "Start them; if too few of them exist any more: pawl store recover --floor N --force.");
+}
+
 TEST(who_is_in_doubt_is_told_with_what_ends_it)
 {
     static struct doubt_fact doubts[] = {

@@ -356,17 +356,44 @@ static void find_settings(const struct store_facts *facts, struct store_diagnosi
              several ? "s" : "", several ? "have" : "has", facts->ending_key);
 }
 
+/* Where sentinels watch, a majority of the registrars must hear each service all the time (shared/member/
+ * lease.c); elsewhere only an admission waits for one. True: they are too few, and that is said. */
+static bool find_registrars(const struct store_facts *facts, struct store_diagnosis *diagnosis)
+{
+    bool is_watched = strncmp(facts->form, "sentinel", strlen("sentinel")) == 0;
+    char names[FINDING_TEXT_SIZE] = "";
+    int64_t heard = 0;
+
+    for (EACH_MEMBER(member, facts)) {
+        heard += member->registrar && member->live;
+        if (member->registrar && !member->live)
+            name_add(names, member->id, member);
+    }
+    if (facts->gate[0] != '\0' || heard >= facts->majority || !store_facts_lease_lives(facts))
+        return false;
+    find(diagnosis, is_watched ? CLI_REFUSED : CLI_OK,
+         "Start them; if too few of them exist any more: " FLOOR_HINT " --force.",
+         "%" PRId64 " of %" PRId64 " registrars %s heard, and %" PRId64 " must be: %s%s", heard,
+         facts->registrars, heard == 1 ? "is" : "are", facts->majority,
+         is_watched ? "nothing is answered (store-not-admitted); missing are "
+                    : "after the next restart of Redis nobody can admit the store: ",
+         names);
+    return true;
+}
+
 /* Who went away without a word is asked at the next admission, and cannot answer. Of lease services, when
- * none lives, more has been said already. */
+ * none lives, more has been said already, and of registrars that are too few. */
 static void find_gone(const struct store_facts *facts, struct store_diagnosis *diagnosis)
 {
+    bool are_too_few = find_registrars(facts, diagnosis);
     char name[MEMBER_TEXT_BYTES];
 
     for (EACH_MEMBER(member, facts)) {
         struct store_finding *finding;
 
         if (facts->gate[0] != '\0' || member->live || state_is(member, "out") ||
-            state_is(member, "forgotten") || (is_lease(member) && !store_facts_lease_lives(facts)))
+            state_is(member, "forgotten") || (is_lease(member) && !store_facts_lease_lives(facts)) ||
+            (are_too_few && member->registrar))
             continue;
         finding = find(diagnosis, CLI_OK,
                        member->registrar
