@@ -20,7 +20,16 @@
 enum { EACH_MS = 1000, BARS = 120, BAR_KINDS = 3, CODE_SIZE = 32, SILENT_MS = 10000 };
 /* Of the reply of overview.lua; the fields of a member stand one behind the other. */
 enum { REPLY_NOW = 1, REPLY_STORE, REPLY_EPOCH, REPLY_CEILING, REPLY_DOUBTS, REPLY_MEMBERS, REPLY_BARS };
-enum { MEMBER_ID, MEMBER_ROLE, MEMBER_STATE, MEMBER_WHO, MEMBER_ABOUT, MEMBER_HEARD, MEMBER_FIELDS };
+enum {
+    MEMBER_ID,
+    MEMBER_ROLE,
+    MEMBER_STATE,
+    MEMBER_WHO,
+    MEMBER_ABOUT,
+    MEMBER_HEARD,
+    MEMBER_COUNTS,
+    MEMBER_FIELDS
+};
 
 /* Who looks. */
 struct viewer {
@@ -124,8 +133,8 @@ static void condition_note(struct worker *worker, struct overview *overview)
 /* -- who is on the store */
 
 struct seen {
-    struct bytes kind, id, who, version, code,
-        state; /* code: what it says is the matter with it, "": nothing */
+    struct bytes kind, id, who, version, code, state,
+        counts; /* code: what it says is the matter with it, "": nothing; counts: overview.lua */
     int64_t heard_ms, up_ms;
     bool is_in;
 };
@@ -150,7 +159,8 @@ static bool seen_take(const struct store_reply *reply, size_t i, struct seen *on
                          .who = store_reply_text(members, at + MEMBER_WHO),
                          .version = bytes_cut(&about, ' '),
                          .state = store_reply_text(members, at + MEMBER_STATE),
-                         .heard_ms = store_reply_integer(members, at + MEMBER_HEARD)};
+                         .heard_ms = store_reply_integer(members, at + MEMBER_HEARD),
+                         .counts = store_reply_text(members, at + MEMBER_COUNTS)};
     up = bytes_cut(&about, ' ');
     one->up_ms = up.len > 0 ? strtoll(up.at, NULL, 10) + one->heard_ms : 0;
     one->code = about;
@@ -214,23 +224,29 @@ static bool member_is_silent(const struct store_reply *reply, const struct walk_
     if (!worst.is_in)
         return false;
     bool is_gateway = bytes_are(worst.kind, "gateway"), is_open = is_gateway && has_open(found, worst.id);
+    bool is_registrar = !is_gateway && bytes_are(worst.counts, "registrar");
     condition->code = "member-silent";
     condition->for_ms = worst.heard_ms;
     condition->remedy = is_open
                             ? "Start it again. If it is gone for good, say that it is dead, and then let the "
                               "store forget it."
+                        : is_registrar
+                            ? "All else goes on. Start it again. If it is gone for good, let another lease "
+                              "service take its place."
                             : NULL;
     snprintf(condition->command, sizeof(condition->command),
-             is_open ? "pawl resolve --gateway %.*s --dead" : "pawl store forget %.*s",
+             is_open        ? "pawl resolve --gateway %.*s --dead"
+             : is_registrar ? "pawl store registrar replace %.*s OTHER"
+                            : "pawl store forget %.*s",
              (int)(worst.id.len < 24 ? worst.id.len : 24), worst.id.at);
     condition_says(
         condition, &worst,
-        is_open      ? "has not been heard. It had writes under way: nobody knows how they ended, and newer "
-                       "holders wait behind them."
-        : is_gateway ? "has not been heard. Nothing is lost by that; but if Redis restarts without it, all "
-                       "holds end."
-                     : "has not been heard. Nothing is lost by that; but if Redis restarts without it, the "
-                       "store may not be admitted.");
+        is_open ? "has not been heard. It had writes under way: nobody knows how they ended, and newer "
+                  "holders wait behind them."
+        : is_gateway || !bytes_are(worst.counts, "all")
+            ? "has not been heard. Nothing is lost by that; but if Redis restarts without it, all holds end."
+            : "has not been heard. Nothing is lost by that; but if Redis restarts without it, the "
+              "store may not be admitted.");
     return true;
 }
 

@@ -595,7 +595,7 @@ def leaving_tells_what_is_to_be_recorded_at_the_end():
 def what_members_count_is_added_up_by_bars_and_the_ring_forgets():
     def look():
         reply = LIFE.run("shared/member/scripts/overview.lua", [RECORD])
-        return [int(one) for one in reply[7]], [reply[6][at:at + 5] for at in range(0, len(reply[6]), 6)]
+        return [int(one) for one in reply[7]], [reply[6][at:at + 5] for at in range(0, len(reply[6]), 7)]
 
     a = founder(LIFE)
     check_equal(a.pulse(), "in")

@@ -69,7 +69,13 @@ def a_lease_service_may_be_dead_when_redis_restarts_and_two_may_not(world):
     check_equal([world.lease.metric(f'pawl_store_registrars{{what="{what}"}}') for what in ("heard", "of")], [3, 3])
     check("registrars" not in world.gateway("GET", "/readyz").json, "a gateway has none")
     first = world.acquire("job")
+    lost = world.id_of(world.others[0])
     world.kill(world.others[0])
+    world.redis("HSET", f"pawl:{{store}}:m:{lost}", "at", 1)
+    for client in (world.lease, world.gateway):
+        said = client("GET", "/v1/overview").json["condition"]
+        check_equal((said["code"], said["command"]), ("member-silent", f"pawl store registrar replace {lost} OTHER"), "forget would be refused")
+        check_in("all holds end", said["detail"])
     world.restart_redis()
     world.granted("other")
     check_equal(world.lease("GET", "/readyz").json["registrars"], {"heard": 2, "of": 3})
