@@ -8,6 +8,9 @@
  *   keep_take    what each node has; what all nodes of the set have, of the stream of the link, is told
  *   keep_go_on   the next cycle: at once, or after a pause when nothing is held or nothing moved
  *
+ * An answer that comes meanwhile has one more cycle asked for behind it: Redis begins that as soon as the
+ * nodes have acknowledged, without a word of ours.
+ *
  * WAIT's own count is worth nothing here: it counts replicas that nobody may promote. An acknowledgement must
  * be of more than an answer's offset: a read adds nothing to the stream, so that only what came into it later
  * proves that a node was still a copy of this Redis when the answer was made. */
@@ -143,7 +146,7 @@ static void forget_others(struct store_keep *keep)
             keep->nodes[keep->seen++] = keep->nodes[i];
 }
 
-static void keep_see(struct store_keep *keep, struct bytes info)
+static void keep_see(struct store_keep *keep, const struct keep_cycle *cycle, struct bytes info)
 {
     uint64_t goal = keep->nodes[0].offset;
     char name[16] = "slave0";
@@ -163,7 +166,7 @@ static void keep_see(struct store_keep *keep, struct bytes info)
     }
     keep->syncs_seen = syncs_of(info);
     see_syncs(keep);
-    keep->looked_us = keep->began_us;
+    keep->looked_us = cycle->began_us;
     keep->nodes[0].offset = offset_of(reply_info_field(info, "master_repl_offset"));
     keep->seen_ms = loop_now_ms();
 }
@@ -221,27 +224,40 @@ const struct store_node *store_nodes(const struct store *store, unsigned *count,
 
 /* -- the cycle */
 
-static void keep_begin(struct store_keep *keep)
+static unsigned cycles_under_way(const struct store_keep *keep)
 {
-    if (keep->cycling)
-        return;
-    keep->cycling = keep->whole = true;
-    loop_timer_disarm(&keep->pause);
-    keep->began_us = loop_now_us();
-    keep->waits_for = keep->named.head != NULL ? keep->named.head->number : 0;
-    keep->words[4] = bytes_of_number(keep->wait_for, keep->count - 1);
-    for (unsigned i = 0; i < KEEP_CALLS; i++)
-        store_ask(keep->witness, &keep->calls[i].call, 3, keep->words + (size_t)3 * i);
+    return (unsigned)keep->cycles[0].under_way + keep->cycles[1].under_way;
 }
 
-static void keep_go_on(struct store_keep *keep)
+static void cycle_begin(struct store_keep *keep)
+{
+    struct keep_cycle *cycle = &keep->cycles[keep->cycles[0].under_way ? 1 : 0];
+
+    cycle->under_way = cycle->whole = true;
+    loop_timer_disarm(&keep->pause);
+    cycle->began_us = loop_now_us();
+    cycle->waits_for = keep->named.head != NULL ? keep->named.head->number : 0;
+    keep->words[4] = bytes_of_number(keep->wait_for, keep->count - 1);
+    for (unsigned i = 0; i < KEEP_CALLS; i++)
+        store_ask(keep->witness, &cycle->calls[i].call, 3, keep->words + (size_t)3 * i);
+}
+
+static void keep_begin(struct store_keep *keep)
+{
+    if (cycles_under_way(keep) == 0)
+        cycle_begin(keep);
+}
+
+static void keep_go_on(struct store_keep *keep, const struct keep_cycle *cycle)
 {
     const struct store_call *first = keep->named.head;
     unsigned timeout_ms = keep->store->timeout_ms;
 
+    if (cycles_under_way(keep) > 0)
+        return;
     if (!is_on(keep) && keep->syncs == STORE_SYNCS_ANY && first == NULL && keep->answered.head == NULL)
         return;
-    if (keep->whole && first != NULL && first->number != keep->waits_for)
+    if (cycle->whole && first != NULL && first->number != cycle->waits_for)
         keep_begin(keep);
     else if (first != NULL || store_not_kept(keep->store) != NULL)
         loop_timer_arm(&keep->pause, AGAIN_MS, 0);
@@ -276,12 +292,12 @@ static void keep_tell(struct store_keep *keep)
 
 /* A stream's name never comes back: if it is the link's now, it was when the calls ran. A link that stands
  * since this cycle began may be of another one. */
-static void keep_take(struct store_keep *keep, struct bytes info)
+static void keep_take(struct store_keep *keep, const struct keep_cycle *cycle, struct bytes info)
 {
     struct store *store = keep->store;
 
-    keep_see(keep, info);
-    if (!store_link_stands(store) || keep->began_us < store->link.ready_us)
+    keep_see(keep, cycle, info);
+    if (!store_link_stands(store) || cycle->began_us < store->link.ready_us)
         return;
     if (bytes_are(reply_info_field(info, "role"), "master") &&
         bytes_are(reply_info_field(info, "master_replid"), store->link.stream)) {
@@ -296,24 +312,25 @@ static void keep_take(struct store_keep *keep, struct bytes info)
 static enum step asked_done(struct store_call *call, enum store_outcome outcome,
                             const struct store_reply *reply)
 {
-    struct store_keep *keep = container_of(call, struct keep_call, call)->keep;
+    struct keep_cycle *cycle = container_of(call, struct keep_call, call)->cycle;
 
     (void)reply;
-    keep->whole = keep->whole && outcome == STORE_DONE;
+    cycle->whole = cycle->whole && outcome == STORE_DONE;
     return ANSWERED;
 }
 
 static enum step info_done(struct store_call *call, enum store_outcome outcome,
                            const struct store_reply *reply)
 {
-    struct store_keep *keep = container_of(call, struct keep_call, call)->keep;
+    struct keep_cycle *cycle = container_of(call, struct keep_call, call)->cycle;
+    struct store_keep *keep = cycle->keep;
 
     asked_done(call, outcome, reply);
-    keep->cycling = false;
-    if (keep->whole)
-        keep_take(keep, store_reply_text(reply, 0));
+    cycle->under_way = false;
+    if (cycle->whole)
+        keep_take(keep, cycle, store_reply_text(reply, 0));
     if (!keep->closing)
-        keep_go_on(keep);
+        keep_go_on(keep, cycle);
     return ANSWERED;
 }
 
@@ -375,8 +392,8 @@ void keep_name(struct store *store, struct store_call *role, const redisReply *r
         call->place = (uint64_t)offset;
         call_list_append(&keep->named, call);
     }
-    if (keep->named.head != NULL)
-        keep_begin(keep);
+    if (keep->named.head != NULL && cycles_under_way(keep) < KEEP_CYCLES)
+        cycle_begin(keep);
 }
 
 static void end_unknown(struct store_keep *keep, struct call_list *list, uint64_t till_ms)
@@ -427,9 +444,12 @@ static struct store_keep *keep_new(struct store *store)
     keep->store = store;
     keep->due_ms = UINT64_MAX;
     keep->syncs_seen = -1;
-    for (unsigned i = 0; i < KEEP_CALLS; i++)
-        keep->calls[i] = (struct keep_call){.call.done = i + 1 < KEEP_CALLS ? asked_done : info_done,
-                                            .keep = keep};
+    for (struct keep_cycle *cycle = keep->cycles; cycle < keep->cycles + KEEP_CYCLES; cycle++) {
+        cycle->keep = keep;
+        for (unsigned i = 0; i < KEEP_CALLS; i++)
+            cycle->calls[i] = (struct keep_call){.call.done = i + 1 < KEEP_CALLS ? asked_done : info_done,
+                                                 .cycle = cycle};
+    }
     memcpy(keep->words, words, sizeof(words));
     call_list_init(&keep->answered);
     call_list_init(&keep->named);

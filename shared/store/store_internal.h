@@ -88,7 +88,7 @@ struct store_link {
     unsigned char walked[LINK_STATES]; /* bit t of element f: went from f to t; for the test of the drawing */
 };
 
-enum { KEEP_CALLS = 3 }; /* PUBLISH, WAIT, INFO */
+enum { KEEP_CALLS = 3, KEEP_CYCLES = 2 }; /* of a cycle: PUBLISH, WAIT, INFO */
 /* Answers that wait until every node of the in-sync set has acknowledged them. */
 struct store_keep {
     struct store *store;
@@ -97,16 +97,20 @@ struct store_keep {
     uint64_t due_ms;                  /* when that fires; UINT64_MAX: not */
     struct call_list answered, named; /* in Redis' order; of the named the offset is known */
     bool unasked;                     /* calls have been put on the wire since the last ROLE */
-    /* -- the cycle that is under way, or was the last */
-    struct keep_call {
-        struct store_call call;
+    bool closing;
+    /* -- the cycles; a second one is asked for behind that which is under way */
+    struct keep_cycle {
+        struct keep_call {
+            struct store_call call;
+            struct keep_cycle *cycle;
+        } calls[KEEP_CALLS];
         struct store_keep *keep;
-    } calls[KEEP_CALLS];
-    bool cycling, whole, closing;
-    uint64_t began_us, waits_for; /* waits_for: the number of the call that was the first */
-    uint64_t looked_us;           /* when the last whole one began */
-    uint64_t seen_ms;             /* when the last whole one ended; 0: none since a node was added */
-    struct bytes words[9];        /* of its commands */
+        bool under_way, whole;
+        uint64_t began_us, waits_for; /* waits_for: the number of the call that was the first */
+    } cycles[KEEP_CYCLES];
+    uint64_t looked_us;    /* when the last whole one began */
+    uint64_t seen_ms;      /* when the last whole one ended; 0: none since a node was added */
+    struct bytes words[9]; /* of its commands */
     char wait_for[BYTES_NUMBER_SIZE];
     /* -- the set is the first count of them, its primary the very first; others that copy it are behind */
     struct store_node nodes[STORE_NODES_SEEN];
