@@ -119,7 +119,8 @@ const CONDITIONS = [['draining', 'The service is stopping.'], ['store-connecting
   ['store-not-kept', 'Too few nodes of Redis have a copy.'], ['store-behind', 'This Redis may lack what was answered.'],
   ['store-electing', 'No node of Redis is elected yet.'], ['store-full', 'Redis is full.'], ['store-', 'The store cannot be used.'], ['access-missing', 'The service has no access file.'], ['state-dir', 'The state directory cannot be written.'],
   ['member-silent', 'A service is not heard.'], ['member-condition', 'Something is the matter with a service.'], ['in-doubt', 'Writes have no known end.'], ['routes-differ', 'The gateways have different routes.'], ['marks-lost', 'The marks of a store are lost.'],
-  ['access-refused', 'The new access file is refused.'], ['tls-not-reloaded', 'The new TLS files are refused.'], ['functions-not-loaded', 'Redis has not loaded the functions.']];
+  ['access-refused', 'The new access file is refused.'], ['tls-not-reloaded', 'The new TLS files are refused.'], ['functions-not-loaded', 'Redis has not loaded the functions.'],
+  ['node-away', 'A node of Redis is away.']];
 export const conditionSays = one => one.detail || CONDITIONS.find(([code]) => one.code.startsWith(code))?.[1] || one.code;
 // Counts are found by a walk through the store: an old one says nothing of now.
 export const isCounted = overview => typeof overview?.counted_ms_ago === 'number' && overview.counted_ms_ago <= 15000;

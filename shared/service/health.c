@@ -375,6 +375,10 @@ static const struct {
     {"access-refused", OLD_FILES "Mend the access file and send SIGHUP.", "pawl access check"},
     {"tls-not-reloaded", OLD_FILES "Mend the files and send SIGHUP.", NULL},
     {"functions-not-loaded", "All goes on, slower. Let Redis load the functions.", "pawl store status"},
+    {"node-away",
+     "All goes on; the next node that goes may be one too many. Bring it back, or say that it is gone: pawl "
+     "store node forget.",
+     "pawl store status"},
 };
 
 const char *service_condition_remedy(const char *code, const char **command)
@@ -385,6 +389,20 @@ const char *service_condition_remedy(const char *code, const char **command)
         i++;
     *command = i < count ? remedies[i].command : NULL;
     return i < count ? remedies[i].remedy : NULL;
+}
+
+/* One that had a copy, and is none of those who are waited for any more. */
+static const char *node_away(const struct store *store, char detail[READY_DETAIL_SIZE])
+{
+    unsigned count, i;
+    const struct store_node *nodes = store_nodes(store, &count, &i);
+
+    while (i < count && !(nodes[i].was_in && nodes[i].why != NULL))
+        i++;
+    if (i >= count)
+        return NULL;
+    snprintf(detail, READY_DETAIL_SIZE, "%s, a node of Redis, is %s.", nodes[i].name, nodes[i].why);
+    return "node-away";
 }
 
 const char *service_condition(struct worker *worker, char detail[READY_DETAIL_SIZE])
@@ -406,7 +424,7 @@ const char *service_condition(struct worker *worker, char detail[READY_DETAIL_SI
     }
     code = store_not_loaded(worker->store);
     snprintf(detail, READY_DETAIL_SIZE, "%s", code != NULL ? code : "");
-    return code != NULL ? "functions-not-loaded" : NULL;
+    return code != NULL ? "functions-not-loaded" : node_away(worker->store, detail);
 }
 
 /* -- metrics. What this process uses, by the names that all clients of Prometheus share:

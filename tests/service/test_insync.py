@@ -25,8 +25,13 @@ def a_frozen_replica_is_taken_out_and_is_back_within_five_seconds_of_being_in_st
     world.wait_kept(0, 1)
     check_in(world.called(2)[0], str(world.lease("GET", "/readyz").json["away"]))
     check_equal([world.lease.metric(f'pawl_store_nodes{{state="{state}"}}') for state in ("kept", "away", "other")], [2, 1, 0])
+    for client in (world.lease, world.gateway):
+        said = client("GET", "/v1/overview").json["condition"]
+        check_equal(said["code"], "node-away")
+        check_in(world.called(2)[0], said["detail"])
     world.nodes[2].go_on()
     world.wait_kept(0, 1, 2, deadline_s=5)
+    check_equal(world.lease("GET", "/v1/overview").json["condition"], None)
 
 
 @test_in(lambda: Trio(copies=1, replicas=1, settings=(("--replica-priority", "0"), ())))
