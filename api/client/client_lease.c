@@ -242,16 +242,20 @@ static bool may_come_back(const struct acquire *a, enum pawl_outcome outcome,
            (outcome == PAWL_UNKNOWN || (outcome == PAWL_NOT_DONE && problem->retryable != 0));
 }
 
+/* Once it may stand in line, the request that leaves the line may yet be granted the lease. */
+static bool acquire_cancelled(struct acquire *a, enum pawl_outcome *outcome, struct pawl_problem *problem)
+{
+    a->call.answer.stopped = true;
+    *outcome = problem_say(problem, a->joined ? PAWL_UNKNOWN : PAWL_NOT_DONE, "cancelled",
+                           "The caller gave it up.");
+    return false;
+}
+
 static bool acquire_pause(struct acquire *a, int64_t most_ms, enum pawl_outcome *outcome,
                           struct pawl_problem *problem)
 {
-    if (!call_pause(&a->call, a->failures, most_ms)) {
-        a->call.answer.stopped = true;
-        *outcome = problem_say(problem, a->joined ? PAWL_UNKNOWN : PAWL_NOT_DONE, "cancelled",
-                               "The caller gave it up.");
-        return false;
-    }
-    return pawl_now_ms() < a->wait_until_ms;
+    return call_pause(&a->call, a->failures, most_ms) ? pawl_now_ms() < a->wait_until_ms
+                                                      : acquire_cancelled(a, outcome, problem);
 }
 
 static bool acquire_waits_on(struct acquire *a, enum pawl_outcome *outcome, struct pawl_problem *problem)
@@ -260,6 +264,8 @@ static bool acquire_waits_on(struct acquire *a, enum pawl_outcome *outcome, stru
     bool in_line = stands_in_line(a, problem), waited = took_ms >= WAITED_LEAST_MS;
 
     a->joined = a->joined || in_line || *outcome == PAWL_UNKNOWN || problem->status == 503;
+    if (a->joined && a->call.answer.stopped && *outcome == PAWL_NOT_DONE)
+        return acquire_cancelled(a, outcome, problem);
     if (left_ms <= 0 || *outcome == PAWL_OK || (!in_line && !may_come_back(a, *outcome, problem)))
         return false;
     if (in_line)

@@ -57,7 +57,7 @@ class Plan:
     request: how many bytes of the request go through before the line is cut; None: all of it.
     answer: the same of the answer. canned: instead of asking anybody, this is the answer.
     before: is called when the whole head of the request has come, before it goes on.
-    behind: is called when the answer has come, before it goes on."""
+    behind: is called when the answer has come, before it goes on; of a canned one when it has gone."""
 
     def __init__(self, request=None, answer=None, canned=None, before=None, behind=None):
         self.request, self.answer, self.canned = request, answer, canned
@@ -117,6 +117,8 @@ class Line(Listening):
             plan.before()
         if plan.canned is not None:
             near.sendall(plan.canned)
+            if plan.behind:
+                plan.behind()
             near.shutdown(socket.SHUT_WR)
             near.recv(1)
             return

@@ -3,6 +3,7 @@
 
 import os
 import re
+import signal
 import socket
 import threading
 
@@ -530,6 +531,22 @@ def what_a_cancelled_wait_is_granted_while_it_leaves_the_line_is_given_back_unle
             LEASE.plan(Plan(canned=problem(409, "wait-timeout").canned, before=lambda fd=run.cancel[1]: os.write(fd, b"x")))
             is_outcome(run(f"acquire {name} wait=-1 cancel=1 id={own}"), "UNKNOWN", "cancelled")
             check_equal((grants(name), state(name)), (1, then))
+
+
+@test
+def who_gives_up_between_two_slices_is_told_unknown_and_what_it_is_granted_while_it_leaves_is_given_back():
+    name = WORLD.name()
+    with client(cancel=True) as run:
+        def stop():
+            run.process.send_signal(signal.SIGSTOP)
+            until_ms(now_ms() + 1000)
+
+        def give_up():
+            os.write(run.cancel[1], b"x")
+            run.process.send_signal(signal.SIGCONT)
+        LEASE.plan(Plan(canned=problem(409, "wait-timeout").canned, before=stop, behind=give_up))
+        is_outcome(run(f"acquire {name} wait=-1 cancel=1"), "UNKNOWN", "cancelled")
+        check_equal((grants(name), state(name)), (1, "free"))
 
 
 @test
