@@ -91,7 +91,15 @@ type Error struct {
 
 func (e *Error) Error() string        { return e.Code + ": " + e.Detail }
 func (e *Error) Is(target error) bool { return target == e.Kind }
-func (e *Error) Unwrap() error        { return e.Cause }
+
+// Unwrap passes refusals by: what was said to a later attempt is not what err is.
+func (e *Error) Unwrap() error {
+	cause := e.Cause
+	for one, ours := cause.(*Error); ours; one, ours = cause.(*Error) {
+		cause = one.Cause
+	}
+	return cause
+}
 
 func mistake(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrMistake}, args...)...)

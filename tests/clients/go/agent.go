@@ -60,9 +60,14 @@ func failed(err error) []string {
 	} else if !errors.As(err, &e) {
 		return []string{"outcome", err.Error(), "code", ""}
 	}
-	kind := map[error]string{pawl.ErrHeld: "held", pawl.ErrLost: "lost", pawl.ErrNotDone: "not-done", pawl.ErrUnknown: "unknown"}[e.Kind]
+	kinds := []string{} // one, however it is asked for
+	for kind, name := range map[error]string{pawl.ErrHeld: "held", pawl.ErrLost: "lost", pawl.ErrNotDone: "not-done", pawl.ErrUnknown: "unknown"} {
+		if errors.Is(err, kind) {
+			kinds = append(kinds, name)
+		}
+	}
 	retryable := map[bool]string{true: "1", false: "0"}[e.Retryable]
-	return []string{"outcome", kind, "code", e.Code, "retryable", retryable, "holder", e.Holder, "ended", e.Ended}
+	return []string{"outcome", strings.Join(kinds, " and "), "code", e.Code, "retryable", retryable, "holder", e.Holder, "ended", e.Ended}
 }
 
 func ms(text, usual string) time.Duration {
