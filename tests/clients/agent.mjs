@@ -29,7 +29,7 @@ async function acquire(pawl, verb, given) {
   const options = {
     ttlMs: number(given.ttl_ms), waitMs: given.wait_ms === "forever" ? Infinity : number(given.wait_ms),
     holder: given.holder, mode: given.mode, leaseId: given.lease_id,
-    signal: given.aborted === undefined ? undefined : AbortSignal.abort(),
+    signal: given.aborted ? AbortSignal.abort() : given.cancel_ms && AbortSignal.timeout(Number(given.cancel_ms)),
     onLost: tells(given),
   };
   if (verb === "acquire_all") {

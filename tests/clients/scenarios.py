@@ -327,6 +327,14 @@ def a_break_late_in_a_slice_is_sat_out_from_then_on(world, make):
     relay.close()
 
 
+def who_gives_up_between_two_requests_is_told_unknown_and_leaves_no_hold_behind(world, agent, lease, _gateway):
+    """Of those that can be given up: in the pause before the sixth attempt, which would be granted."""
+    lease.begin(*[problem(503, "store-not-admitted")] * 5)
+    name = world.name()
+    outcome(agent.ask("acquire", hold="h", name=name, wait_ms=60000, cancel_ms=720), "unknown", "aborted")
+    check_equal(world.look(name)["state"], "free")
+
+
 @scenario
 def a_wait_that_is_over_leaves_no_place_behind(world, agent, lease, _gateway):
     name = world.name()

@@ -107,6 +107,9 @@ def a_context_that_ends_gives_up_and_leaves_no_place_behind(world, agent, lease,
     world.release(name, other)
 
 
+scenario(scenarios.who_gives_up_between_two_requests_is_told_unknown_and_leaves_no_hold_behind)
+
+
 @scenario
 def who_is_told_that_nothing_is_left_finds_it_marked_as_lost(world, agent, lease, _gateway):
     for number in range(12):  # the race is lost at every other end

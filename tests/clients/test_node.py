@@ -24,6 +24,9 @@ def a_signal_that_is_aborted_already_sends_nothing_and_harms_nobody(world, _agen
     aside.end()
 
 
+scenario(scenarios.who_gives_up_between_two_requests_is_told_unknown_and_leaves_no_hold_behind)
+
+
 @scenario
 def a_body_that_cannot_be_sent_is_a_mistake(world, agent, _lease, gateway):
     scenarios.granted(agent, world.name())

@@ -546,6 +546,7 @@ func (c *Client) obtain(ctx context.Context, url string, body ask, header http.H
 		most = waitMax
 	}
 	var doubt *Error
+	asked := false // in line: what gives the place back may yet be granted the lease
 	for tried := 0; ; {
 		sent, left, request := time.Now(), wait-time.Since(begun), body
 		part := left
@@ -568,12 +569,15 @@ func (c *Client) obtain(ctx context.Context, url string, body ask, header http.H
 		}
 		switch {
 		case e.Code == "aborted":
+			if doubt == nil && asked {
+				doubt = &Error{Kind: ErrUnknown, Code: e.Code, Detail: "given up in line"}
+			}
 			return nil, inDoubt(doubt, e)
 		case e.Kind == ErrHeld:
 			if e.Code != "wait-timeout" || left <= most && !e.placeKept {
 				return nil, inDoubt(doubt, e)
 			}
-			tried, heard = 0, time.Now()
+			tried, heard, asked = 0, time.Now(), true
 			continue
 		case e.Kind == ErrUnknown:
 			doubt = e
@@ -581,6 +585,7 @@ func (c *Client) obtain(ctx context.Context, url string, body ask, header http.H
 			return nil, inDoubt(doubt, e)
 		}
 		tried++
+		asked = asked || wait > 0 && e.Code != "not-sent"
 		if took := time.Since(sent); left > 0 && e.Code != "not-sent" && took >= time.Second && took < part+c.timeout {
 			tried, heard = 1, time.Now() // somebody was there until it broke
 		}

@@ -359,6 +359,7 @@ class Pawl {
     const end = nowMs() + waitMs;
     const most = ask.names ? WAIT_MS_MAX : SLICE_MS;
     let doubt = null;
+    let asked = false; // in line: what gives the place back may yet be granted the lease
     let tried = 0;
     for (let heard = nowMs(); ;) {
       const left = Math.round(end - nowMs());
@@ -369,7 +370,10 @@ class Pawl {
         return await this.#grants(path, body, headers, signal);
       } catch (error) {
         if (!(error instanceof PawlError) || error instanceof PawlLost) throw error;
-        if (error.code === "aborted") throw inDoubt(doubt, error);
+        if (error.code === "aborted") {
+          throw inDoubt(doubt ?? (asked ? new PawlUnknown("aborted", "given up in line") : null), error);
+        }
+        asked ||= waitMs > 0 && error.code !== "not-sent";
         if (error instanceof PawlHeld) {
           if (error.code !== "wait-timeout" || (left <= most && !error.problem.place_kept_ms)) throw inDoubt(doubt, error);
           tried = 0;
