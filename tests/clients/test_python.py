@@ -193,6 +193,16 @@ def an_interrupt_inside_of_the_block_releases(world, _agent, lease, _gateway):
 
 
 @scenario
+def an_interrupt_of_a_shorter_renewal_brings_the_end_nearer(world, _agent, lease, _gateway):
+    lease.begin(None, MUTE)
+    child = program(lease, f"hold = services.acquire({world.name()!r}, ttl=60)\ntry:\n    hold.renew(3)\n"
+                           "except KeyboardInterrupt:\n    print(hold.remaining() <= 3)\n")
+    wait_until(lambda: "PUT" in lease.methods(), "it renews")
+    child.send_signal(signal.SIGINT)
+    check_equal(child.communicate(timeout=15), (b"True\n", b""))
+
+
+@scenario
 def who_ends_without_a_release_ends_at_once_and_the_ttl_ends_the_hold(world, _agent, lease, _gateway):
     name = world.name()
     child = program(lease, f"hold = services.acquire({name!r}, ttl=1.5); print('in', flush=True)\n")

@@ -818,8 +818,8 @@ class _Kept:
         except PawlLost as error:
             self._lose(error)
             raise
-        except PawlUnknown:
-            if ttl_ms is not None:  # if it was done, and shorter, the end has come nearer
+        except BaseException as error:  # also an interrupt
+            if ttl_ms is not None and not isinstance(error, PawlNotDone):  # if it was done, and shorter, the end has come nearer
                 with self._changed:
                     self._deadline = min(self._deadline, begun + ttl_ms / 1000)
             raise
