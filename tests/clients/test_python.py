@@ -174,12 +174,12 @@ def many_are_given_back_in_the_time_of_one(world, _agent, lease, gateway):
         check(time.monotonic() - begun < 4, "each had a time of its own")
 
 
-def program(lease, text):
+def program(lease, text, **more):
     """Of a user: its stdout is read, and it is interrupted and ends as any other."""
     code = f"import sys, threading; sys.path.insert(0, {str(ROOT / 'api/clients/python')!r}); import pawl\n" \
            f"services = pawl.Pawl({lease.url!r}, timeout=2)\n{text}"
     return subprocess.Popen([sys.executable, "-c", code], env=clients_test.environment(), stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, preexec_fn=clients_test.die_with_parent)
+                            stderr=subprocess.PIPE, preexec_fn=clients_test.die_with_parent, **more)
 
 
 @scenario
@@ -190,6 +190,20 @@ def an_interrupt_inside_of_the_block_releases(world, _agent, lease, _gateway):
     child.send_signal(signal.SIGINT)
     check(b"KeyboardInterrupt" in child.communicate(timeout=15)[1], "it is told")
     check_equal(world.look(name)["state"], "free")
+
+
+@scenario
+def an_interrupt_of_the_release_of_several_leaves_none_that_is_renewed(world, _agent, lease, _gateway):
+    names = [world.name() for _ in range(2)]
+    lease.begin(None, MUTE)
+    child = program(lease, f"try:\n    with services.acquire_all({names!r}, ttl=1.5): pass\n"
+                           "except KeyboardInterrupt:\n    print('out', flush=True); sys.stdin.read()\n", stdin=subprocess.PIPE)
+    wait_until(lambda: "DELETE" in lease.methods(), "it releases the first")
+    child.send_signal(signal.SIGINT)
+    check_equal(child.stdout.readline(), b"out\n")
+    for name in names:
+        wait_until(lambda: world.look(name)["state"] == "free", "its ttl is over")  # pylint: disable=cell-var-from-loop
+    check_equal(child.communicate(timeout=15)[1], b"")
 
 
 @scenario

@@ -964,6 +964,10 @@ class Holds(List[Hold]):
             except PawlError as error:
                 hold.release_problem = error
                 problems.append(error)
+            except BaseException:  # an interrupt: nobody is left to release the rest, which ends by its ttl
+                for rest in self:
+                    rest._drop()
+                raise
         for problem in sorted(problems, key=lambda one: not isinstance(one, PawlLost)):
             raise problem
 
