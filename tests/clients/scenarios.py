@@ -1147,7 +1147,9 @@ def events_go_on_behind_the_last_one_after_a_break(world, agent, lease, _gateway
 @with_sessions
 def events_that_cannot_be_made_up_for_are_told_as_missed(world, agent, lease, _gateway):
     name = world.name()
-    lease.begin(problem(410, "cursor-expired", False))
+    lease.begin(Say(204), problem(410, "cursor-expired", False))
+    outcome(agent.ask("events", hold="none", name=name), "ok")
+    check_equal([one["code"] for one in agent.lost("none")], ["bad-answer"])
     outcome(agent.ask("events", hold="m", name=name, since="00.1.1.1"), "ok")
     agent.lost("m")
     world.release(name, world.acquire(name))

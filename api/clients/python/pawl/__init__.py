@@ -607,7 +607,7 @@ class Pawl:
             try:
                 with self._lease.open("GET", path, headers, None, self.timeout) as (response, timed, sent):
                     if response.status != 200:
-                        _judge(_Answer(response.status, response.headers, _body(response, "GET"), sent))
+                        _judge(_Answer(response.status, response.headers, _body(response, "GET"), sent), ())
                     if listens and not last:
                         yield {"type": "missed"}
                     listens = True
