@@ -1190,9 +1190,16 @@ def several_are_given_back_within_the_time_of_one_attempt(world, agent, lease, _
     check_equal(lease.methods(), every("POST") + ["DELETE"])
 
 
+def what_may_be_held_is_given_back_though_nobody_answers_who_leaves_the_line(world, agent, lease, _gateway):
+    lease.begin(*[MUTE] * 9)
+    outcome(agent.ask("acquire", hold="h", name=world.name(), wait_ms=1), "unknown")
+    check_equal(lease.methods(), every("POST") + ["POST", "DELETE"])
+
+
 def on_threads(short):
     """short: makes an agent whose slices have 3 s, and tells how it is run."""
     def a_break_late_in_a_slice(world, _agent, _lease, _gateway):
         a_break_late_in_a_slice_is_sat_out_from_then_on(world, lambda *how: Agent(short(), *how))
     scenario(several_are_given_back_within_the_time_of_one_attempt)
+    scenario(what_may_be_held_is_given_back_though_nobody_answers_who_leaves_the_line)
     scenario(a_break_late_in_a_slice)

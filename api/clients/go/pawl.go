@@ -512,14 +512,14 @@ func (c *Client) acquire(ctx context.Context, url string, names []string, option
 		header.Set("Session-Secret", session.secret)
 	}
 	got, err := c.obtain(ctx, url, body, header, names, wait)
-	back, cancel := context.WithTimeout(context.Background(), c.timeout) // of all that is given back; ctx may have ended
-	defer cancel()
 	if err != nil {
 		if options.LeaseID == "" && (errors.Is(err, ErrUnknown) || ctx.Err() != nil && wait > 0) {
-			c.forget(back, url, body, header, names, wait > 0)
+			c.forget(url, body, header, names, wait > 0)
 		}
 		return nil, err
 	}
+	back, cancel := context.WithTimeout(context.Background(), c.timeout) // of all that is given back; ctx may have ended
+	defer cancel()
 	guards := make([]*Guard, len(got))
 	for i, one := range got {
 		guards[i] = newGuard(c, one, session)
@@ -629,11 +629,14 @@ func (c *Client) grants(ctx context.Context, url string, body ask, header http.H
 	return all.Grants, nil
 }
 
-// forget gives the place in line back, by a request that takes it and keeps it no more, and what may be held.
-func (c *Client) forget(ctx context.Context, url string, body ask, header http.Header, names []string, waited bool) {
+// forget gives the place in line back, by a request that takes it and keeps it no more, and what may be held, in as long as one
+// attempt may take each.
+func (c *Client) forget(url string, body ask, header http.Header, names []string, waited bool) {
 	if waited {
-		_, _ = c.grants(ctx, url, body.with("wait_ms", int64(1)), header, names)
+		_, _ = c.grants(context.Background(), url, body.with("wait_ms", int64(1)), header, names)
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
+	defer cancel()
 	for _, name := range names {
 		_ = c.release(ctx, name, body["lease_id"].(string), "", 1) // what it does not do, the ttl does
 	}

@@ -904,15 +904,15 @@ public final class Pawl {
     }
 
     /** Gives the place in line back, by a request that takes it and keeps it no more, and what may be held: as far as the time
-     * of one attempt goes. */
+     * of one attempt goes for each of the two. */
     private void forget(List<Lease> leases, boolean several, String id, boolean waited) {
-        long end = System.nanoTime() + timeout.toNanos();
         try {
             if (waited)
                 grants(leases, several, id, 1, 0, false);
         } catch (Problem | InterruptedException ignored) {
             // it ends by its ttl
         }
+        long end = System.nanoTime() + timeout.toNanos();
         long left;
         for (int i = 0; i < leases.size() && (left = end - System.nanoTime()) > 0; i++)
             giveBack(leases.get(i).name, id, null, left); // the token of what may be held is not known
