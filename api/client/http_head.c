@@ -43,18 +43,13 @@ static bool host_read(struct http_place *place, struct bytes host)
 
 static bool port_read(struct http_place *place, struct bytes port)
 {
-    unsigned number = 0;
+    int64_t number = bytes_number(port, sizeof(place->port) - 1);
 
-    if (port.len == 0 || port.len >= sizeof(place->port))
+    if (number < 1 || number > UINT16_MAX)
         return false;
-    for (size_t i = 0; i < port.len; i++) {
-        if (!ascii_is_digit(port.at[i]))
-            return false;
-        number = number * 10 + (unsigned)(port.at[i] - '0');
-    }
     memcpy(place->port, port.at, port.len);
     place->port[port.len] = '\0';
-    return number > 0 && number <= UINT16_MAX;
+    return true;
 }
 
 static bool authority_read(struct http_place *place)
@@ -73,15 +68,22 @@ static bool authority_read(struct http_place *place)
     return host_read(place, host);
 }
 
-static bool is_target(struct bytes target)
+/* A line feed would begin a header of another's choice. */
+static bool is_one_line(struct bytes text)
 {
-    for (size_t i = 0; i < target.len; i++) {
-        unsigned char c = (unsigned char)target.at[i];
+    for (size_t at = 0; at < text.len; at++) {
+        unsigned char c = (unsigned char)text.at[at];
 
-        if (c <= ' ' || c == 0x7f || c == '#')
+        if (c < 0x20 || c == 0x7f)
             return false;
     }
     return true;
+}
+
+static bool is_target(struct bytes target)
+{
+    return is_one_line(target) && memchr(target.at, ' ', target.len) == NULL &&
+           memchr(target.at, '#', target.len) == NULL;
 }
 
 static const char unix_socket[] = "unix:";
@@ -220,18 +222,6 @@ static void header_add(struct bytes_out *text, const char *name, struct bytes va
     bytes_put(text, BYTES(": "));
     bytes_put(text, value);
     bytes_put(text, BYTES("\r\n"));
-}
-
-/* A line feed would begin a header of another's choice. */
-static bool is_one_line(struct bytes value)
-{
-    for (size_t at = 0; at < value.len; at++) {
-        unsigned char c = (unsigned char)value.at[at];
-
-        if (c < 0x20 || c == 0x7f)
-            return false;
-    }
-    return true;
 }
 
 /* A server may refuse one of these without a length (RFC 9110, 8.6). */
