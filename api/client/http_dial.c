@@ -268,14 +268,10 @@ static enum http_wait lookup_run(struct http_wire *wire, const struct http_place
     }
     ready = (struct pollfd){.fd = lookup->ready, .events = POLLIN};
     went = http_wire_wait(wire, &ready, 1, until_ms);
-    if (went == HTTP_READY &&
-        !atomic_load(&lookup->is_done)) { /* never: it stands before the eventfd's write */
-        went = HTTP_FAILED;
-    } else if (went == HTTP_READY && lookup->why != NULL) {
-        wire->why = lookup->why;
-        went = HTTP_FAILED;
-    } else if (went == HTTP_READY) {
+    if (went == HTTP_READY && atomic_load(&lookup->is_done)) { /* always: it is set before the eventfd is */
         *found = lookup->found;
+        wire->why = lookup->why;
+        went = lookup->why == NULL ? HTTP_READY : HTTP_FAILED;
     }
     lookup_leave(lookup);
     return went;
