@@ -26,6 +26,8 @@ struct pawl {
 
 /* Whether a struct of a caller's has at least the members of the first version. */
 bool client_size_fits(size_t size, size_t first);
+#define ASK_FIRST (offsetof(struct pawl_ask, cancel_fd) + sizeof(const int *))
+#define GRANT_FIRST (offsetof(struct pawl_grant, deadline_ms) + sizeof(int64_t))
 /* Copies what both know of a struct of the caller's; *size stays. */
 void client_give(void *to, const void *from, size_t known);
 void client_take(void *to, const void *from, size_t known);
@@ -62,7 +64,6 @@ struct client_call {
     struct http_client_request request; /* without url and timeout */
     char *url;
     unsigned timeout_ms, wait_ms, attempts;
-    const int *cancel_fd;
     /* Before each attempt, NULL: nothing to do. false: not to be sent any more; it has filled the problem. */
     bool (*prepare)(struct client_call *call, struct pawl_problem *problem);
     bool unreported; /* an attempt has had no known end */

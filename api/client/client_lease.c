@@ -151,9 +151,6 @@ struct acquire {
     int stops[2];
 };
 
-#define ASK_FIRST (offsetof(struct pawl_ask, cancel_fd) + sizeof(const int *))
-#define GRANT_FIRST (offsetof(struct pawl_grant, deadline_ms) + sizeof(int64_t))
-
 static void acquire_write(struct acquire *a, uint64_t wait_ms)
 {
     const struct pawl_ask *ask = a->ask;

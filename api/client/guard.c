@@ -189,8 +189,6 @@ void *guard_thread_run(void *user)
 }
 
 #define GUARD_OPTIONS_FIRST (offsetof(struct pawl_guard_options, user) + sizeof(void *))
-#define ASK_FIRST (offsetof(struct pawl_ask, cancel_fd) + sizeof(const int *))
-#define GRANT_FIRST (offsetof(struct pawl_grant, deadline_ms) + sizeof(int64_t))
 
 static const char other_process[] =
     "This guard is of the process that opened it, which goes on holding. A child opens its own.";
