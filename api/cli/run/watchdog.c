@@ -200,25 +200,16 @@ static void watchdog_run(struct watchdog *dog)
 /* Nobody is to wait for a file that this process has open. */
 static void keep_only(struct watchdog *dog, int fd)
 {
-    const int kept[] = {fd, dog->group.cgroup_fd, dog->group.kill_fd};
-    int null, next = 3;
+    const struct run_group *group = &dog->group;
+    int last = fd > group->kill_fd ? fd : group->kill_fd; /* made after the cgroup's folder */
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-    null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int standard = 0; null >= 0 && standard < 3; standard++)
         dup2(null, standard);
-    for (size_t at = 0; at < sizeof(kept) / sizeof(kept[0]); at++) {
-        int least = -1;
-
-        for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
-            if (kept[i] >= next && (least < 0 || kept[i] < least))
-                least = kept[i];
-        if (least < 0)
-            break;
-        if (least > next)
-            close_range((unsigned)next, (unsigned)least - 1, 0);
-        next = least + 1;
-    }
-    close_range((unsigned)next, ~0U, 0);
+    for (int one = 3; one < last; one++)
+        if (one != fd && one != group->cgroup_fd && one != group->kill_fd)
+            close(one);
+    close_range((unsigned)last + 1, ~0U, 0);
 }
 
 /* As far as the machine allows: run first, end last. */
