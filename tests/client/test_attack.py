@@ -4,12 +4,11 @@ stopped service does to a guard. attack_*.c are the programs."""
 
 import os
 import pathlib
-import re
 import signal
 import subprocess
 import tempfile
 
-from client_world import BUILD, ROOT, Line, Plan, World, compile_c, now_ms
+from client_world import ROOT, Line, Plan, World, compile_c, now_ms
 from world import check, check_equal, main, skip, test
 from world.process import die_with_parent
 
@@ -118,18 +117,6 @@ def a_comma_in_the_numbers_of_the_users_language_changes_nothing():
     # With LOCPATH the newlocale() of libp11-kit, which GnuTLS brings along, loses some bytes when it is loaded.
     ends_well(start(CALLS, "locale", LOCPATH=str(FOLDER), LC_ALL="de_DE.UTF-8",
                     ASAN_OPTIONS=f"{os.environ.get('ASAN_OPTIONS', '')}:detect_leaks=0"))
-
-
-@test
-def no_clock_but_that_of_the_boot_is_asked():
-    """A wall clock may be set."""
-    wanted = {line.split()[-1].partition("@")[0] for line in subprocess.run(
-        ["nm", "-D", "--undefined-only", str(BUILD / "libpawl.so")], check=True, capture_output=True,
-        text=True).stdout.splitlines()}
-    check_equal(wanted & {"time", "gettimeofday", "ftime", "timespec_get", "clock"}, set())
-    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "api/client").glob("*.[ch]"))
-    check_equal(set(re.findall(r"\bCLOCK_[A-Z]+\b", sources)), {"CLOCK_BOOTTIME"})
-    check("clock_gettime(CLOCK_BOOTTIME" in sources, "it is asked")
 
 
 main(WORLD.close)

@@ -19,29 +19,6 @@ HEADER = (ROOT / "api/client/pawl.h").read_text(encoding="utf-8")
 DECLARED = set(re.findall(r"^[a-z][\w \*]*?\b(pawl_\w+)\(", HEADER, re.MULTILINE))
 CPP = """
 #include "api/client/pawl.h"
-#include <cstdio>
-static void lost(struct pawl_guard *, const struct pawl_problem *, void *) {}
-int main()
-{
-    pawl_problem problem = {};
-    pawl_ask ask = {};
-    pawl_guard_options options = {};
-    pawl_guard *guard = nullptr;
-    problem.size = sizeof(problem);
-    ask.size = sizeof(ask);
-    options.size = sizeof(options);
-    options.lost = lost;
-    pawl *services = pawl_open(nullptr, &problem);
-    pawl_outcome outcome = pawl_guard_open(services, "cpp", &ask, &options, &guard, &problem);
-    std::printf("%s %d\\n", pawl_outcome_text(outcome), pawl_guard_remaining_ms(guard) > 0);
-    outcome = pawl_guard_close(guard, &problem);
-    pawl_close(services);
-    return outcome;
-}
-"""
-
-CPP_OBJECT = """
-#include "api/client/pawl.h"
 #include <atomic>
 #include <cstring>
 #include <stdexcept>
@@ -127,31 +104,27 @@ def its_name_says_which_programs_it_fits_and_it_needs_cjson_and_gnutls_alone():
 
 
 @test
-def it_ends_no_process_and_prints_nothing():
+def it_ends_no_process_prints_nothing_and_asks_no_clock_but_that_of_the_boot():
+    """A wall clock may be set."""
     wanted = {line.split()[-1].partition("@")[0] for line in subprocess.run(
         ["nm", "-D", "--undefined-only", str(BUILD / "libpawl.so")], check=True, capture_output=True,
         text=True).stdout.splitlines()}
-    never = {"exit", "_exit", "abort", "printf", "puts", "putchar", "fputs", "perror", "signal", "sigaction", "setenv"}
+    never = {"exit", "_exit", "abort", "printf", "puts", "putchar", "fputs", "perror", "signal", "sigaction", "setenv",
+             "time", "gettimeofday", "ftime", "timespec_get", "clock"}
     check_equal(wanted & never, set())
-
-
-@test
-def a_program_in_cpp_uses_it():
-    source = FOLDER / "cpp.cc"
-    source.write_text(CPP, encoding="utf-8")
-    for standard in ("c++11", "c++20"):
-        binary = compile_c(source, f"-std={standard}", compiler="g++")
-        told = run(binary, **services())
-        check_equal((told.returncode, told.stdout), (0, "done 1\n"), told.stderr)
+    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "api/client").glob("*.[ch]"))
+    check_equal(set(re.findall(r"\bCLOCK_[A-Z]+\b", sources)), {"CLOCK_BOOTTIME"})
+    check("clock_gettime(CLOCK_BOOTTIME" in sources, "it is asked")
 
 
 @test
 def a_guard_in_cpp_is_an_object_that_gives_the_lease_back_when_something_is_thrown():
     source = FOLDER / "object.cc"
-    source.write_text(CPP_OBJECT, encoding="utf-8")
-    told = run(compile_c(source, "-std=c++11", compiler="g++"), **services())
-    check_equal((told.returncode, told.stdout + told.stderr), (0, ""))
-    check_equal(WORLD.look("object")["state"], "free")
+    source.write_text(CPP, encoding="utf-8")
+    for standard in ("c++11", "c++20"):
+        told = run(compile_c(source, f"-std={standard}", compiler="g++"), **services())
+        check_equal((told.returncode, told.stdout + told.stderr), (0, ""))
+        check_equal(WORLD.look("object")["state"], "free")
 
 
 @test
