@@ -55,7 +55,8 @@ class Plan:
     """What becomes of one connection.
 
     request: how many bytes of the request go through before the line is cut; None: all of it.
-    answer: the same of the answer. canned: instead of asking anybody, this is the answer.
+    answer: the same of the answer; of TLS that is an end without its word. canned: instead of asking anybody, this is the
+    answer.
     before: is called when the whole head of the request has come, before it goes on.
     behind: is called when the answer has come, before it goes on; of a canned one when it has gone."""
 
@@ -83,13 +84,13 @@ def problem(status, code, **members):
 class Line(Listening):
     """In front of a service. Each connection carries one request and takes the next plan; without plans all goes through."""
 
-    def __init__(self, port, path=None):
-        """path: of a unix socket to listen at."""
-        self.to, self.plans, self.requests = port, [], []
+    def __init__(self, port, path=None, tls=None):
+        """path: of a unix socket to listen at; tls: an SSLContext."""
+        self.to, self.plans, self.requests, self.tls = port, [], [], tls
         self.lock = threading.Condition()
         self.dark = False
         self.held = []
-        self.listen(path)
+        self.listen(path, scheme="https" if tls else "http")
 
     def _serve(self, near):
         if self.port:
@@ -101,6 +102,7 @@ class Line(Listening):
                 self.lock.notify_all()
                 return
         try:
+            near = self.tls.wrap_socket(near, server_side=True) if self.tls else near
             self._carry(near, plan)
         except OSError:
             pass
@@ -116,11 +118,14 @@ class Line(Listening):
         if plan.before:
             plan.before()
         if plan.canned is not None:
-            near.sendall(plan.canned)
+            near.sendall(plan.canned[:plan.answer])
             if plan.behind:
                 plan.behind()
-            near.shutdown(socket.SHUT_WR)
-            near.recv(1)
+            if self.tls and plan.answer is None:
+                near.unwrap()
+            elif not self.tls:
+                near.shutdown(socket.SHUT_WR)
+                near.recv(1)
             return
         if plan.request == 0:
             return
@@ -128,8 +133,8 @@ class Line(Listening):
             far.sendall(request[:plan.request])
             if plan.request is not None:
                 return
-            watcher = threading.Thread(target=self._watch, args=(near, far), daemon=True)
-            watcher.start()
+            if not self.tls:
+                threading.Thread(target=self._watch, args=(near, far), daemon=True).start()
             self._answer(near, far, plan)
 
     @staticmethod

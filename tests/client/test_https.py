@@ -3,17 +3,14 @@
 
 import json
 import os
-import socket
 import ssl
-import struct
 import subprocess
 import tempfile
 from pathlib import Path
 
-from client_world import World, program
+from client_world import Line, Plan, World, program
 from world import check, check_equal, check_in, main, run_daemon, test
 from world.certificate import certificate
-from world.listening import Listening
 
 WORLD = World()
 FOLDER = Path(tempfile.mkdtemp(prefix="pawl-https-"))
@@ -24,68 +21,18 @@ certificate(FOLDER, "other", "DNS:elsewhere.example")
 certificate(FOLDER, "client", "DNS:localhost,IP:127.0.0.1", "clientAuth")
 
 
-def reset(sock):
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    os.close(sock.detach())
+def line_of(daemon, name="ours", client=None):
+    """https in front of a service; client: whose certificate is wanted."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(FOLDER / f"{name}.pem", FOLDER / f"{name}.key")
+    if client:
+        context.load_verify_locations(FOLDER / f"{client}.pem")
+        context.verify_mode = ssl.CERT_REQUIRED
+    return Line(daemon.port, tls=context)
 
 
-class Terminator(Listening):
-    """https in front of a port; cut: after so many bytes of the answer the connection ends, without a word of TLS."""
-
-    def __init__(self, port, name="ours", cut=None, canned=None, client=None):
-        """client: whose certificate is wanted."""
-        self.to, self.cut, self.canned, self.requests, self.answered = port, cut, canned, [], None
-        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self.context.load_cert_chain(FOLDER / f"{name}.pem", FOLDER / f"{name}.key")
-        if client:
-            self.context.load_verify_locations(FOLDER / f"{client}.pem")
-            self.context.verify_mode = ssl.CERT_REQUIRED
-        self.listen(scheme="https")
-
-    def _serve(self, raw):
-        try:
-            tls = self.context.wrap_socket(raw, server_side=True)
-        except OSError:
-            raw.close()
-            return
-        try:
-            self._carry(tls)
-        except OSError:
-            pass
-        finally:
-            if tls.fileno() >= 0:
-                tls.close()
-
-    def _carry(self, tls):
-        request = b""
-        while b"\r\n\r\n" not in request:
-            piece = tls.recv(65536)
-            if not piece:
-                return
-            request += piece
-        head, _, body = request.partition(b"\r\n\r\n")
-        length = next((int(line[15:]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")), 0)
-        while len(body) < length:
-            body += tls.recv(65536)
-        self.requests.append(head.split(b" ")[0].decode())
-        answer = self.canned if self.canned is not None else self._ask(head + b"\r\nConnection: close\r\n\r\n" + body)
-        self.answered = len(answer)
-        if self.cut is None:
-            tls.sendall(answer)
-            tls.unwrap()
-        else:
-            tls.sendall(answer[:self.cut])
-            raw = socket.socket(fileno=os.dup(tls.fileno()))
-            raw.shutdown(socket.SHUT_RDWR)  # no close_notify
-            raw.close()
-
-    def _ask(self, request):
-        with socket.create_connection(("127.0.0.1", self.to)) as up:
-            up.sendall(request)
-            answer = b""
-            while piece := up.recv(65536):
-                answer += piece
-        return answer
+def methods(line):
+    return [request.split(b" ")[0].decode() for request in line.requests]
 
 
 def pawl(*words, url, trusted="ours", **more):
@@ -99,7 +46,7 @@ def state(name):
 
 @test
 def a_lease_is_acquired_renewed_and_released_over_https():
-    lease, gateway = Terminator(WORLD.lease_daemon.port), Terminator(WORLD.gateway_daemon.port)
+    lease, gateway = line_of(WORLD.lease_daemon), line_of(WORLD.gateway_daemon)
     name = WORLD.name()
     os.environ["SSL_CERT_FILE"] = str(FOLDER / "ours.pem")
     with program(lease.url, gateway.url) as run:
@@ -110,14 +57,14 @@ def a_lease_is_acquired_renewed_and_released_over_https():
         check_equal(run("release")["outcome"], "OK")
     del os.environ["SSL_CERT_FILE"]
     check_equal(state(name), "free")
-    check_equal(lease.requests, ["POST", "PUT", "DELETE"])
+    check_equal(methods(lease), ["POST", "PUT", "DELETE"])
     for one in (lease, gateway):
         one.close()
 
 
 @test
 def a_body_of_many_records_is_stored_and_read_back_whole():
-    lease, gateway = Terminator(WORLD.lease_daemon.port), Terminator(WORLD.gateway_daemon.port)
+    lease, gateway = line_of(WORLD.lease_daemon), line_of(WORLD.gateway_daemon)
     name, text = WORLD.name(), "".join(f"{i:07d}\n" for i in range(60000))
     (FOLDER / "body").write_text(text)
     grant = pawl("acquire", name, "-o", "env", url=lease.url)
@@ -135,7 +82,7 @@ def a_body_of_many_records_is_stored_and_read_back_whole():
 @test
 def who_is_not_who_the_url_says_is_sent_nothing():
     plain = f"https://127.0.0.1:{WORLD.lease_daemon.port}"
-    wrong, ours, client = (Terminator(WORLD.lease_daemon.port, name) for name in ("other", "ours", "client"))
+    wrong, ours, client = (line_of(WORLD.lease_daemon, name) for name in ("other", "ours", "client"))
     for url, trusted in ((wrong.url, "other"), (wrong.url, "ours"), (ours.url, None), (ours.url, "other"), (ours.url, "missing"),
                          (client.url, "client"), (plain, "ours")):
         name = WORLD.name()
@@ -150,7 +97,7 @@ def who_is_not_who_the_url_says_is_sent_nothing():
 
 @test
 def a_certificate_is_shown_to_who_asks_for_one():
-    lease = Terminator(WORLD.lease_daemon.port, client="client")
+    lease = line_of(WORLD.lease_daemon, client="client")
     ours, other = ({"PAWL_CERT": f"{FOLDER}/{name}.pem", "PAWL_CERT_KEY": f"{FOLDER}/{name}.key"} for name in ("client", "other"))
     flags = ["--cacert", f"{FOLDER}/ours.pem", "--cert", ours["PAWL_CERT"], "--cert-key", ours["PAWL_CERT_KEY"]]
     for words, trusted, env, status in (([], "ours", ours, 0), (flags, "other", other, 0), ([], None, {"PAWL_CACERT": f"{FOLDER}/ours.pem", **ours}, 0),
@@ -158,9 +105,9 @@ def a_certificate_is_shown_to_who_asks_for_one():
                                         ([], "ours", {**ours, "PAWL_CERT_KEY": other["PAWL_CERT_KEY"]}, 69),
                                         ([], "ours", {**ours, "PAWL_CERT": f"{FOLDER}/none.pem"}, 69),
                                         ([], "ours", {"PAWL_CERT": ours["PAWL_CERT"]}, 64)):
-        lease.requests.clear()
+        lease.plan()
         told = pawl("get", WORLD.name(), *words, url=lease.url, trusted=trusted, **env)
-        check_equal((told.returncode, lease.requests), (status, [] if status else ["GET"]), f"{words} {trusted} {env}: {told.stderr}")
+        check_equal((told.returncode, methods(lease)), (status, [] if status else ["GET"]), f"{words} {trusted} {env}: {told.stderr}")
     with program(lease.url, lease.url, ca=f"{FOLDER}/ours.pem", cert=ours["PAWL_CERT"], cert_key=ours["PAWL_CERT_KEY"]) as run:
         check_equal(run(f"look {WORLD.name()}")["outcome"], "OK")
     lease.close()
@@ -176,40 +123,31 @@ def a_certificate_is_shown_also_when_another_authority_was_asked_for():
         check_in("pawl test other", server.communicate(timeout=30)[0])
 
 
-def released(cut):
-    """What pawl release says of an answer that is cut behind so many bytes, and the answer's length."""
-    name = WORLD.name()
-    grant = WORLD.acquire(name)
-    line = Terminator(WORLD.lease_daemon.port, cut=cut)
-    told = pawl("release", name, url=line.url, PAWL_LEASE_ID=grant["lease_id"])
-    check_equal(line.requests[:1], ["DELETE"])
-    check_equal(state(name), "free")
-    line.close()
-    return told, line.answered
-
-
 @test
 def an_answer_that_is_cut_anywhere_is_not_known():
-    told, length = released(None)
-    check_equal(told.returncode, 0, told.stderr)
-    for cut in (0, 1, length // 2, length - 1):
-        told, _ = released(cut)
-        check_equal(told.returncode, 69, f"{cut}: {told.stdout}")
-        check_in("may have been done", told.stderr)
+    line = line_of(WORLD.lease_daemon)
+    for cut in (None, 0, 1, 40, -1):
+        name = WORLD.name()
+        grant = WORLD.acquire(name)
+        line.plan(Plan(answer=cut))
+        told = pawl("release", name, url=line.url, PAWL_LEASE_ID=grant["lease_id"])
+        check_equal((told.returncode, methods(line)[:1], state(name)), (0 if cut is None else 69, ["DELETE"], "free"), f"{cut}: {told.stderr}")
+        check(cut is None or "may have been done" in told.stderr, told.stderr)
+    line.close()
 
 
 @test
 def an_answer_without_a_length_needs_the_word_of_tls_for_its_end():
-    name = WORLD.name()
+    name, line = WORLD.name(), line_of(WORLD.lease_daemon)
     body = json.dumps(WORLD.look(name)).encode()
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
     length = b"Content-Length: %d\r\n" % len(body)
     for fields, cut, status in ((length, None, 0), (b"", None, 0), (length, 10000, 0), (b"", 10000, 69)):
-        line = Terminator(WORLD.lease_daemon.port, canned=head + fields + b"\r\n" + body, cut=cut)
+        line.plan(Plan(canned=head + fields + b"\r\n" + body, answer=cut))
         told = pawl("get", name, url=line.url)
         check_equal(told.returncode, status, f"{fields} {cut}: {told.stderr}")
         check(status == 0 or "without TLS' word" in told.stderr, told.stderr)
-        line.close()
+    line.close()
 
 
 main(WORLD.close)
