@@ -22,6 +22,10 @@ from world.quorum import Quorum
 CLIENT, WAITING, SEED = {}, [], random.randrange(1000)
 
 
+def agents(argv):
+    return argv if callable(argv) else lambda *how, **env: Agent(argv, *how, **env)
+
+
 def begin(argv, missing=None, renews=True, enters=True, sessions=True, attempts=3):
     """missing: why the language cannot be run here; all tests are then not run. renews, enters, sessions (and several leases
     at once, and events): what the client has. attempts: how often it asks."""
@@ -33,7 +37,7 @@ def begin(argv, missing=None, renews=True, enters=True, sessions=True, attempts=
         return
     CLIENT["world"] = world = World(gateway_flags=["--max-body", "100000"])
     CLIENT["lease"], CLIENT["gateway"] = HttpRelay(world.lease_daemon.port), HttpRelay(world.gateway_daemon.port)
-    CLIENT["make"] = argv if callable(argv) else lambda *how, **env: Agent(argv, *how, **env)
+    CLIENT["make"] = agents(argv)
     CLIENT["agent"] = CLIENT["make"](CLIENT["lease"].url, CLIENT["gateway"].url)
     atexit.register(CLIENT["lease"].close)
     atexit.register(CLIENT["gateway"].close)
@@ -297,18 +301,22 @@ def who_waits_sits_out_a_restart_and_keeps_its_place(world, _agent, _lease, _gat
     check_equal(again.end(), 0)
 
 
-def shortened(folder, client, begin, agent=None):
-    """A copy in folder of a client, and of its agent, whose slices are 3 s; begin: what stands before their length."""
-    shutil.copytree(ROOT / client, os.path.join(folder, client), ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
-    for path, _, files in os.walk(folder):
-        for file in (pathlib.Path(path, one) for one in files):
-            file.write_text(re.sub(begin + "20_?000", begin + "3000", file.read_text(encoding="utf-8")), encoding="utf-8")
-    if agent:
-        os.makedirs(os.path.join(folder, "tests/clients"))
-        shutil.copy(ROOT / "tests/clients" / agent, os.path.join(folder, "tests/clients"))
+def short_sliced(client, agent, begins):
+    """begins(folder): how an agent of the copy there is begun, whose client has slices of 3 s; agent: what of tests/clients it needs."""
+    def a_break_late_in_a_slice_is_sat_out_from_then_on(world, _agent, _lease, _gateway):
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copytree(ROOT / client, os.path.join(folder, client), ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
+            for file in (one for one in pathlib.Path(folder, client).iterdir() if one.is_file()):
+                file.write_text(re.sub(r"(?i)(slice(_ms)? *= *)20(?=[ _0])", r"\g<1>3", file.read_text(encoding="utf-8")), encoding="utf-8")
+            if agent:
+                place = pathlib.Path(folder, "tests/clients", agent)
+                place.parent.mkdir(parents=True)
+                (shutil.copytree if (ROOT / "tests/clients" / agent).is_dir() else shutil.copy)(ROOT / "tests/clients" / agent, place)
+            sits_a_late_break_out(world, agents(begins(folder)))
+    scenario(a_break_late_in_a_slice_is_sat_out_from_then_on)
 
 
-def a_break_late_in_a_slice_is_sat_out_from_then_on(world, make):
+def sits_a_late_break_out(world, make):
     name = world.name()
     first = world.acquire(name)
     relay = HttpRelay(world.lease_daemon.port)
@@ -319,6 +327,7 @@ def a_break_late_in_a_slice_is_sat_out_from_then_on(world, make):
     there, relay.to = relay.to, int(nobody().rsplit(":", 1)[1])
     relay.cut()
     wait_until(lambda: relay.refused >= 4, "it asks, and nobody is there")
+    check(all(wait <= 3000 for wait, _ in asked(relay)), "its slices are short")
     world.release(name, first)
     relay.to = there
     outcome(aside.answer(), "ok")
@@ -1181,7 +1190,7 @@ def events_go_on_whatever_somebody_between_answers_and_end_with_a_refusal(world,
     lease.close()
 
 
-# -- of those that run on threads
+# -- how what may be held is given back
 
 
 def several_are_given_back_within_the_time_of_one_attempt(world, agent, lease, _gateway):
@@ -1196,10 +1205,7 @@ def what_may_be_held_is_given_back_though_nobody_answers_who_leaves_the_line(wor
     check_equal(lease.methods(), every("POST") + ["POST", "DELETE"])
 
 
-def on_threads(short):
-    """short: makes an agent whose slices have 3 s, and tells how it is run."""
-    def a_break_late_in_a_slice(world, _agent, _lease, _gateway):
-        a_break_late_in_a_slice_is_sat_out_from_then_on(world, lambda *how: Agent(short(), *how))
+def one_after_the_other():
+    """Of those that give several back so."""
     scenario(several_are_given_back_within_the_time_of_one_attempt)
     scenario(what_may_be_held_is_given_back_though_nobody_answers_who_leaves_the_line)
-    scenario(a_break_late_in_a_slice)

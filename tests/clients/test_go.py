@@ -3,7 +3,6 @@
 
 import atexit
 import os
-import pathlib
 import shutil
 import subprocess
 import tempfile
@@ -26,16 +25,9 @@ def tool(*argv, folder=HERE):
     return done.returncode, done.stdout + done.stderr
 
 
-def short_sliced():
-    """An agent whose slices have 3 s."""
-    shutil.copytree(CLIENT_FOLDER, f"{FOLDER}/short/api/clients/go")
-    shutil.copytree(HERE, f"{FOLDER}/short/tests/clients/go")
-    source = pathlib.Path(f"{FOLDER}/short/api/clients/go/pawl.go")
-    text = source.read_text(encoding="utf-8")
-    check_in("= 20 * time.Second", text)
-    source.write_text(text.replace("= 20 * time.Second", "= 3 * time.Second"), encoding="utf-8")
-    check_equal(tool("go", "build", "-o", f"{FOLDER}/short/agent", ".", folder=f"{FOLDER}/short/tests/clients/go"), (0, ""))
-    return [f"{FOLDER}/short/agent"]
+def built_in(folder):
+    check_equal(tool("go", "build", "-o", f"{folder}/agent", ".", folder=f"{folder}/tests/clients/go"), (0, ""))
+    return [f"{folder}/agent"]
 
 
 DONE = None if MISSING else tool("go", "build", "-o", f"{FOLDER}/agent", ".")
@@ -124,7 +116,8 @@ def events_from_a_cursor_that_cannot_be_sent_are_a_mistake(_world, agent, _lease
     outcome(agent.lost("since")[0], "mistake")
 
 
-scenarios.on_threads(short_sliced)
+scenarios.short_sliced("api/clients/go", "go", built_in)
+scenarios.one_after_the_other()
 
 
 if __name__ == "__main__":

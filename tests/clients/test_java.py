@@ -3,7 +3,6 @@
 
 import atexit
 import os
-import pathlib
 import shutil
 import subprocess
 import tempfile
@@ -12,7 +11,7 @@ from xml.etree import ElementTree
 
 import clients_test  # finds the service tests' own package
 import scenarios
-from clients_test import AFTER, BEFORE, ROOT, check, check_equal, check_in, skip, test, wait_until
+from clients_test import AFTER, BEFORE, ROOT, check, check_equal, skip, test, wait_until
 from scenarios import granted, outcome, scenario
 
 MISSING = None if shutil.which("javac") and shutil.which("java") else "there is no JDK"
@@ -40,15 +39,9 @@ def compiled(source=ROOT / "api/clients/java" / of_pom("build/plugins/plugin/con
                           capture_output=True, text=True, check=False, timeout=60, env=clients_test.environment())
 
 
-def short_sliced():
-    """The agent, but its slices have 3 s."""
-    text = (ROOT / "api/clients/java/Pawl.java").read_text(encoding="utf-8")
-    check_in("SLICE_MS = 20_000;", text)
-    source = pathlib.Path(CLASSES, "short/Pawl.java")
-    source.parent.mkdir()
-    source.write_text(text.replace("SLICE_MS = 20_000;", "SLICE_MS = 3_000;"), encoding="utf-8")
-    check_equal(compiled(source, str(source.parent)).returncode, 0)
-    return [str(source.parent) if word == CLASSES else word for word in ARGV]
+def compiled_in(folder):
+    check_equal(compiled(f"{folder}/api/clients/java/Pawl.java", folder).returncode, 0)
+    return [folder if word == CLASSES else word for word in ARGV]
 
 
 DONE = compiled() if IS_FIRST and not MISSING else None
@@ -120,7 +113,8 @@ def an_interrupted_thread_that_locks_pauses_all_the_same(world, agent, lease, _g
     check(time.monotonic() - begun > 0.7, "asked without a pause")
 
 
-scenarios.on_threads(short_sliced)
+scenarios.short_sliced("api/clients/java", None, compiled_in)
+scenarios.one_after_the_other()
 
 
 if __name__ == "__main__":

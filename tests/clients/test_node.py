@@ -3,7 +3,6 @@
 
 import shutil
 import subprocess
-import tempfile
 
 import clients_test  # finds the service tests' own package
 import scenarios
@@ -36,12 +35,7 @@ def a_body_that_cannot_be_sent_is_a_mistake(world, agent, _lease, gateway):
     agent.ask("release", hold="h")
 
 
-@scenario
-def a_break_late_in_a_slice_is_sat_out_from_then_on(world, _agent, _lease, _gateway):
-    with tempfile.TemporaryDirectory() as folder:
-        scenarios.shortened(folder, "api/clients/node", "SLICE_MS = ", "agent.mjs")
-        argv = [NODE, f"{folder}/tests/clients/agent.mjs"]
-        scenarios.a_break_late_in_a_slice_is_sat_out_from_then_on(world, lambda *how: clients_test.Agent(argv, *how))
+scenarios.short_sliced("api/clients/node", "agent.mjs", lambda folder: [NODE, f"{folder}/tests/clients/agent.mjs"])
 
 
 LISTENS = """

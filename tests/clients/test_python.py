@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import zipfile
 
 import clients_test  # finds the service tests' own package
@@ -154,24 +153,8 @@ def of_many_threads_one_at_a_time_holds(world, _agent, lease, gateway):
     check_equal(holders(world, name), [])
 
 
-@scenario
-def a_break_late_in_a_slice_is_sat_out_from_then_on(world, _agent, _lease, _gateway):
-    with tempfile.TemporaryDirectory() as folder:
-        scenarios.shortened(folder, "api/clients/python/pawl", "_SLICE_MS = ", "agent.py")
-        argv = ["/usr/bin/python3", f"{folder}/tests/clients/agent.py"]
-        scenarios.a_break_late_in_a_slice_is_sat_out_from_then_on(world, lambda *how: clients_test.Agent(argv, *how))
-
-
-@scenario
-def many_are_given_back_in_the_time_of_one(world, _agent, lease, gateway):
-    ours, names = pawl.Pawl(lease.url, gateway.url, timeout=0.5, attempts=1), [world.name() for _ in range(16)]
-    lease.begin(AFTER, *[MUTE] * len(names))
-    begun = time.monotonic()
-    try:
-        ours.acquire_all(names, ttl=0.5)
-        raise AssertionError("its answer was lost")
-    except pawl.PawlUnknown:
-        check(time.monotonic() - begun < 4, "each had a time of its own")
+scenarios.short_sliced("api/clients/python/pawl", "agent.py", lambda folder: ["/usr/bin/python3", f"{folder}/tests/clients/agent.py"])
+scenarios.one_after_the_other()
 
 
 def program(lease, text, **more):

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """The shell recipe, api/clients/shell/pawl-lease.sh: the scenarios of a client that renews when it is told to, and its run."""
 
+import functools
 import json
 import os
 import queue
@@ -26,10 +27,10 @@ MISSING = next((f"there is no {one}" for one in ("curl", "jq") if not shutil.whi
 class ShellAgent:
     """What an agent is, made of calls of the script: a hold is the environment that acquire prints."""
 
-    def __init__(self, lease_url, gateway_url, timeout_ms=clients_test.TIMEOUT_MS, **env):
+    def __init__(self, lease_url, gateway_url, timeout_ms=clients_test.TIMEOUT_MS, script=SCRIPT, **env):
         self.settings = {"PAWL_LEASE_URL": lease_url, "PAWL_GATEWAY_URL": gateway_url, "TIMEOUT_MS": str(timeout_ms),
                          "ATTEMPTS": "2", **env}
-        self.script = SCRIPT
+        self.script = script
         self.holds, self.answers, self.goes, self.running = {}, queue.Queue(), threading.Event(), []
         self.goes.set()
 
@@ -152,17 +153,7 @@ def run_stops_the_command_at_the_deadline_when_the_service_is_gone(world, agent,
     check(time.monotonic() - begun < 3, "at the deadline")
 
 
-@scenario
-def a_break_late_in_a_slice_is_sat_out_from_then_on(world, _agent, _lease, _gateway):
-    with tempfile.TemporaryDirectory() as folder:
-        scenarios.shortened(folder, "api/clients/shell", "slice=")
-
-        def hurried(*how):
-            made = ShellAgent(*how)
-            made.script = f"{folder}/api/clients/shell/pawl-lease.sh"
-            return made
-        scenarios.a_break_late_in_a_slice_is_sat_out_from_then_on(world, hurried)
-
+scenarios.short_sliced("api/clients/shell", None, lambda folder: functools.partial(ShellAgent, script=f"{folder}/api/clients/shell/pawl-lease.sh"))
 
 NO_SETPRIV = subprocess.run(["setpriv", "--pdeathsig", "KILL", "true"], check=False, capture_output=True).returncode != 0 \
     if shutil.which("setpriv") else True
