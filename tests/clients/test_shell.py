@@ -17,7 +17,7 @@ import time
 import clients_test  # finds the service tests' own package
 import scenarios
 from clients_test import AFTER, ROOT, Say, check, check_equal, check_in, skip, wait_until
-from scenarios import force, history, scenario
+from scenarios import fencing_token, force, history, scenario
 
 SCRIPT = str(ROOT / "api/clients/shell/pawl-lease.sh")
 OUTCOMES = {0: "ok", 1: "not-done", 64: "mistake", 69: "not-done", 74: "unknown", 75: "held", 76: "lost"}
@@ -125,6 +125,17 @@ def run_holds_it_while_the_command_runs_and_has_its_status(world, agent, _lease,
     world.acquire(name)
     late = runs(name, 3000, 0, "echo", "ran")
     check_equal((late.wait(15), late.stdout.read()), (75, b""))
+
+
+@scenario
+def run_that_is_interrupted_ends_the_command_and_gives_the_lease_back(world, agent, lease, _gateway):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        name = world.name()
+        done = runs(name, 60000, 0, "sh", "-c", "echo up; exec tail -f /dev/null")
+        check_equal(done.stdout.readline(), b"up\n")
+        done.send_signal(number)
+        check_equal((done.wait(15), last_words(done), world.look(name)["state"]), (128 + number, b"", "free"))
+    check_equal(fencing_token(lease.seen[-1]) is None, False)
 
 
 @scenario

@@ -10,7 +10,7 @@
 #   pawl-lease.sh get orders:42                     # KEY; fenced
 #   pawl-lease.sh delete orders:42                  # KEY
 #   pawl-lease.sh release
-#   pawl-lease.sh run orders:42 30000 10000 -- CMD  # holds it while CMD runs, renews it, stops CMD when it is lost
+#   pawl-lease.sh run orders:42 30000 10000 -- CMD  # holds it while CMD runs, renews it, stops CMD when it is lost or we are interrupted
 #
 # Exit status (run: the command's own, unless it is 75, 76 or 69):
 #   0   granted, done         75  certainly not granted: another holds it, or the wait is over
@@ -517,6 +517,19 @@ dies_with_us()
     exec setpriv --pdeathsig KILL sh -c '[ "$PPID" -eq "$0" ] || kill -KILL "$$"; exec "$@"' "$$" "$@"
 }
 
+# When we are interrupted: the command is over, and gives back what it held.
+stop()
+{
+    kill -KILL "$child" 2> /dev/null
+    wait "$child"
+    if [ "$outcome" -ne "$LOST" ]; then
+        release_headers
+        echo "Fencing-Token: $fencing" >> "$place/headers"
+        release_once # what it does not do, the ttl does
+    fi
+    rm -rf "$place"
+}
+
 run()
 {
     if [ "$#" -lt 5 ] || [ "$4" != -- ]; then
@@ -536,7 +549,7 @@ run()
         exec "$@"
     ) <&3 3<&- &
     child=$!
-    trap 'kill -KILL "$child" 2> /dev/null; rm -rf "$place"' EXIT
+    trap stop EXIT
     watch_command
     wait "$child"
     command_status=$?
