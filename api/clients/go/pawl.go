@@ -4,7 +4,7 @@
 //
 //	client, err := pawl.New(pawl.Config{})             // PAWL_LEASE_URL, PAWL_GATEWAY_URL, or the usual ports of this machine
 //	guard, err := client.Lock("orders:42", pawl.Options{TTL: 30 * time.Second, Holder: "billing-7"}).Acquire(ctx, 10*time.Second)
-//	defer guard.Release(ctx)
+//	defer guard.Release(context.Background())              // not ctx: once that has ended nothing is sent by it
 //	_, err = guard.Put(ctx, "orders:42", []byte("packed")) // refused (ErrLost) when somebody else has been granted it since
 //	<-guard.Lost()                                         // closed at the loss, before the hold can have ended
 //	http.Client{Transport: guard.Transport(nil)}           // its requests carry the token
