@@ -18,7 +18,7 @@ import time
 from world import World, check, check_equal, check_in, main, skip, test, wait_until
 from world.cli import PAWL, Cli
 from world.process import die_with_parent
-from world.running import Network, Run, children, group_lives, lives, state_of
+from world.running import BARE, Network, Run, children, group_lives, lives, state_of, works
 from world.wait import DEADLINE_S
 
 world = World()
@@ -27,14 +27,7 @@ pawl = Cli(world)
 HERE = os.path.dirname(os.path.abspath(__file__))
 NOBODY = 65534
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
-# Where there is no cgroup.
-BARE = ["unshare", "--mount", "sh", "-c",
-        "umount -l /sys/fs/cgroup/unified >/dev/null 2>&1; umount -l /sys/fs/cgroup >/dev/null 2>&1; exec \"$@\"", "sh"]
 CAUGHT = "what leaves the command's process group is "
-
-
-def works(*command):
-    return subprocess.run(command, capture_output=True, check=False, timeout=DEADLINE_S).returncode == 0
 
 
 def own_cgroup():

@@ -16,6 +16,15 @@ from .tap import check_equal
 from .wait import DEADLINE_S, wait_until
 
 
+# Where there is no cgroup.
+BARE = ["unshare", "--mount", "sh", "-c",
+        "umount -l /sys/fs/cgroup/unified >/dev/null 2>&1; umount -l /sys/fs/cgroup >/dev/null 2>&1; exec \"$@\"", "sh"]
+
+
+def works(*command):
+    return subprocess.run(command, capture_output=True, check=False, timeout=DEADLINE_S).returncode == 0
+
+
 def state_of(pid):
     """(state, process group, session, parent) of /proc/PID/stat; None: there is no such process."""
     try:
