@@ -1,9 +1,11 @@
 #!/usr/bin/python3
 """The shell recipe, api/clients/shell/pawl-lease.sh: the scenarios of a client that renews when it is told to, and its run."""
 
+import contextlib
 import functools
 import json
 import os
+import pathlib
 import queue
 import re
 import shlex
@@ -188,24 +190,30 @@ def run_killed_without_a_word_takes_the_command_with_it(world, agent, _lease, _g
     check_equal(last_words(done), b"", "the command ends, too")
 
 
-@scenario
-def run_killed_before_the_command_has_begun_lets_it_not_begin(world, agent, _lease, _gateway):
-    if NO_SETPRIV:
-        skip("there is no setpriv --pdeathsig")
-    with tempfile.TemporaryDirectory(prefix="pawl-late-") as folder:
-        late = os.path.join(folder, "setpriv")
-        with open(late, "w", encoding="utf-8") as file:
-            file.write(f"""#!/bin/sh
-if [ "$3" != true ]; then
+@contextlib.contextmanager
+def beside(agent, programs, **env):
+    """An agent that finds these programs first, {name: shell script}; and their folder."""
+    with tempfile.TemporaryDirectory(prefix="pawl-beside-") as folder:
+        for name, text in programs.items():
+            file = pathlib.Path(folder, name)
+            file.write_text(f"#!/bin/sh\n{text.format(folder=folder)}\n", encoding="utf-8")
+            file.chmod(0o755)
+        yield ShellAgent(agent.settings["PAWL_LEASE_URL"], agent.settings["PAWL_GATEWAY_URL"], PATH=f"{folder}:{os.environ['PATH']}", **env), folder
+
+
+LATE = f"""if [ "$3" != true ]; then
     parent=$PPID
     echo here
     while kill -0 "$parent" 2> /dev/null; do sleep 0.01; done
 fi
-exec {shutil.which("setpriv")} "$@"
-""")
-        os.chmod(late, 0o755)
-        slow = ShellAgent(agent.settings["PAWL_LEASE_URL"], agent.settings["PAWL_GATEWAY_URL"])
-        slow.settings["PATH"] = f"{folder}:{os.environ['PATH']}"
+exec {shutil.which("setpriv")} "$@\""""
+
+
+@scenario
+def run_killed_before_the_command_has_begun_lets_it_not_begin(world, agent, _lease, _gateway):
+    if NO_SETPRIV:
+        skip("there is no setpriv --pdeathsig")
+    with beside(agent, {"setpriv": LATE}) as (slow, _):
         done = runs(world.name(), 60000, 0, "echo", "ran", aside=slow)
         check_equal(done.stdout.readline(), b"here\n")
         done.kill()
@@ -215,35 +223,21 @@ exec {shutil.which("setpriv")} "$@"
 
 @scenario
 def run_without_setpriv_runs_the_command_all_the_same(world, agent, _lease, _gateway):
-    with tempfile.TemporaryDirectory(prefix="pawl-none-") as folder:
-        none = os.path.join(folder, "setpriv")
-        with open(none, "w", encoding="utf-8") as file:
-            file.write("#!/bin/sh\nexit 1\n")
-        os.chmod(none, 0o755)
-        bare = ShellAgent(agent.settings["PAWL_LEASE_URL"], agent.settings["PAWL_GATEWAY_URL"])
-        bare.settings["PATH"] = f"{folder}:{os.environ['PATH']}"
+    with beside(agent, {"setpriv": "exit 1"}) as (bare, _):
         done = runs(world.name(), 3000, 0, "echo", "ran", aside=bare)
         check_equal((done.wait(15), done.stdout.read()), (0, b"ran\n"))
 
 
 @scenario
 def the_lease_id_is_on_no_command_line(world, agent, _lease, _gateway):
-    folder = tempfile.mkdtemp(prefix="pawl-spy-")
-    log = os.path.join(folder, "log")
-    for name in ("curl", "jq", "grep", "od", "tail", "cat"):
-        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
-            file.write(f'#!/bin/sh\necho "{name} $*" >> {log}\nexec {shutil.which(name)} "$@"\n')
-        os.chmod(os.path.join(folder, name), 0o755)
-    spied = ShellAgent(agent.settings["PAWL_LEASE_URL"], agent.settings["PAWL_GATEWAY_URL"], PAWL_ACCESS_TOKEN=scenarios.ACCESS)
-    spied.settings["PATH"] = f"{folder}:{os.environ['PATH']}"
-    name = world.name()
-    scenarios.granted(spied, name)
-    scenarios.outcome(spied.ask("renew", hold="h", ttl_ms=20000), "ok")
-    scenarios.outcome(spied.ask("put", hold="h", key=name, body="x"), "ok")
-    scenarios.outcome(spied.ask("release", hold="h"), "ok")
-    with open(log, encoding="utf-8") as file:
-        said = file.read()
-    shutil.rmtree(folder)
+    name, spies = world.name(), {one: f'echo "{one} $*" >> {{folder}}/log\nexec {shutil.which(one)} "$@"'
+                                 for one in ("curl", "jq", "grep", "od", "tail", "cat")}
+    with beside(agent, spies, PAWL_ACCESS_TOKEN=scenarios.ACCESS) as (spied, folder):
+        scenarios.granted(spied, name)
+        scenarios.outcome(spied.ask("renew", hold="h", ttl_ms=20000), "ok")
+        scenarios.outcome(spied.ask("put", hold="h", key=name, body="x"), "ok")
+        scenarios.outcome(spied.ask("release", hold="h"), "ok")
+        said = pathlib.Path(folder, "log").read_text(encoding="utf-8")
     check_in("curl ", said)
     check(spied.holds["h"]["PAWL_LEASE_ID"] not in said, "the lease_id was on a command line")
     check(scenarios.ACCESS not in said, "the access token was on a command line")
