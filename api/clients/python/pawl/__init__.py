@@ -111,7 +111,7 @@ def _now() -> float:
 # -- one request, sent once
 
 
-class _Timed:
+class _Timed(io.RawIOBase):
     """A connected socket that gives up at `end`, however slowly the other side talks: a socket's own timeout begins anew
     with each byte."""
 
@@ -129,9 +129,12 @@ class _Timed:
         self.sock.sendall(data)
 
     def makefile(self, _mode: str) -> io.BufferedReader:
-        return io.BufferedReader(_Reader(self))
+        return io.BufferedReader(self)
 
-    def recv_into(self, buffer: Any) -> int:
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
         self._left()
         count = self.sock.recv_into(buffer)
         self.ended = self.ended or count == 0
@@ -139,18 +142,6 @@ class _Timed:
 
     def close(self) -> None:
         """_Service closes it: http.client would do so before the body is read."""
-
-
-class _Reader(io.RawIOBase):
-    def __init__(self, timed: _Timed) -> None:
-        super().__init__()
-        self.timed = timed
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        return self.timed.recv_into(buffer)
 
 
 class _Answer:
@@ -296,7 +287,7 @@ def _body(response: http.client.HTTPResponse, method: str) -> bytes:
     return body
 
 
-def _judge(answer: _Answer, done: Tuple[int, ...] = (200, 201, 204)) -> _Answer:
+def _judge(answer: _Answer, done: Tuple[int, ...]) -> _Answer:
     """The answer when it is done, else the exception that it means."""
     if answer.status in done:
         return answer
