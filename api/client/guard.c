@@ -52,7 +52,8 @@ bool guard_clock_move(struct pawl_guard *guard, int64_t deadline_ms)
     return atomic_compare_exchange_strong(&guard->deadline_ms, &before_ms, deadline_ms);
 }
 
-int64_t guard_clock_next(const struct pawl_grant *grant)
+/* When to renew after a good renewal. */
+static int64_t clock_next(const struct pawl_grant *grant)
 {
     /* A third of the ttl after it began; up to a fifth earlier, so that many do not renew as one. */
     int64_t third_ms = grant->ttl_ms / 3;
@@ -62,7 +63,8 @@ int64_t guard_clock_next(const struct pawl_grant *grant)
     return next_ms > now_ms ? next_ms : now_ms;
 }
 
-int64_t guard_clock_again(const struct pawl_grant *grant)
+/* The same after one that failed. */
+static int64_t clock_again(const struct pawl_grant *grant)
 {
     int64_t most_ms = grant->ttl_ms / 20;
 
@@ -135,7 +137,7 @@ static bool thread_end_renewal(struct pawl_guard *guard, const struct pawl_grant
         guard->grant = *grant;
         guard->last_wrong[0] = '\0';
     }
-    guard_clock_set(guard->wake_fd, good ? guard_clock_next(grant) : guard_clock_again(grant), NULL);
+    guard_clock_set(guard->wake_fd, good ? clock_next(grant) : clock_again(grant), NULL);
     return good;
 }
 
@@ -338,7 +340,7 @@ static enum pawl_outcome guard_begin(struct pawl_guard *guard, const char *name,
         return outcome;
     atomic_store(&guard->deadline_ms, guard->grant.deadline_ms);
     guard_clock_set(guard->timer_fd, guard->grant.deadline_ms, NULL);
-    guard_clock_set(guard->wake_fd, guard_clock_next(&guard->grant), NULL);
+    guard_clock_set(guard->wake_fd, clock_next(&guard->grant), NULL);
     if (client_thread_start(&guard->thread, guard_thread_run, guard) == 0)
         return PAWL_OK;
     outcome = hold_release(guard->pawl, &guard->grant, guard->pawl->attempts, &unused);

@@ -64,16 +64,12 @@ void guard_lose(struct pawl_guard *guard, const struct pawl_problem *why);
 /* Nobody holds any more; its thread will end. */
 void guard_end(struct pawl_guard *guard);
 
-/* Sets fd to CLOCK_BOOTTIME, absolute; 0: never. was_over, unless NULL: whether it had fired.
- */
+/* Sets fd to CLOCK_BOOTTIME, absolute; 0: never. was_over, unless NULL: whether it had fired. */
 void guard_clock_set(int fd, int64_t at_ms, bool *was_over);
 /* Makes a timer readable, if it is not so already, and returns when it is. */
 void guard_clock_fire(int fd);
 /* Moves the deadline. false: it has passed meanwhile, and stays passed. */
 bool guard_clock_move(struct pawl_guard *guard, int64_t deadline_ms);
-/* When to renew, after a good renewal, and after one that failed. */
-int64_t guard_clock_next(const struct pawl_grant *grant);
-int64_t guard_clock_again(const struct pawl_grant *grant);
 
 /* The thread; guard is a struct pawl_guard. */
 void *guard_thread_run(void *guard);
