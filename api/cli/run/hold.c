@@ -258,7 +258,6 @@ int run_hold_open(struct run *run)
 {
     const struct pawl_options options = {.size = sizeof(options), .lease_url = run->lease_url};
     struct pawl_problem problem = {.size = sizeof(problem)};
-    struct run_show *show = NULL;
     enum pawl_outcome outcome = PAWL_NOT_DONE;
     char buf[LINE_SIZE * 2];
     struct bytes advice;
@@ -267,15 +266,12 @@ int run_hold_open(struct run *run)
     run->pawl = pawl_open(&options, &problem);
     if (run->pawl != NULL) {
         run->pawl->sending = run->trace ? run_trace_request : NULL;
-        show = run->ask.wait_ms > 0 && !run->trace ? run_show_begin(run->name, run->lease_url) : NULL;
+        run->show = run->ask.wait_ms > 0 && !run->trace ? run_show_begin(run->name, run->lease_url) : NULL;
         outcome = hold_take(run, &problem);
-        run_show_end(show);
-        if (outcome != PAWL_OK) {
-            run_show_free(show);
-            show = NULL;
-        }
+        run_show_end(run->show);
+        if (outcome != PAWL_OK)
+            run_show_free(run->show); /* else when the lease is given back */
     }
-    run->show = show;
     if (outcome == PAWL_OK) {
         int64_t unknown = 0;
 
