@@ -1,5 +1,4 @@
 /* main.c - pawl: everything that a person types. */
-#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,7 +100,6 @@ int main(int argc, char **argv)
     int used = 1, status;
     char ask[] = "--help";
 
-    setlocale(LC_CTYPE, "");
     /* A line in one piece: what a command says meanwhile must not come to stand within it. */
     setvbuf(stderr, NULL, _IOLBF, BUFSIZ);
     if (argc > 2 && strcmp(argv[1], "help") == 0) { /* "help store status": "store status --help" */

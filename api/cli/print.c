@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <langinfo.h>
+#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -218,5 +219,10 @@ bool print_colour(FILE *out)
 
 bool print_utf8(void)
 {
-    return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+    locale_t named = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
+    bool is_utf8 = named != (locale_t)0 && strcmp(nl_langinfo_l(CODESET, named), "UTF-8") == 0;
+
+    if (named != (locale_t)0)
+        freelocale(named);
+    return is_utf8;
 }

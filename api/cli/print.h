@@ -47,7 +47,8 @@ void print_table_end(struct print_table *table);
 
 /* Whether colours are welcome on this stream: a terminal, and NO_COLOR is not set (no-color.org). */
 bool print_colour(FILE *out);
-/* Whether the locale's texts are UTF-8. main() has called setlocale(). */
+/* Whether texts are UTF-8 in the locale that the environment names. This process itself stays in C: others
+ * have letters of their own ("i" in Turkish), and flags, variables and headers are ASCII. */
 bool print_utf8(void);
 
 #endif

@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import termios
 
-from world import BUILD, World, check, check_equal, check_in, main, test
+from world import BUILD, World, check, check_equal, check_in, main, skip, test
 from world.cli import PAWL, Cli, Server, response
 from world.wait import DEADLINE_S, wait_until
 
@@ -769,6 +769,18 @@ def env_output_of_a_failure_ends_the_eval_with_its_status():
     check_equal(shell(f'eval "$({PAWL} release {name} -o env)"; echo "$? ${{PAWL_LEASE_ID-none}}"', **left), (0, "76 none\n"))
     check_equal(shell(f'eval "$({PAWL} renew {name} -o env --lease-url http://127.0.0.1:1)"; echo "$? $PAWL_LEASE_ID"', **left),
                 (0, f"69 {'A' * 22}\n"))
+
+
+@test
+def a_users_language_with_letters_of_its_own_changes_no_variable():
+    made = subprocess.run(["localedef", "-i", "tr_TR", "-f", "UTF-8", path("tr_TR.UTF-8")], check=False, capture_output=True)
+    if not os.path.isdir(path("tr_TR.UTF-8")):
+        skip(f"no such language here: {made.stderr[-200:]}")
+    name, turkish = world.name(), {"LOCPATH": world.folder, "LC_ALL": "tr_TR.UTF-8"}  # "i" is no "I" in small letters there
+    mine = acquired(name, **turkish)
+    file = path("turkish")
+    written(file, mine["lease_id"])
+    check_equal(pawl("release", name, PAWL_LEASE_ID_FILE=file, **turkish).stdout, f"{name} released\n")
 
 
 @test
