@@ -571,27 +571,19 @@ static bool wants_env(int argc, char **argv)
     return output != NULL && strcmp(output, "env") == 0;
 }
 
-static int command_of(int argc, char **argv)
+void environment_failure(const char *command, int argc, char **argv, int status)
 {
-    for (int i = 1; i < argc; i++) {
-        for (int k = 0; k < (int)(sizeof(assigning) / sizeof(assigning[0])); k++)
-            if (strcmp(argv[i], assigning[k].command) == 0)
-                return k;
-    }
-    return -1;
-}
-
-void environment_failure(int argc, char **argv, int status)
-{
-    int command = wants_env(argc, argv) ? command_of(argc, argv) : -1;
     /* Asking again with the same lease_id is the way on when the end is not known. */
     bool is_over = status != CLI_UNREACHABLE && status != CLI_USAGE;
+    unsigned i = 0, count = sizeof(assigning) / sizeof(assigning[0]);
 
-    if (command < 0)
+    while (i < count && (command == NULL || strcmp(command, assigning[i].command) != 0))
+        i++;
+    if (i == count || !wants_env(argc, argv))
         return;
-    if (!assigning[command].of_its_hold || status == STATUS_LOST) {
-        printf("unset %s%s; ", assigning[command].variables,
-               is_over && strcmp(assigning[command].command, "acquire") == 0 ? " PAWL_LEASE_ID" : "");
+    if (!assigning[i].of_its_hold || status == STATUS_LOST) {
+        printf("unset %s%s; ", assigning[i].variables,
+               is_over && strcmp(command, "acquire") == 0 ? " PAWL_LEASE_ID" : "");
     }
     printf("(exit %d)\n", status);
 }

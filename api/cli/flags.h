@@ -151,8 +151,8 @@ int environment_check(void);
  * many more at its end. The list is the caller's to free, the texts are not. */
 char **environment_without(const char *const *beginnings, size_t room);
 /* What -o env prints when there is nothing to assign, as eval "$(pawl ...)" must not end well: on stdout, if
- * the words of the command line (or PAWL_OUTPUT) ask for -o env from a command that sets variables, the unset
- * of those that are not true any more, and the status, which is not 0. */
-void environment_failure(int argc, char **argv, int status);
+ * the command (NULL: none) sets variables, and the words of the command line (or PAWL_OUTPUT) ask for -o env,
+ * the unset of those that are not true any more, and the status, which is not 0. */
+void environment_failure(const char *command, int argc, char **argv, int status);
 
 #endif

@@ -97,7 +97,7 @@ static int flushed(int status)
 
 int main(int argc, char **argv)
 {
-    int used = 1, status;
+    int used = 1, command = 1, status; /* command: where it stands, whatever is wrong in front of it */
     char ask[] = "--help";
 
     /* A line in one piece: what a command says meanwhile must not come to stand within it. */
@@ -116,8 +116,10 @@ int main(int argc, char **argv)
     }
     if (argc > 1 && strcmp(argv[1], FLAGS_COMPLETE) == 0)
         return flushed(complete(argc - 1, argv + 1));
+    while (command < argc && command_find(commands, argv[command]) == NULL)
+        command++;
     status = environment_check();
-    if (status != CLI_GO_ON && argc > 1 && strcmp(argv[1], "run") == 0)
+    if (status != CLI_GO_ON && command < argc && strcmp(argv[command], "run") == 0)
         return 125; /* what pawl run says of itself: the other statuses are its command's */
     if (status == CLI_GO_ON)
         status = front_flags(argc, argv, &used);
@@ -125,6 +127,6 @@ int main(int argc, char **argv)
         status = cli_fail(CLI_USAGE, "missing argument: COMMAND; see pawl --help");
     status = status == CLI_GO_ON ? command_run(commands, "", argc - used, argv + used) : status;
     if (status != CLI_OK)
-        environment_failure(argc, argv, status);
+        environment_failure(argv[command], argc, argv, status);
     return flushed(status);
 }

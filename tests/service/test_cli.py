@@ -772,6 +772,15 @@ def env_output_of_a_failure_ends_the_eval_with_its_status():
 
 
 @test
+def what_a_command_that_sets_nothing_says_when_it_fails_is_its_own():
+    """Whatever its words are, and though all is to be told for eval."""
+    for words, status in ((["run", world.name(), "--", "sh", "-c", "echo mine; exit 7", "get"], 7), (["ls", "--prefix", "put", "release"], 64),
+                          (["history", "acquire", "--lease-url", "http://127.0.0.1:1"], 69)):
+        check_equal(pawl(*words, status=status, PAWL_OUTPUT="env").stdout, "mine\n" if status == 7 else "", f"{words}")
+    pawl("--lease-url", world.lease.url, "run", world.name(), "true", status=125, PAWL_XYZZY="")
+
+
+@test
 def a_users_language_with_letters_of_its_own_changes_no_variable():
     made = subprocess.run(["localedef", "-i", "tr_TR", "-f", "UTF-8", path("tr_TR.UTF-8")], check=False, capture_output=True)
     if not os.path.isdir(path("tr_TR.UTF-8")):
