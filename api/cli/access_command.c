@@ -167,11 +167,17 @@ static int explain_run(int argc, char **argv)
 
 static void whoami_print(const char *service, const struct json *json)
 {
-    struct bytes identity = request_text(json, "identity"), by = request_text(json, "by"), verb;
+    struct bytes verb;
 
-    printf("%s: %.*s, by %.*s; may", service, (int)identity.len, identity.at, (int)by.len, by.at);
-    for (size_t i = 0; json_list_text(json, "may", i, &verb); i++)
-        printf(" %.*s", (int)verb.len, verb.at);
+    printf("%s: ", service);
+    print_safe(stdout, request_text(json, "identity"));
+    fputs(", by ", stdout);
+    print_safe(stdout, request_text(json, "by"));
+    fputs("; may", stdout);
+    for (size_t i = 0; json_list_text(json, "may", i, &verb); i++) {
+        putchar(' ');
+        print_safe(stdout, verb);
+    }
     puts(json_list_text(json, "may", 0, &verb) ? "" : " nothing");
 }
 

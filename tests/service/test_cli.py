@@ -715,9 +715,11 @@ def what_is_said_of_another_lease_is_no_answer():
 def control_characters_of_a_service_do_not_reach_the_terminal():
     evil = "\x1b]0;owned\x07\x9b31m\n\u202e\u2066\u200b\u2028\ufeff"
     server = Server(lambda request: problem_of(409, "lease-held", title=evil, detail=evil, holder=evil, instance=evil))
-    done = pawl("acquire", "a", status=75, PAWL_LEASE_URL=server.url)
-    check(not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]", done.stdout + done.stderr),
-          repr(done.stderr))
+    known = Server(lambda request: response(200, json.dumps({"identity": evil, "by": evil, "hash": "h", "may": [evil]}).encode()))
+    for done in (pawl("acquire", "a", status=75, PAWL_LEASE_URL=server.url),
+                 pawl("access", "whoami", PAWL_LEASE_URL=known.url, PAWL_GATEWAY_URL=known.url)):
+        check(not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]", done.stdout + done.stderr),
+              repr(done.stdout + done.stderr))
 
 
 @test
