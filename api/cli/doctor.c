@@ -209,14 +209,19 @@ static bool doctor_service(struct doctor *doctor, const struct service *service)
     struct tm broken = {0};
     char todo[TEXT_SIZE];
 
-    if (named && request_try(&version) == HTTP_CLIENT_ANSWERED) {
+    if (!named) {
+        found(doctor, PROBLEM, service->label, "service", "Mend what standard error says of it.",
+              "%s cannot be asked with these flags and variables", service->program);
+    } else if (request_try(&version) == HTTP_CLIENT_ANSWERED) {
         right = look_at_version(doctor, service, &version);
     } else {
+        const char *remedy = request_access_remedy(&version);
+
         snprintf(todo, sizeof(todo),
                  "Start %s, or say where it is: %s URL. (pawl dev starts one to try things out.)",
                  service->program, service->flag);
-        found(doctor, PROBLEM, service->label, "service", todo, "%s cannot be reached: %s",
-              named ? version.url : service->base, named ? version.answer.why : "this is not an address");
+        found(doctor, PROBLEM, service->label, "service", remedy != NULL ? remedy : todo,
+              "%s cannot be reached: %s", version.url, version.answer.why);
     }
     if (right) {
         if (strptime(version.answer.date, "%a, %d %b %Y %H:%M:%S GMT", &broken) != NULL) {

@@ -608,18 +608,26 @@ static int tell_unknown(const struct request *request)
     return CLI_UNREACHABLE;
 }
 
+const char *request_access_remedy(const struct request *request)
+{
+    const char *why = request->answer.why;
+
+    return strstr(why, "access token") != NULL  ? "Is --access-token-file (PAWL_ACCESS_TOKEN_FILE) right?"
+           : strstr(why, "certificate") != NULL ? "Are --cacert, --cert and --cert-key right?"
+                                                : NULL;
+}
+
 int request_tell(const struct request *request, enum http_client_outcome outcome)
 {
+    const char *remedy = request_access_remedy(request);
     char what[WHAT_SIZE];
 
     switch (outcome) {
     case HTTP_CLIENT_NOT_SENT:
         doubt_tell(DOUBT_NOT_DONE, request->output, "%s: %s cannot be reached: %s", what_of(request, what),
                    request->service, request->answer.why);
-        if (strstr(request->answer.why, "access token") != NULL)
-            cli_hint("Is --access-token-file (PAWL_ACCESS_TOKEN_FILE) right?");
-        else if (strstr(request->answer.why, "certificate") != NULL)
-            cli_hint("Are --cacert, --cert and --cert-key right?");
+        if (remedy != NULL)
+            cli_hint("%s", remedy);
         else
             cli_hint("Is it running (pawl dev starts one), and is %s right?", request->flag);
         return CLI_UNREACHABLE;

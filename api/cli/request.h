@@ -77,6 +77,9 @@ int request_send(struct request *request);
 enum http_client_outcome request_try(struct request *request);
 int request_tell(const struct request *request, enum http_client_outcome outcome);
 
+/* What to look at when a request could not be sent: who asks, or whom it trusts; NULL: none of that. */
+const char *request_access_remedy(const struct request *request);
+
 /* What the answer says by itself, as libpawl judges it; PAWL_UNKNOWN: the service does not know either. */
 enum pawl_outcome request_judge(const struct request *request);
 /* Whether the answer is this problem. */

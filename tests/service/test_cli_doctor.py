@@ -85,6 +85,13 @@ def a_service_that_is_not_there_or_is_another_is_told():
     check_in("--lease-url", problems(PAWL_LEASE_URL=world.gateway.url)["lease service"])
     check_in("--gateway-url", problems(PAWL_GATEWAY_URL=world.lease.url)["gateway service"])
     check_equal(pawl("doctor", "--lease-url", "ftp://x", status=1).stdout.count("problem "), 1)
+    without_key = {"PAWL_CERT": world.keys_file, "PAWL_LEASE_URL": "", "PAWL_GATEWAY_URL": ""}  # what a script has, that knows of none
+    done = pawl("doctor", status=1, **without_key)
+    check_in("pawl-lease cannot be asked with these flags", done.stdout)
+    check_in("a certificate to show and its key come together", done.stderr)
+    for flag, value in (("--access-token-file", "/nowhere"), ("--cacert", world.keys_file)):
+        words = ["--lease-url", world.lease.url.replace("http", "https")] if flag == "--cacert" else []
+        check_in(flag, problems(flag, value, *words)["lease service"])
 
 
 def only_version(answer):
