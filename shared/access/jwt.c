@@ -227,7 +227,7 @@ static enum access_why jwt_read(const struct access *access, struct bytes text, 
     nbf = json_get_int(jwt->body, "nbf", &jwt->nbf);
     if (nbf == JSON_MISTYPED || json_get_int(jwt->body, "exp", &jwt->exp) != JSON_FOUND ||
         json_get_int(jwt->body, "iat", &jwt->iat) != JSON_FOUND || jwt->iat < 0 || jwt->exp < jwt->iat ||
-        jwt->exp - jwt->iat > VALID_MAX_S || !cnf_read(jwt))
+        jwt->exp > INT64_MAX - LEEWAY_S || jwt->exp - jwt->iat > VALID_MAX_S || !cnf_read(jwt))
         return ACCESS_MALFORMED;
     if (nbf == JSON_ABSENT || jwt->nbf < jwt->iat)
         jwt->nbf = jwt->iat;

@@ -75,6 +75,7 @@ def whatever_is_wrong_with_one_is_401_and_says_what():
             (jwt(key, aud="other"), "audience"), (jwt(key, aud=["a", "b"]), "audience"), (jwt(key, aud=None), "audience"), (jwt(key, aud=[]), "audience"),
             (jwt(key, sub="system:other"), "unknown"), (jwt(key, sub=None), "malformed"),
             (jwt(key, exp=None), "malformed"), (jwt(key, iat=None), "malformed"), (jwt(key, exp=now + 86401, iat=now), "malformed"),
+            (jwt(key, exp=2 ** 63 - 1, iat=2 ** 63 - 1), "malformed"), (jwt(key, exp=2 ** 62, iat=2 ** 62), "not-yet"),
             (jwt(key, exp=now - 1, iat=now), "malformed"), (jwt(key, exp=1e3), "malformed"), (jwt(key, nbf="x"), "malformed"),
             (jwt(key, exp=now - 61, iat=now - 600), "expired"), (jwt(key, nbf=now + 400), "not-yet"), (jwt(key, iat=now + 400, exp=now + 600), "not-yet"),
             (jwt(key, {"crit": ["x"]}), "malformed"), (jwt(key, {"alg": "none"}), "malformed"), (jwt(key, {"alg": "HS256"}), "malformed"),
