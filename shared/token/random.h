@@ -7,7 +7,7 @@
 #include "shared/text/bytes.h"
 
 /* Fills buf with chars characters of [A-Za-z0-9_-], 6 random bits each, and a NUL. chars is a multiple of
- * 4, at most 64. */
+ * 4, at most 64. The first is no "-": ids are words of command lines, where that would begin a flag. */
 void random_text(char *buf, size_t chars);
 
 enum { DIGEST_TEXT = 43 };

@@ -569,7 +569,9 @@ void random_text(char *buf, size_t chars)
     unsigned char bytes[48];
 
     assert(chars % 4 == 0 && chars / 4 * 3 <= sizeof(bytes));
-    randombytes_buf(bytes, chars / 4 * 3);
+    do
+        randombytes_buf(bytes, chars / 4 * 3);
+    while (bytes[0] >> 2 == 62); /* "-" */
     sodium_bin2base64(buf, chars + 1, bytes, chars / 4 * 3, sodium_base64_VARIANT_URLSAFE_NO_PADDING);
 }
 

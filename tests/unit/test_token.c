@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "shared/token/name.h"
+#include "shared/token/random.h"
 #include "shared/token/token.h"
 #include "tests/unit/check.h"
 
@@ -490,6 +491,22 @@ TEST_KEYS(what_is_sealed_opens_with_its_domain_context_and_length_alone, KEY_1 K
     CHECK(!token_open(keys, "leases", BYTES("a"), BYTES(""), text, 9));
     sealed[0] = sealed[0] == 'A' ? 'B' : 'A';
     CHECK(!token_open(keys, "leases", BYTES("a"), bytes_of(sealed), text, 9));
+}
+
+/* -- random texts */
+
+TEST(a_random_text_is_no_flag_where_it_is_a_word_of_a_command_line)
+{
+    char text[17];
+    unsigned dashes = 0, inside = 0;
+
+    for (unsigned i = 0; i < 4000; i++) {
+        random_text(text, 16);
+        dashes += text[0] == '-';
+        inside += text[1] == '-';
+    }
+    CHECK_INT(dashes, 0);
+    CHECK(inside > 20); /* 62 of 4,000 */
 }
 
 CHECK_MAIN
