@@ -183,6 +183,7 @@ TEST(copies_are_told_when_they_are_fewer_than_must_be_and_who_is_away)
 TEST(who_is_gone_without_a_word_is_told_while_grants_go_on)
 {
     AFTER(s.members[1].live = false, CLI_OK, "pawl store forget gate-1");
+    AFTER((s.members[1].live = false, TEXT(s.members[1].id, "-gate")), CLI_OK, "pawl store forget -- -gate");
     AFTER((s.members[1] = s.members[0], TEXT(s.members[1].id, "lease-2"), s.members[1].live = false), CLI_OK,
           "nobody can admit the store without it");
     AFTER((s.members[1].live = false, TEXT(s.members[1].state, "forgotten")), CLI_OK, NULL);

@@ -403,7 +403,8 @@ static void find_gone(const struct store_facts *facts, struct store_diagnosis *d
                        store_diagnosis_name(name, member->id, member),
                        is_lease(member) && facts->majority == 0 ? "nobody can admit the store without it"
                                                                 : "all holds end, since it cannot be asked");
-        ADVISE(finding, "%s%s", member->id, member->registrar ? " OTHER" : "");
+        ADVISE(finding, "%s%s%s", member->id[0] == '-' ? "-- " : "", member->id, /* of an earlier release */
+               member->registrar ? " OTHER" : "");
     }
 }
 
