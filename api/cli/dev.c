@@ -16,6 +16,7 @@
 #include "api/cli/cluster.h"
 #include "api/cli/flags.h"
 #include "api/cli/print.h"
+#include "shared/text/ascii.h"
 #include "shared/text/json.h"
 
 enum { ROUTES_SIZE = 512, ROUTES_MAX = 1 << 20, FILLED_SIZE = 1280, WHY_SIZE = 512, JSON_LEVELS = 8 };
@@ -115,7 +116,7 @@ static void say_use(const struct cluster *cluster)
     const char *target = routed ? to_route : "/v1/resources/orders:41";
     char self[CHILD_PATH_SIZE];
     bool found = child_find("pawl", self);
-    const char *pawl = found && strpbrk(self, " '\"$\\`") == NULL ? self : "pawl";
+    const char *pawl = found && ascii_is_word(bytes_of(self), BYTES("/._+-")) ? self : "pawl";
 
     printf("  With curl%s, in another terminal:\n\n"
            "TOKEN=$(curl -sS --json '{\"ttl_ms\":20000,\"wait_ms\":30000}' -o /dev/null -w "

@@ -52,9 +52,11 @@ def wait_gone(pids):
 class Running:
     """pawl, its two outputs read as they come."""
 
+    program = PAWL
+
     def __init__(self, *words, **variables):
         self.news, self.text, self.open = threading.Condition(), "", 2
-        self.process = subprocess.Popen([PAWL, *words], env=environment(**variables), stdin=subprocess.DEVNULL,
+        self.process = subprocess.Popen([self.program, *words], env=environment(**variables), stdin=subprocess.DEVNULL,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=die_with_parent)
         for stream in (self.process.stdout, self.process.stderr):
             threading.Thread(target=self._read, args=(stream,), daemon=True).start()
@@ -144,6 +146,17 @@ def what_dev_says_to_type_works_when_it_is_pasted():
     typed = [line for line in dev.text.splitlines() if re.match(r"export |eval |echo |\S*/pawl ", line)]
     check_equal(len(typed), 6, dev.text)
     check_in("orders:43 released", dev.shell("\n".join(typed)))
+    check_equal(dev.end(), 0, dev.text)
+
+
+@test
+def a_program_whose_path_a_shell_would_not_take_is_called_by_its_name():
+    class Odd(Dev):
+        program = os.path.join(path("a;b"), "pawl")
+    os.mkdir(path("a;b"))
+    shutil.copy(PAWL, Odd.program)
+    dev = Odd(PATH=f"{BUILD}:{os.environ['PATH']}")
+    check_in('\neval "$(pawl acquire orders:43', dev.text)
     check_equal(dev.end(), 0, dev.text)
 
 
