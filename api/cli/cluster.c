@@ -1,9 +1,10 @@
 /* cluster.c - a private redis-server, a lease service and a gateway, as children of this process; and what
  * they have on disk.
  *
- * A data directory has: lock (one pawl dev at a time), keys, store-made (the store was made here; if Redis
- * then comes up empty, its content was lost, and another one must not take its place silently), appendonlydir
- * and redis.sock (Redis), state-lease and state-gateway (the services' state directories), routes.json. */
+ * A data directory has: lock (one pawl dev at a time), keys (and keys.new, while they are written),
+ * store-made (the store was made here; if Redis then comes up empty, its content was lost, and another one
+ * must not take its place silently), appendonlydir and redis.sock (Redis), state-lease and state-gateway (the
+ * services' state directories), routes.json. */
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
@@ -127,17 +128,22 @@ static int data_open(struct cluster_files *files, const char *data)
 
 /* -- keys */
 
-static int keys_make(const char *path)
+/* Half a file would be no key file the next time, either. */
+static int keys_make(const struct cluster_files *files)
 {
-    char line[TOKEN_KEY_LINE_SIZE];
+    char line[TOKEN_KEY_LINE_SIZE], fresh[CHILD_PATH_SIZE];
     size_t len = token_keygen("dev", line, sizeof(line));
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    bool whole = fd >= 0 && write(fd, line, len) == (ssize_t)len && fsync(fd) == 0;
+    int status;
 
+    join(fresh, files->data, "keys.new");
+    unlink(fresh); /* of one that was killed */
+    status = cli_write_secret(fresh, "key", (struct bytes){line, len}, "");
     explicit_bzero(line, sizeof(line));
-    if (fd >= 0)
-        close(fd);
-    return whole ? CLI_GO_ON : cli_fail(CLI_CONFIG, "%s cannot be written: %s", path, strerror(errno));
+    if (status != CLI_GO_ON)
+        return CLI_CONFIG;
+    return rename(fresh, files->keys) == 0
+               ? CLI_GO_ON
+               : cli_fail(CLI_CONFIG, "%s cannot be made: %s", files->keys, strerror(errno));
 }
 
 static int keys_open(struct cluster_files *files)
@@ -150,7 +156,7 @@ static int keys_open(struct cluster_files *files)
         cli_hint("Put it back, or begin anew in an empty directory.");
         return CLI_CONFIG;
     }
-    return keys_make(files->keys);
+    return keys_make(files);
 }
 
 static int files_open(struct cluster_files *files, const char *data)

@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -277,6 +278,20 @@ def data_keeps_a_resource_and_the_keys_across_two_runs_and_ends_every_hold():
         check_in(word, said)
     check_equal(dev.shell(f"{PAWL} cat orders:1"), "kept")
     check_equal(dev.end(), 0, dev.text)
+
+
+@test
+def keys_that_no_disk_had_room_for_are_made_anew():
+    data = path("full")
+
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20))
+    done = subprocess.run([PAWL, "dev", *FREE_PORTS, "--data", data], env=environment(), preexec_fn=limit, capture_output=True,
+                          text=True, timeout=DEADLINE_S, check=False)
+    check_equal(done.returncode, 78, done.stderr)
+    check_in("could not be written: File too large", done.stderr)
+    check_equal(Dev("--data", data).end(), 0)
 
 
 @test
