@@ -323,7 +323,7 @@ static bool is_secret(const struct option *option)
     return strstr(option->name, "password") || strstr(option->name, "secret");
 }
 
-/* Whether a text is a URL with a password in it. */
+/* Whether a text is a URL with a password in it. What stands behind unix:// is a path. */
 static bool has_password(const char *text)
 {
     const char *authority = strstr(text, "://");
@@ -332,6 +332,8 @@ static bool has_password(const char *text)
     if (authority == NULL)
         return false;
     authority += 3;
+    if (strncmp(text, "unix:", 5) == 0)
+        return has_password(authority); /* of the next in a list */
     /* A password may hold anything, '/' too when it was not encoded: so the last '@' of all ends it. */
     at = strrchr(authority, '@');
     colon = strchr(authority, ':');

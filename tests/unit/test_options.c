@@ -241,6 +241,7 @@ static const struct {
     {"redis://:hush@h", true},         {"redis://user:@h", true},
     {"redis://u:hu/sh@h:1", true},     {"redis://u:hu@sh@h:1", true},
     {"127.0.0.1:8700", false},         {"a:b@c", false},
+    {"unix:///a:b@c", false},          {"unix:///a,redis://u:hush@h", true},
 };
 
 TEST(a_url_with_a_password_is_refused_on_the_command_line_and_never_shown)
