@@ -30,6 +30,7 @@
 #include "api/cli/request.h"
 #include "api/client/http_client.h"
 #include "shared/http/http_server.h"
+#include "shared/text/ascii.h"
 #include "shared/token/token.h"
 
 enum {
@@ -83,6 +84,15 @@ static int run_open(struct cluster_files *files)
         return cli_fail(CLI_CONFIG, "no temporary directory can be made in %s: %s", base, strerror(error));
     }
     return CLI_GO_ON;
+}
+
+/* Of a socket, whose path is short: in a URL some characters mean something else. */
+static void url_of_socket(char url[CHILD_PATH_SIZE], const char *path)
+{
+    size_t len = (size_t)snprintf(url, CHILD_PATH_SIZE, "unix://");
+
+    len += ascii_percent_encode(url + len, bytes_of(path), '/');
+    url[len] = '\0';
 }
 
 /* -- the data directory */
@@ -173,7 +183,7 @@ static int files_open(struct cluster_files *files, const char *data)
     if (data == NULL)
         memcpy(files->data, files->run, sizeof(files->data));
     join(files->socket, files->run[0] != '\0' ? files->run : files->data, "redis.sock");
-    snprintf(files->url, sizeof(files->url), "unix://%.*s", CHILD_PATH_SIZE - NAME_SIZE, files->socket);
+    url_of_socket(files->url, files->socket);
     join(files->state_lease, files->data, "state-lease");
     join(files->state_gateway, files->data, "state-gateway");
     files->store_made = there_is(files->data, "store-made");
@@ -587,7 +597,7 @@ int cluster_quorum(struct cluster *cluster, const char *const *sockets)
     int status;
 
     for (unsigned i = 0; sockets[i] != NULL; i++) {
-        snprintf(urls[i], CHILD_PATH_SIZE, "unix://%.*s", CHILD_PATH_SIZE - NAME_SIZE, sockets[i]);
+        url_of_socket(urls[i], sockets[i]);
         count = words_add(words, count, (const char *const[]){"--redis", urls[i], NULL});
     }
     words_add(words, count, (const char *const[]){"--init-store", NULL});

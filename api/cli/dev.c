@@ -167,9 +167,9 @@ static void dev_say(const struct dev *dev)
     printf("pawl dev is ready\n\n"
            "  lease service  %s\n"
            "  gateway        %s\n"
-           "  Redis          unix://%s\n"
+           "  Redis          %s\n"
            "  data           %s\n",
-           lease, gateway, files->socket,
+           lease, gateway, files->url,
            dev->plan.data != NULL ? files->data : "temporary: deleted at the end (--data DIR keeps it)");
     if (files->routes[0] != '\0')
         printf("  routes         %s\n", files->routes);

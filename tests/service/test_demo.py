@@ -281,6 +281,15 @@ def data_keeps_a_resource_and_the_keys_across_two_runs_and_ends_every_hold():
 
 
 @test
+def a_data_directory_may_be_called_what_means_something_in_a_url():
+    data = path("a b%41?c=1#d:e@f")
+    dev = Dev("--data", data)
+    check_in("/a%20b%2541%3Fc%3D1%23d:e%40f/redis.sock", dev.text)
+    check(os.path.exists(os.path.join(data, "redis.sock")), dev.text)
+    check_equal(dev.end(), 0, dev.text)
+
+
+@test
 def keys_that_no_disk_had_room_for_are_made_anew():
     data = path("full")
 
