@@ -5,6 +5,7 @@
 
 #include "api/cli/cli.h"
 #include "api/cli/flags.h"
+#include "shared/text/read_all.h"
 
 static const struct command commands[] = {
     {"dev", cli_dev, "a private Redis, the lease service and the gateway, to try things out"},
@@ -100,6 +101,7 @@ int main(int argc, char **argv)
     int used = 1, command = 1, status; /* command: where it stands, whatever is wrong in front of it */
     char ask[] = "--help";
 
+    standard_streams_fill();
     /* A line in one piece: what a command says meanwhile must not come to stand within it. */
     setvbuf(stderr, NULL, _IOLBF, BUFSIZ);
     if (argc > 2 && strcmp(argv[1], "help") == 0) { /* "help store status": "store status --help" */

@@ -13,6 +13,7 @@
 #include "shared/service/service.h"
 #include "shared/text/json.h"
 #include "shared/text/memory.h"
+#include "shared/text/read_all.h"
 #include "shared/tls/tls_server.h"
 
 static const struct service_flag common_flags[] = {
@@ -370,6 +371,7 @@ static void process_prepare(void)
 {
     struct rlimit files;
 
+    standard_streams_fill();
     signal(SIGPIPE, SIG_IGN); /* a client or a store that has gone is reported by the call that writes */
     signal(SIGXFSZ, SIG_IGN); /* so is a file that may not grow */
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {

@@ -1,4 +1,4 @@
-/* read_all.c - a file from where it stands to its end, or by its name, and all of a text. */
+/* read_all.c - a file from where it stands to its end, or by its name; all of a text; standard streams. */
 #include "shared/text/read_all.h"
 
 #include <errno.h>
@@ -49,4 +49,16 @@ bool write_all(int fd, struct bytes text)
         text.len -= n > 0 ? (size_t)n : 0;
     }
     return true;
+}
+
+/* What is written there fails, and so does what is read of the first, as if it were closed. */
+void standard_streams_fill(void)
+{
+    int fd;
+
+    do
+        fd = open("/dev/null", (fcntl(STDIN_FILENO, F_GETFD) < 0 ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
 }

@@ -1,4 +1,4 @@
-/* read_all.h - a file from where it stands to its end, or by its name, and all of a text. */
+/* read_all.h - a file from where it stands to its end, or by its name; all of a text; standard streams. */
 #ifndef PAWL_SHARED_READ_ALL_H
 #define PAWL_SHARED_READ_ALL_H
 
@@ -13,5 +13,8 @@ ssize_t read_all(int fd, char *at, size_t size);
 ssize_t read_all_of(const char *path, char *at, size_t size, mode_t *mode);
 /* All of it, also when interrupted; false with errno. */
 bool write_all(int fd, struct bytes text);
+/* First of all in a process: else a file of ours, or a connection, gets the number of a standard stream
+ * that the caller closed, and what is said goes there. What is executed finds it closed, as without us. */
+void standard_streams_fill(void);
 
 #endif

@@ -741,6 +741,31 @@ def output_that_cannot_be_written_is_a_failure():
     pawl.unread("get", "a", "-o", "json")
 
 
+class Echoed(Server):
+    """Keeps what comes behind the request."""
+
+    def _serve(self, connection):
+        connection.settimeout(DEADLINE_S)
+        connection.recv(65536)
+        behind = b""
+        try:
+            connection.sendall(self.answer(b""))
+            behind = connection.recv(65536)
+        except ConnectionError:
+            pass
+        self.requests.append(behind)
+        connection.close()
+
+
+@test
+def a_closed_output_is_not_the_connection():
+    server = Echoed(lambda request: response(200, b"secret" * 100000, 'ETag: "e"', "Fencing-Mark: 1"))
+    for streams, status in ((">&-", 69), ("2>&- >/dev/null", 0), ("<&- >&- 2>&-", 69)):
+        check_equal(pawl.shell(f"{PAWL} cat a {streams}", PAWL_GATEWAY_URL=server.url)[0], status, streams)
+    wait_until(lambda: len(server.requests) == 3, "all were served")
+    check_equal(server.requests, [b""] * 3)
+
+
 @test
 def a_grant_that_could_not_be_told_is_given_back():
     for kind in ("env", "json"):

@@ -6,13 +6,16 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import tempfile
 import time
 
-from world import ROOT, Client, Daemon, Keys, PrivateRedis, World, check, check_equal, check_in, main, read_token, \
-    run_daemon, test, test_in, wait_until
+from world import BUILD, ROOT, Client, Daemon, Keys, PrivateRedis, World, check, check_equal, check_in, main, \
+    read_token, run_daemon, test, test_in, wait_until
 from world.certificate import certificate
 from world.client import Closed
+from world.ports import own_port
+from world.process import die_with_parent
 from world.record import record_of
 
 WORLD = World()
@@ -152,6 +155,19 @@ def ipv6_threads_and_the_documented_way_to_wait_work():
         answer = client("POST", f"/v1/leases/{WORLD.name()}")
         check_equal(answer.status, 201, repr(answer))
     check_equal(six.end(), 0)
+
+
+@test
+def nothing_takes_the_place_of_a_standard_stream_that_was_closed():
+    """What is logged would go to it: to a socket, or into a file."""
+    port = own_port()
+    flags = [flag if flag != "127.0.0.1:0" else f"127.0.0.1:{port}" for flag in WORLD.flags]
+    process = subprocess.Popen(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", BUILD / "pawl-gateway", *flags], preexec_fn=die_with_parent)
+    client = Client("gateway", f"http://127.0.0.1:{port}", World.contract)
+    wait_until(lambda: not socket.socket().connect_ex(("127.0.0.1", port)) and client.is_ready(), "it serves")
+    check_equal([os.readlink(f"/proc/{process.pid}/fd/{number}") for number in range(3)], [os.devnull] * 3)
+    process.terminate()
+    check_equal(process.wait(20), 0)
 
 
 # -- the end

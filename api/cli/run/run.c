@@ -13,7 +13,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -259,19 +258,6 @@ static int command_start(struct run *run)
 
 /* -- prepared */
 
-/* Else a file of ours could get the number of one that the caller closed, and be taken for it. The command
- * finds it closed, as it would without us. */
-static void fill_standard(void)
-{
-    int fd;
-
-    do {
-        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-    } while (fd >= 0 && fd <= STDERR_FILENO);
-    if (fd >= 0)
-        close(fd);
-}
-
 static int run_prepare(struct run *run)
 {
     run_signals_open(run);
@@ -292,7 +278,6 @@ int cli_run(int argc, char **argv)
 
     if (status != CLI_GO_ON)
         return status;
-    fill_standard();
     status = run_prepare(&run);
     status = status == CLI_GO_ON ? run_hold_open(&run) : status;
     if (status == CLI_GO_ON) {
