@@ -169,6 +169,7 @@ void watch_open(struct watch *watch)
     if (watch->signal_fd < 0 || sigprocmask(SIG_BLOCK, &set, NULL) != 0)
         abort();
     signal(SIGPIPE, SIG_IGN); /* of a child that reads no more the write says so */
+    signal(SIGCHLD, SIG_DFL); /* ignored, as one may inherit it, the kernel would keep their ends from us */
 }
 
 void watch_close(struct watch *watch)

@@ -243,6 +243,16 @@ def a_stopped_child_does_not_keep_dev_from_ending():
 
 
 @test
+def dev_hears_of_the_end_of_its_children_though_its_parent_did_not_care():
+    class Deaf(Dev):
+        program = path("deaf")
+    with open(Deaf.program, "w", encoding="utf-8") as file:
+        file.write(f"#!/bin/sh\ntrap '' CHLD\nexec {PAWL} \"$@\"\n")
+    os.chmod(Deaf.program, 0o700)
+    check_equal(Deaf().end(), 0)
+
+
+@test
 def a_taken_port_is_said_clearly_and_is_78():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
