@@ -367,13 +367,26 @@ struct start {
     struct loop_timer deadline;
 };
 
+/* SIG_BLOCK, SIG_UNBLOCK: those that an operator sends. */
+static void signals_mask(int how)
+{
+    sigset_t heard;
+
+    sigemptyset(&heard);
+    sigaddset(&heard, SIGTERM);
+    sigaddset(&heard, SIGINT);
+    sigaddset(&heard, SIGHUP);
+    pthread_sigmask(how, &heard, NULL);
+}
+
 static void process_prepare(void)
 {
     struct rlimit files;
 
     standard_streams_fill();
-    signal(SIGPIPE, SIG_IGN); /* a client or a store that has gone is reported by the call that writes */
-    signal(SIGXFSZ, SIG_IGN); /* so is a file that may not grow */
+    signals_mask(SIG_UNBLOCK); /* whoever starts us may have blocked them */
+    signal(SIGPIPE, SIG_IGN);  /* a client or a store that has gone is reported by the call that writes */
+    signal(SIGXFSZ, SIG_IGN);  /* so is a file that may not grow */
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = files.rlim_max;
         setrlimit(RLIMIT_NOFILE, &files);
@@ -605,19 +618,6 @@ static void stop_deadline(struct loop_timer *timer)
         loop_stop(start->service->workers[i].loop);
 }
 
-/* Who asks a second time, in the last moments, shall not make a failure of an orderly end: libuv gives each
- * signal its default action back. */
-static void signals_heard_enough(void)
-{
-    sigset_t heard;
-
-    sigemptyset(&heard);
-    sigaddset(&heard, SIGTERM);
-    sigaddset(&heard, SIGINT);
-    sigaddset(&heard, SIGHUP);
-    pthread_sigmask(SIG_BLOCK, &heard, NULL);
-}
-
 static void service_serve(struct service *service)
 {
     unsigned threads = service->settings.threads;
@@ -637,7 +637,9 @@ static void service_serve(struct service *service)
     for (unsigned i = 1; i < threads; i++)
         pthread_join(thread[i], NULL);
     loop_timer_done(&start.deadline);
-    signals_heard_enough();
+    /* Who asks a second time, in the last moments, shall not make a failure of an orderly end: libuv gives
+     * each signal its default action back. */
+    signals_mask(SIG_BLOCK);
     loop_signal_done(&start.term);
     loop_signal_done(&start.interrupt);
     loop_signal_done(&start.hangup);

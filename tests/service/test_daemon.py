@@ -158,11 +158,14 @@ def ipv6_threads_and_the_documented_way_to_wait_work():
 
 
 @test
-def nothing_takes_the_place_of_a_standard_stream_that_was_closed():
-    """What is logged would go to it: to a socket, or into a file."""
+def what_it_inherits_from_a_parent_that_closes_streams_and_blocks_signals_is_made_good():
+    """What is logged would go to what takes the place of a stream: to a socket, or into a file."""
+    def block():
+        die_with_parent()
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
     port = own_port()
     flags = [flag if flag != "127.0.0.1:0" else f"127.0.0.1:{port}" for flag in WORLD.flags]
-    process = subprocess.Popen(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", BUILD / "pawl-gateway", *flags], preexec_fn=die_with_parent)
+    process = subprocess.Popen(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", BUILD / "pawl-gateway", *flags], preexec_fn=block)
     client = Client("gateway", f"http://127.0.0.1:{port}", World.contract)
     wait_until(lambda: not socket.socket().connect_ex(("127.0.0.1", port)) and client.is_ready(), "it serves")
     check_equal([os.readlink(f"/proc/{process.pid}/fd/{number}") for number in range(3)], [os.devnull] * 3)
