@@ -6,7 +6,8 @@
 --   KEYS[1]  pawl:{store}   ARGV[1]  "host:port" of the node that is wanted, as /readyz has it; "": any of the set
 --   ARGV[2]  "shut" | "open" | "look"   ARGV[3]  a random name for the gating
 --   ARGV[4]  for how many ms nobody admits, 1 to FAILOVER_MS
---   returns  {"shut", run_id of that node, or ""}   {"opened"}: they may admit at once
+--   returns  {"shut", run_id of that node, or ""}   {"opened"}: they may admit at once, if it was by this gating
+--              that nobody may, and not by that of another operator
 --            {"at", epoch, 1: it serves, offset of this Redis, the lowest that those nodes have acknowledged, the
 --              outsiders that copy it, blank between, 1: all that are needed have what is answered (shared/store/keep.c)}
 --            {"empty"}   {"another", identity}   {"none"}: there is no in-sync set   {"gated"}
@@ -20,7 +21,9 @@ if unknown or not set then
     return unknown or { 'none' }
 end
 if ARGV[2] == 'open' then
-    redis.call('HSET', KEYS[1], 'failover', '')
+    if string.match(store.failover or '', '^%S*') == ARGV[3] then
+        redis.call('HSET', KEYS[1], 'failover', '')
+    end
     return { 'opened' }
 end
 local info, offsets = redis.call('INFO', 'replication'), {}
