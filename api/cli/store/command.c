@@ -229,6 +229,7 @@ static int registrar_answer(struct store_ask *ask, const struct store_reply *rep
     };
     const struct asking *r = container_of(ask, struct asking, ask);
     bool is_added = r->deadline_ms > 0, adds_first = r->by[0] != '\0' && !is_added;
+    int status;
 
     if (is_added && store_reply_is(reply, "unrecorded") && loop_now_ms() < r->deadline_ms)
         return CLI_GO_ON;
@@ -241,8 +242,11 @@ static int registrar_answer(struct store_ask *ask, const struct store_reply *rep
             cli_hint("None of them may be away at an admission. Have 3 or 5: pawl store registrar add ID.");
         return CLI_OK;
     }
-    return refuse(refusals, sizeof(refusals) / sizeof(refusals[0]), adds_first ? r->by : r->id, "changed",
-                  reply);
+    status = refuse(refusals, sizeof(refusals) / sizeof(refusals[0]), adds_first ? r->by : r->id, "changed",
+                    reply);
+    if (adds_first && store_reply_is(reply, "already"))
+        cli_hint("If this was interrupted before, what is left to do: pawl store registrar remove %s", r->id);
+    return status;
 }
 
 /* It is removed when those that are now have recorded that the new one is of them: in one step a majority of
