@@ -247,10 +247,7 @@ static enum step ready_tell(struct http_request *req, struct worker *worker)
     }
     json_object(json, "store_memory");
     json_int(json, "used_bytes", (int64_t)stand.used);
-    if (stand.allowed > 0)
-        json_int(json, "allowed_bytes", (int64_t)stand.allowed);
-    else
-        json_null(json, "allowed_bytes");
+    json_int_or_null(json, "allowed_bytes", (int64_t)stand.allowed, 0);
     json_object_end(json);
     if (stand.registrars > 0)
         heard_tell(json, "registrars", stand.registrars_heard, stand.registrars);

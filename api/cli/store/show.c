@@ -259,14 +259,6 @@ void store_show_text(const struct store_facts *facts, const struct store_diagnos
 
 /* -- for programs */
 
-static void json_optional(struct json_out *out, const char *name, const char *text)
-{
-    if (text != NULL && *text != '\0')
-        json_text(out, name, bytes_of(text));
-    else
-        json_null(out, name);
-}
-
 static void json_fields(struct json_out *out, const struct fact_field *field, const void *facts)
 {
     for (; field->name != NULL; field++) {
@@ -277,7 +269,7 @@ static void json_fields(struct json_out *out, const struct fact_field *field, co
         if (field->kind == FIELD_TEXT)
             json_text(out, field->json, bytes_of(place));
         else if (field->kind == FIELD_OPTIONAL)
-            json_optional(out, field->json, place);
+            json_text_or_null(out, field->json, bytes_of(place));
         else if (field->kind == FIELD_FLAG)
             json_bool(out, field->json, *(const bool *)place);
         else if (field->kind == FIELD_AGE && *(const int64_t *)place < 0)
@@ -312,10 +304,7 @@ static void json_away(struct json_out *out, const struct node_fact *node)
     json_object(out, NULL);
     json_text(out, "node", bytes_of(node->node));
     json_text(out, "why", bytes_of(node->away));
-    if (node->away_ms >= 0)
-        json_int(out, "since_ms", node->away_ms);
-    else
-        json_null(out, "since_ms");
+    json_int_or_null(out, "since_ms", node->away_ms, -1);
     json_object_end(out);
 }
 
@@ -336,7 +325,7 @@ static void json_nodes(struct json_out *out, const struct store_facts *facts)
         json_object(out, NULL);
         json_fields(out, node_fields, node);
         json_fields(out, own_fields, node);
-        json_optional(out, "unsafe", node->unsafe);
+        json_text_or_null(out, "unsafe", bytes_of(node->unsafe));
         json_object_end(out);
     }
     json_list_end(out);
@@ -414,7 +403,7 @@ void store_show_json(const struct store_facts *facts, const struct store_diagnos
     json_run(&out, "run_id", "replid", facts->redis_run);
     json_run(&out, "admitted_run_id", "admitted_replid", facts->run);
     json_fields(&out, redis_fields, facts);
-    json_optional(&out, "unsafe", facts->unsafe);
+    json_text_or_null(&out, "unsafe", bytes_of(facts->unsafe));
     json_object_end(&out);
     json_items(&out, "members", member_fields, facts->members, facts->member_count, sizeof(*facts->members));
     json_list(&out, "waiting_for");
