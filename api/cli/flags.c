@@ -291,7 +291,8 @@ bool flags_complete_wanted(int argc, char **argv)
     return argc > 2 && strcmp(argv[1], FLAGS_COMPLETE) == 0;
 }
 
-void flags_complete_word(const char *typed, const char *word, const char *help)
+/* One candidate, when it begins with what is being typed. */
+static void complete_word(const char *typed, const char *word, const char *help)
 {
     if (strncmp(word, typed, strlen(typed)) == 0)
         printf("%s%s%s\n", word, *help != '\0' ? "\t" : "", help);
@@ -308,7 +309,7 @@ static void choices_print(const char *before, const char *typed, struct bytes na
         struct bytes one = bytes_cut(&names, '|');
 
         snprintf(word, sizeof(word), "%s%.*s", before, (int)one.len, one.at);
-        flags_complete_word(typed, word, "");
+        complete_word(typed, word, "");
     }
 }
 
@@ -362,13 +363,13 @@ static void flags_print(const struct typed *typed)
         if ((typed->given >> (flag - typed->usage->flags) & 1) != 0)
             continue;
         snprintf(word, sizeof(word), "--%s", flag->name);
-        flags_complete_word(typed->last, word, flag->help);
+        complete_word(typed->last, word, flag->help);
         if (flag->letter != '\0' && typed->last[1] == '\0') {
             snprintf(word, sizeof(word), "-%c", flag->letter);
-            flags_complete_word(typed->last, word, flag->help);
+            complete_word(typed->last, word, flag->help);
         }
     }
-    flags_complete_word(typed->last, "--help", "this text");
+    complete_word(typed->last, "--help", "this text");
 }
 
 /* "NAME", "[LEASE]", "KEY [FILE]", "NAME -- CMD...": the nth of them. */
@@ -466,7 +467,7 @@ void command_complete(const struct command *commands, const char *typed)
 {
     for (; commands->name != NULL; commands++)
         if (commands->help != NULL)
-            flags_complete_word(typed, commands->name, commands->help);
+            complete_word(typed, commands->name, commands->help);
 }
 
 /* argv[1] is FLAGS_COMPLETE: of the command behind it, or which command. */

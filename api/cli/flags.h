@@ -78,61 +78,42 @@ int command_unknown(const char *of, const char *word, const char *const *names);
 
 /* Whether it is this that the words ask for. */
 bool flags_complete_wanted(int argc, char **argv);
-/* One candidate, when it begins with what is being typed. */
-void flags_complete_word(const char *typed, const char *word, const char *help);
 
 /* -- rows */
 
 /* FLAG_ENV is taken from the environment, too. The compiler looks that each place is of the flag's kind. */
 #define FLAG_PLACE(type, place) (true ? (place) : (type *)NULL)
-#define FLAG_ENV(flag_name, flag_value, flag_help, flag_place)                                               \
+#define FLAG_ROW(of_kind, type, flag_name, flag_value, flag_help, flag_place, ...)                           \
     {                                                                                                        \
-        .name = flag_name, .kind = OPTION_TEXT, .place = FLAG_PLACE(const char *, flag_place),               \
-        .value = flag_value, .help = flag_help                                                               \
+        .name = flag_name, .kind = of_kind, .place = FLAG_PLACE(type, flag_place), .value = flag_value,      \
+        .help = flag_help, __VA_ARGS__                                                                       \
     }
-#define FLAG_TEXT(flag_name, flag_value, flag_help, flag_place)                                              \
-    {                                                                                                        \
-        .name = flag_name, .kind = OPTION_TEXT, .place = FLAG_PLACE(const char *, flag_place),               \
-        .value = flag_value, .help = flag_help, .command_line_only = true                                    \
-    }
-#define FLAG_ENV_MS(flag_name, flag_value, flag_help, flag_place)                                            \
-    {                                                                                                        \
-        .name = flag_name, .kind = OPTION_DURATION, .place = FLAG_PLACE(uint64_t, flag_place),               \
-        .value = flag_value, .help = flag_help                                                               \
-    }
-#define FLAG_MS(flag_name, flag_value, flag_help, flag_place)                                                \
-    {                                                                                                        \
-        .name = flag_name, .kind = OPTION_DURATION, .place = FLAG_PLACE(uint64_t, flag_place),               \
-        .value = flag_value, .help = flag_help, .command_line_only = true                                    \
-    }
+#define FLAG_ENV(name, value, help, place)                                                                   \
+    FLAG_ROW(OPTION_TEXT, const char *, name, value, help, place, .command_line_only = false)
+#define FLAG_TEXT(name, value, help, place)                                                                  \
+    FLAG_ROW(OPTION_TEXT, const char *, name, value, help, place, .command_line_only = true)
+#define FLAG_ENV_MS(name, value, help, place)                                                                \
+    FLAG_ROW(OPTION_DURATION, uint64_t, name, value, help, place, .command_line_only = false)
+#define FLAG_MS(name, value, help, place)                                                                    \
+    FLAG_ROW(OPTION_DURATION, uint64_t, name, value, help, place, .command_line_only = true)
 /* wanted: NULL, or what to say instead of the limits. */
-#define FLAG_UP_TO(flag_name, flag_help, flag_max, flag_wanted, flag_place)                                  \
-    {                                                                                                        \
-        .name = flag_name, .kind = OPTION_UNSIGNED, .place = FLAG_PLACE(unsigned, flag_place), .value = "N", \
-        .help = flag_help, .min = 1, .max = flag_max, .wanted = flag_wanted, .command_line_only = true       \
-    }
+#define FLAG_UP_TO(name, help, flag_max, flag_wanted, place)                                                 \
+    FLAG_ROW(OPTION_UNSIGNED, unsigned, name, "N", help, place, .min = 1, .max = flag_max,                   \
+             .wanted = flag_wanted, .command_line_only = true)
 #define FLAG_NUMBER(name, help, place) FLAG_UP_TO(name, help, 999999999, "a whole number from 1", place)
-#define FLAG_ON(flag_name, flag_help, flag_place)                                                            \
-    {                                                                                                        \
-        .name = flag_name, .kind = OPTION_FLAG, .place = FLAG_PLACE(bool, flag_place), .help = flag_help     \
-    }
+#define FLAG_ON(name, help, place) FLAG_ROW(OPTION_FLAG, bool, name, NULL, help, place, .min = 0)
 /* Rows that several commands have. */
 #define FLAG_LEASE_URL(place)                                                                                \
     FLAG_ENV("lease-url", "URL", "the lease service (default http://127.0.0.1:8700)", place)
 #define FLAG_GATEWAY_URL(place)                                                                              \
     FLAG_ENV("gateway-url", "URL", "the gateway (default http://127.0.0.1:8701)", place)
-#define FLAG_OUTPUT(flag_value, flag_help, flag_place)                                                       \
-    {                                                                                                        \
-        .name = "output", .kind = OPTION_CHOICE, .place = FLAG_PLACE(enum output, flag_place),               \
-        .letter = 'o', .value = flag_value, .wanted = flag_value, .help = flag_help                          \
-    }
+#define FLAG_OUTPUT(choices, help, place)                                                                    \
+    FLAG_ROW(OPTION_CHOICE, enum output, "output", choices, help, place, .letter = 'o', .wanted = choices)
 #define FLAG_OUTPUT_OBJECT(place) FLAG_OUTPUT("text|json", "json: one object, for programs", place)
 #define FLAG_OUTPUT_ANSWER "json: the service's answer as it is; env: for eval in a shell"
-#define FLAG_WAIT(flag_help, flag_wanted, flag_place)                                                        \
-    {                                                                                                        \
-        .name = "wait", .letter = 'w', .kind = OPTION_DURATION, .place = FLAG_PLACE(uint64_t, flag_place),   \
-        .value = "DUR", .wanted = flag_wanted, .help = flag_help, .command_line_only = true                  \
-    }
+#define FLAG_WAIT(help, flag_wanted, place)                                                                  \
+    FLAG_ROW(OPTION_DURATION, uint64_t, "wait", "DUR", help, place, .letter = 'w', .wanted = flag_wanted,    \
+             .command_line_only = true)
 #define FLAG_TTL(place) FLAG_ENV_MS("ttl", "DUR", "how long the hold lasts: 500ms, 30s, 10m", place)
 #define FLAG_TRACE(place)                                                                                    \
     FLAG_ON("trace", "say on standard error what curl would send, without the secrets", place)

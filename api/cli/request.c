@@ -149,7 +149,6 @@ void trace_curl(FILE *out, const struct http_client_request *request, const char
 
 enum {
     JSON_LEVELS = 16,
-    STATUS_NOT_ALLOWED = 77,
     MEMBER_SIZE = 32,
     SENTENCE_SIZE = 2048,
     WHAT_SIZE = 640,
@@ -549,7 +548,7 @@ static int status_of(unsigned http_status, struct bytes code)
     if (problem != PROBLEM_NONE)
         return problem_info(problem)->exit_status;
     return http_status >= 500                         ? CLI_UNREACHABLE
-           : http_status == 401 || http_status == 403 ? STATUS_NOT_ALLOWED
+           : http_status == 401 || http_status == 403 ? CLI_NOT_ALLOWED
                                                       : CLI_REFUSED;
 }
 
