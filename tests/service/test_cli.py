@@ -82,7 +82,6 @@ def a_mistyped_command_is_told_what_was_probably_meant():
     check_in("unknown command acquier; did you mean pawl acquire?", pawl("acquier", "a", status=64).stderr)
     check_in("did you mean pawl ls?", pawl("lls", status=64).stderr)
     check("did you mean" not in pawl("frobnicate", status=64).stderr)
-    check_in("--help", pawl(status=64).stderr)
 
 
 @test
@@ -91,11 +90,10 @@ def an_unknown_an_abbreviated_and_an_incomplete_flag_are_errors():
     check_in("missing argument: NAME;", pawl("acquire", status=64).stderr)
     check_in("unexpected argument: b;", pawl("acquire", "a", "b", "c", status=64).stderr)
     check_in("missing argument: COMMAND;", pawl(status=64).stderr)
+    check_in("unexpected argument: b;", pawl("acquire", "a", "b", status=64).stderr)
     pawl("acquire", "a", "--hold", "me", status=64)
     pawl("acquire", "a", "--hold=me", status=64)
     check_in("needs a value", pawl("acquire", "a", "--ttl", status=64).stderr)
-    pawl("acquire", status=64)
-    pawl("acquire", "a", "b", status=64)
     pawl("ls", "a", status=64)
     pawl("--frobnicate", "ls", status=64)
     for secret in ("--lease-id", "--token", "--fencing-token"):

@@ -79,7 +79,7 @@ def variables_of_the_other_programs_are_no_error():
 
 @test
 def a_value_that_does_not_fit_is_an_error_that_names_the_flag():
-    table = [("listen", ["", "x", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:x", ":8700", "localhost"]),
+    table = [("listen", ["", "x", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:80a", ":8700", "localhost"]),
              ("threads", ["0", "65", "x", "", "1.5", "-1"]), ("store-timeout", ["9ms", "61s", "x", "-1s", "1 s", ""]),
              ("remember", ["999ms", "2d", "x"]), ("log-format", ["xml", ""]), ("log-level", ["loud", "DEBUG"]),
              ("max-connections", ["0", "x"]), ("redis", ["http://x", "redis://", "unix://", "x", "redis://h:99999", ""]),
@@ -115,8 +115,6 @@ def beyond_loopback_it_must_be_told_that_anybody_may_come():
             passes(check_config(name, "--listen", address, "--allow-anonymous"))
         for address in ("127.0.0.1:0", "127.9.9.9:0", "[::1]:0"):
             passes(check_config(name, "--listen", address))
-        for address in ("abc", "127.0.0.1", "127.0.0.1:", ":8700", "127.0.0.1:99999", "127.0.0.1:80a"):
-            fails(check_config(name, "--listen", address, "--allow-anonymous"), CONFIG, "takes ADDR:PORT")
 
 
 @test
