@@ -524,15 +524,16 @@ static int doctor_store(struct doctor *doctor)
         }
     }
     misled = inbox->store != NULL ? store_misled(inbox->store) : NULL;
-    if (misled != NULL) {
-        store_not_ready(inbox->store, &detail);
-        found(doctor, PROBLEM, "", "redis", misled, "%s", detail);
-        status = CLI_GO_ON;
-    } else if (status == CLI_UNREACHABLE) {
+    if (misled != NULL || status == CLI_UNREACHABLE) {
+        /* Not its URL: PAWL_REDIS may have a password in it. */
+        if (store_not_ready(inbox->store, &detail) == NULL)
+            detail = "Redis does not do what is asked of it; standard error says more";
         found(doctor, PROBLEM, "", "redis",
-              "Start Redis, or say where it is: --redis URL; its user and password are in PAWL_REDIS or "
-              "--redis-password-file.",
-              "%s cannot be reached, or does not let us in", inbox->redis);
+              misled != NULL
+                  ? misled
+                  : "Start Redis, or say where it is: --redis URL; its user and password are in PAWL_REDIS "
+                    "or --redis-password-file.",
+              "%s", detail);
         status = CLI_GO_ON;
     }
     store_facts_done(&facts);

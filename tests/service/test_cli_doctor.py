@@ -147,6 +147,14 @@ def a_service_that_is_not_ready_is_told_with_the_failing_check():
 
 
 @test
+def a_redis_that_cannot_be_asked_is_told_with_its_reason_and_without_its_password():
+    done = pawl("doctor", status=1, PAWL_REDIS="redis://u:geheim@127.0.0.1:1/7")
+    check_in("127.0.0.1 port 1: Connection refused", done.stdout)
+    check("geheim" not in done.stdout + done.stderr, done.stdout + done.stderr)
+    check_in("does not speak TLS", problems("--redis", world.lease.url.replace("http", "rediss"))["redis"])
+
+
+@test
 def a_setting_that_can_lose_locks_is_told():
     world.redis("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
     try:
