@@ -219,13 +219,13 @@ static size_t named_at(const struct store_reply *list, const char *name)
     return i + 1;
 }
 
-static void copy(struct bytes text, char *buf, size_t size)
+void fact_copy(struct bytes text, char *place, size_t size)
 {
     size_t len = text.len < size ? text.len : size - 1;
 
     if (len > 0)
-        memcpy(buf, text.at, len);
-    buf[len] = '\0';
+        memcpy(place, text.at, len);
+    place[len] = '\0';
 }
 
 static bool is_text(const struct fact_field *field)
@@ -238,7 +238,7 @@ void fact_take(const struct fact_field *field, struct bytes text, void *facts)
     char *place = (char *)facts + field->at;
 
     if (is_text(field))
-        copy(text, place, field->size);
+        fact_copy(text, place, field->size);
     else
         *(int64_t *)(void *)place = bytes_number(text, 18);
 }
@@ -267,19 +267,19 @@ static int scan_take(struct store_ask *ask, const struct store_reply *reply)
     struct store_facts *facts = scan->facts;
     int64_t top = store_reply_integer(reply, 2), epoch = store_reply_integer(reply, 4);
 
-    copy(store_reply_text(reply, 1), scan->cursor, sizeof(scan->cursor));
+    fact_copy(store_reply_text(reply, 1), scan->cursor, sizeof(scan->cursor));
     if (top > facts->lease_top) {
         facts->lease_top = top;
-        copy(store_reply_text(reply, 3), facts->lease, sizeof(facts->lease));
+        fact_copy(store_reply_text(reply, 3), facts->lease, sizeof(facts->lease));
     }
     facts->lease_epoch = epoch > facts->lease_epoch ? epoch : facts->lease_epoch;
     if (store_reply_integer(reply, 5) > 0) {
         facts->ending += store_reply_integer(reply, 5);
-        copy(store_reply_text(reply, 6), facts->ending_key, sizeof(facts->ending_key));
+        fact_copy(store_reply_text(reply, 6), facts->ending_key, sizeof(facts->ending_key));
     }
     if (store_reply_text(reply, 7).len > 0) {
-        copy(store_reply_text(reply, 7), facts->wrong_key, sizeof(facts->wrong_key));
-        copy(store_reply_text(reply, 8), facts->wrong_type, sizeof(facts->wrong_type));
+        fact_copy(store_reply_text(reply, 7), facts->wrong_key, sizeof(facts->wrong_key));
+        fact_copy(store_reply_text(reply, 8), facts->wrong_type, sizeof(facts->wrong_type));
     }
     return CLI_GO_ON;
 }
@@ -445,7 +445,7 @@ static int facts_take(struct store_ask *ask, const struct store_reply *reply)
     facts->asked = store_reply_integer(reply, 3);
     facts->waiting_count = 0;
     for (size_t i = 0; waiting != NULL && i < store_reply_count(waiting) && i < FACT_WAITING_MAX; i++)
-        copy(store_reply_text(waiting, i), facts->waiting[facts->waiting_count++], FACT_ID_SIZE);
+        fact_copy(store_reply_text(waiting, i), facts->waiting[facts->waiting_count++], FACT_ID_SIZE);
     return CLI_GO_ON;
 }
 
@@ -456,8 +456,8 @@ int store_facts_refresh(struct store_inbox *inbox, struct store_facts *facts)
     const char *unsafe = store_unsafe(inbox->store);
 
     store_node_name(inbox->store, facts->primary);
-    copy((struct bytes){inbox->redis, strcspn(inbox->redis, ":")}, facts->form, sizeof(facts->form));
-    copy(bytes_of(unsafe != NULL ? unsafe : ""), facts->unsafe, sizeof(facts->unsafe));
+    fact_copy((struct bytes){inbox->redis, strcspn(inbox->redis, ":")}, facts->form, sizeof(facts->form));
+    fact_copy(bytes_of(unsafe != NULL ? unsafe : ""), facts->unsafe, sizeof(facts->unsafe));
     struct store_ask writable = {.reads = true, .may_be_refused = true};
     int status = store_inbox_ask(inbox, &ask.ask, &script_status, 1, 2,
                                  (const struct bytes[]){key, bytes_of(facts->primary)});
@@ -478,7 +478,7 @@ static void facts_take_machine(const struct store_inbox *inbox, struct machine_f
     if (bad != NULL) {
         machine->found = inbox->state_dir != NULL ? STATE_FAILED : STATE_FRESH;
         machine->path[0] = '\0';
-        copy(bytes_of(bad), machine->why, sizeof(machine->why));
+        fact_copy(bytes_of(bad), machine->why, sizeof(machine->why));
         return;
     }
     machine->found = state_file_peek(machine->path, &record, machine->why);

@@ -51,11 +51,6 @@ static bool node_turn(struct node_ask *ask)
     return false;
 }
 
-static void text_take(char *place, size_t size, struct bytes text)
-{
-    snprintf(place, size, "%.*s", (int)text.len, text.len > 0 ? text.at : "");
-}
-
 /* -- of a store with an in-sync set */
 
 struct copy_ask {
@@ -78,7 +73,7 @@ static void copy_setting_take(void *at, const struct store_reply *reply)
 {
     struct node_fact *fact = at;
 
-    text_take(fact->diskless_load, sizeof(fact->diskless_load), store_reply_text(reply, 1));
+    fact_copy(store_reply_text(reply, 1), fact->diskless_load, sizeof(fact->diskless_load));
 }
 
 static void copy_backlog_take(void *at, const struct store_reply *reply)
@@ -183,9 +178,9 @@ static void record_take(void *at, const struct store_reply *reply)
     struct quorum_fact *fact = at;
     int64_t *const numbers[] = {&fact->highest, &fact->max_ttl_ms, &fact->since_ms};
 
-    text_take(fact->id, sizeof(fact->id), store_reply_text(reply, 0));
-    text_take(fact->run, sizeof(fact->run), store_reply_text(reply, 1));
-    text_take(fact->of_run, sizeof(fact->of_run), store_reply_text(reply, 2));
+    fact_copy(store_reply_text(reply, 0), fact->id, sizeof(fact->id));
+    fact_copy(store_reply_text(reply, 1), fact->run, sizeof(fact->run));
+    fact_copy(store_reply_text(reply, 2), fact->of_run, sizeof(fact->of_run));
     for (unsigned i = 0; i < 3; i++)
         *numbers[i] = bytes_number(store_reply_text(reply, 3 + i), 18);
     fact->epoch = fact->highest >= 0 ? 1 : -1; /* of all tokens of a quorum: the contract */
@@ -205,9 +200,9 @@ static void info_take(void *at, const struct store_reply *reply)
     struct quorum_fact *fact = at;
     struct bytes info = store_reply_text(reply, 0);
 
-    text_take(fact->own_run, sizeof(fact->own_run), reply_info_field(info, "run_id"));
-    text_take(fact->version, sizeof(fact->version), reply_info_field(info, "redis_version"));
-    text_take(fact->policy, sizeof(fact->policy), reply_info_field(info, "maxmemory_policy"));
+    fact_copy(reply_info_field(info, "run_id"), fact->own_run, sizeof(fact->own_run));
+    fact_copy(reply_info_field(info, "redis_version"), fact->version, sizeof(fact->version));
+    fact_copy(reply_info_field(info, "maxmemory_policy"), fact->policy, sizeof(fact->policy));
     fact->reached = true;
 }
 

@@ -21,6 +21,13 @@ __attribute__((format(printf, 2, 3))) static void line(const char *name, const c
     putchar('\n');
 }
 
+/* As many cells as there are columns. */
+static void row(struct print_table *table, const char *const *cells)
+{
+    for (unsigned i = 0; i < table->columns; i++)
+        print_table_add(table, bytes_of(cells[i]));
+}
+
 /* One word for programs and people. */
 static const char *state_of(const struct store_facts *facts)
 {
@@ -101,15 +108,13 @@ static void show_nodes(const struct store_facts *facts)
 
         if (node->lag_ms >= 0)
             print_duration(lag, node->lag_ms);
-        print_table_add(&table, bytes_of(node->node));
-        print_table_add(&table, bytes_of(node->reached ? node->role : "-"));
-        print_table_add(&table, node->kept ? BYTES("yes") : BYTES("no"));
-        print_table_add(&table, bytes_of(node->away != NULL ? node->away : "-"));
-        print_table_add(&table, node->offset >= 0 ? print_number(offset, node->offset) : BYTES("-"));
-        print_table_add(&table, bytes_of(lag));
-        print_table_add(&table, bytes_of(!node->reached            ? "-"
-                                         : node->unsafe[0] != '\0' ? node->unsafe
-                                                                   : "safe"));
+        row(&table,
+            (const char *const[]){node->node, node->reached ? node->role : "-", node->kept ? "yes" : "no",
+                                  node->away != NULL ? node->away : "-",
+                                  node->offset >= 0 ? print_number(offset, node->offset).at : "-", lag,
+                                  !node->reached            ? "-"
+                                  : node->unsafe[0] != '\0' ? node->unsafe
+                                                            : "safe"});
     }
     print_table_end(&table);
     putchar('\n');
@@ -180,16 +185,13 @@ static void show_members(const struct store_facts *facts)
 
         if (member->age_ms >= 0)
             print_duration(age, member->age_ms);
-        print_table_add(&table, bytes_of(member->id));
-        print_table_add(&table, bytes_of(member->role));
-        print_table_add(&table, bytes_of(!gated             ? member->state
-                                         : member->reported ? "reported"
-                                                            : "not reported"));
-        print_table_add(&table,
-                        strcmp(member->role, "lease") == 0 ? print_number(floor, member->floor) : BYTES("-"));
-        print_table_add(&table, print_number(roll, member->roll));
-        print_table_add(&table, bytes_of(age));
-        print_table_add(&table, bytes_of(member->who));
+        row(&table, (const char *const[]){
+                        member->id, member->role,
+                        !gated             ? member->state
+                        : member->reported ? "reported"
+                                           : "not reported",
+                        strcmp(member->role, "lease") == 0 ? print_number(floor, member->floor).at : "-",
+                        print_number(roll, member->roll).at, age, member->who});
     }
     if (facts->member_count > 0)
         print_table_end(&table);
@@ -209,10 +211,7 @@ static void show_doubts(const struct store_facts *facts)
 
         if (doubt->dead_ms >= 0)
             print_duration(age, doubt->dead_ms);
-        print_table_add(&table, bytes_of(doubt->gateway));
-        print_table_add(&table, bytes_of(doubt->incarnation));
-        print_table_add(&table, bytes_of(doubt->state));
-        print_table_add(&table, bytes_of(age));
+        row(&table, (const char *const[]){doubt->gateway, doubt->incarnation, doubt->state, age});
     }
     print_table_end(&table);
 }
@@ -434,13 +433,11 @@ static void quorum_text(const struct quorum_facts *facts, const struct store_dia
         snprintf(name, sizeof(name), "%u %s", i + 1, node->node);
         if (node->for_ms >= 0)
             print_duration(wait, node->for_ms);
-        print_table_add(&table, bytes_of(name));
-        print_table_add(&table, bytes_of(node->state));
-        print_table_add(&table, bytes_of(wait));
-        print_table_add(&table, node->epoch >= 0 ? print_number(numbers[0], node->epoch) : BYTES("-"));
-        print_table_add(&table, node->highest >= 0 ? print_number(numbers[1], node->highest) : BYTES("-"));
-        print_table_add(&table, bytes_of(node->reached ? node->policy : "-"));
-        print_table_add(&table, bytes_of(node->reached ? node->version : "-"));
+        row(&table,
+            (const char *const[]){name, node->state, wait,
+                                  node->epoch >= 0 ? print_number(numbers[0], node->epoch).at : "-",
+                                  node->highest >= 0 ? print_number(numbers[1], node->highest).at : "-",
+                                  node->reached ? node->policy : "-", node->reached ? node->version : "-"});
     }
     print_table_end(&table);
     store_show_findings(stdout, diagnosis);

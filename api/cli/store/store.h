@@ -237,6 +237,8 @@ struct fact_field {
 };
 extern const struct fact_field store_fields[], redis_fields[], member_fields[], doubt_fields[], node_fields[],
     own_fields[], registrar_fields[];
+/* As much of it as has room, and a NUL. */
+void fact_copy(struct bytes text, char *place, size_t size);
 /* The text as that field of facts. */
 void fact_take(const struct fact_field *field, struct bytes text, void *facts);
 
