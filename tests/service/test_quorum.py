@@ -168,7 +168,8 @@ def pawl_store_status_says_what_each_node_is_and_recover_ends_the_quarantine_of_
     for words, says in ((["history"], "a quorum has no pawl store history"), (["failover"], "a quorum has no pawl store failover"),
                         (["accept-loss", "a:1", "--yes"], "a quorum has no pawl store accept-loss"),
                         (["marks", "--of", "A" * 24, "--at", "1.5"], "a quorum has no pawl store marks"), (["recover", "--yes"], "--floor N"),
-                        (["recover", "--floor", "5", "--force", "--yes"], "nothing beside it"), (["recover", "--floor", "5"], "say --yes")):
+                        (["recover", "--floor", "5", "--force", "--yes"], "nothing beside it"),
+                        (["recover", "--floor", "5", "--wait", "5s", "--yes"], "nothing beside it"), (["recover", "--floor", "5"], "say --yes")):
         check_in(says, world.pawl(*words, status=64).stderr)
     check_equal(world.pawl("recover", "--floor", "5", "--yes", status=1).stderr, "pawl-lease: most nodes are well; nothing was changed\n")
     for daemon in world.daemons:

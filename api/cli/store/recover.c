@@ -467,7 +467,8 @@ static int recover_quorum(const struct recover *r, int argc, char **argv)
 {
     int kept = 0, status;
 
-    if (r->floor == 0 || r->seen_count > 0 || r->store_id != NULL || r->new_id || r->force)
+    if (r->floor == 0 || r->seen_count > 0 || r->store_id != NULL || r->new_id || r->force ||
+        r->wait_ms != WAIT_MS)
         return cli_fail(CLI_USAGE, "of a quorum it is pawl store recover --floor N, and nothing beside it");
     status = floor_confirm(r);
     if (status != CLI_GO_ON)
