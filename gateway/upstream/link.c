@@ -482,26 +482,33 @@ static void handshake_begin(struct upstream_link *link)
     uplink_handshake(link);
 }
 
+/* Not by a process that has stood still since it was asked to: meanwhile an operator may have resolved it
+ * (gateway/worker.h). That it is late its alarm would say only after this event. */
+static void sending_begin(struct upstream_link *link)
+{
+    if (loop_now_ms() >= link->ms.connect_by) {
+        uplink_over(link, UPSTREAM_NOT_SENT, "it was too late to send anything when the connection stood");
+        return;
+    }
+    uplink_enter(link, UPLINK_SENDING);
+    uplink_flush(link);
+}
+
 static void uplink_handshake(struct upstream_link *link)
 {
     switch (tls_handshake(link->socket.tls)) {
     case TLS_WAITS: return;
     case TLS_FAILED: uplink_over(link, UPSTREAM_NOT_SENT, uplink_why(link)); return;
-    case TLS_DONE:
-        uplink_enter(link, UPLINK_SENDING);
-        uplink_flush(link);
-        return;
+    case TLS_DONE: sending_begin(link); return;
     }
 }
 
 static void connection_stands(struct upstream_link *link)
 {
-    if (link->pool->place.trust != NULL) {
+    if (link->pool->place.trust != NULL)
         handshake_begin(link);
-    } else {
-        uplink_enter(link, UPLINK_SENDING);
-        uplink_flush(link);
-    }
+    else
+        sending_begin(link);
 }
 
 /* Those that are left share the time that is left. */

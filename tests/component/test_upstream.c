@@ -385,6 +385,14 @@ TEST_UPSTREAM(an_address_that_takes_too_long_gives_way_to_the_next_and_the_last_
     close(full);
 }
 
+/* By a process that stood still meanwhile: the connection stands before any alarm has rung. */
+TEST_UPSTREAM(nothing_is_sent_when_the_connection_stands_too_late, world_open())
+{
+    ask(asker, world);
+    asker->call.link->ms.connect_by = loop_now_ms();
+    ends(asker, UPSTREAM_NOT_SENT, world_over_tls ? "in time" : "too late");
+}
+
 TEST_UPSTREAM(nothing_is_sent_without_a_descriptor, world_open())
 {
     struct rlimit limit, few;
