@@ -22,7 +22,13 @@ static bool skip_tag(struct bytes *rest)
     return true;
 }
 
-bool precondition_is_tag_list(struct bytes value)
+bool precondition_is_strong_tag(struct bytes value)
+{
+    return value.len > 0 && value.at[0] == '"' && skip_tag(&value) && value.len == 0;
+}
+
+/* "*", or a list of entity tags, at least one. */
+static bool is_tag_list(struct bytes value)
 {
     struct bytes rest = value;
 
@@ -42,24 +48,33 @@ bool precondition_is_tag_list(struct bytes value)
     }
 }
 
-bool precondition_lists(struct bytes list, struct bytes tag)
+/* Whether such a list has this strong tag; weakly: W/ in front of one in the list is left aside (RFC 9110
+ * section 8.8.3.2). */
+static bool lists(struct bytes list, struct bytes tag, bool weakly)
 {
-    struct bytes rest = list;
+    bool found = bytes_are(list, "*");
 
-    while (rest.len > 0) {
-        const char *from;
+    while (!found && list.len > 0) {
+        struct bytes one = list = bytes_trim(list);
 
-        rest = bytes_trim(rest);
-        from = rest.at;
-        if (!skip_tag(&rest))
+        if (!skip_tag(&list))
             return false;
-        if (bytes_equal((struct bytes){from, (size_t)(rest.at - from)}, tag))
-            return true;
-        rest = bytes_trim(rest);
-        if (rest.len > 0)
-            rest = (struct bytes){rest.at + 1, rest.len - 1};
+        one.len -= list.len;
+        if (weakly)
+            bytes_take(&one, BYTES("W/"));
+        found = bytes_equal(one, tag);
+        list = bytes_trim(list);
+        bytes_take(&list, BYTES(","));
     }
-    return false;
+    return found;
+}
+
+bool precondition_holds(const struct precondition *precondition, struct bytes tag)
+{
+    if (precondition->if_match.len > 0 && !(tag.len > 0 && lists(precondition->if_match, tag, false)))
+        return false;
+    return tag.len == 0 || precondition->if_none_match.len == 0 ||
+           !lists(precondition->if_none_match, tag, true);
 }
 
 static const char *tags_read(const struct http_request *req, const char *name, struct bytes *tags,
@@ -68,19 +83,25 @@ static const char *tags_read(const struct http_request *req, const char *name, s
     unsigned count = 0;
 
     *tags = http_header(req, name, &count);
-    return count == 0 || (count == 1 && precondition_is_tag_list(*tags)) ? NULL : wrong;
+    return count == 0 || (count == 1 && is_tag_list(*tags)) ? NULL : wrong;
+}
+
+const char *precondition_read_tags(struct precondition *precondition, const struct http_request *req)
+{
+    const char *wrong = tags_read(req, "If-Match", &precondition->if_match,
+                                  "The header If-Match must come once, as \"*\" or a list of quoted ETags.");
+
+    return wrong != NULL
+               ? wrong
+               : tags_read(req, "If-None-Match", &precondition->if_none_match,
+                           "The header If-None-Match must come once, as \"*\" or a list of quoted ETags.");
 }
 
 const char *precondition_read(struct precondition *precondition, const struct http_request *req)
 {
     unsigned count = 0;
-    const char *wrong = tags_read(req, "If-Match", &precondition->if_match,
-                                  "The header If-Match must come once, as \"*\" or a list of quoted ETags.");
+    const char *wrong = precondition_read_tags(precondition, req);
 
-    if (wrong == NULL) {
-        wrong = tags_read(req, "If-None-Match", &precondition->if_none_match,
-                          "The header If-None-Match must come once, as \"*\" or a list of quoted ETags.");
-    }
     precondition->idempotency_key = http_header(req, "Idempotency-Key", &count);
     if (wrong == NULL && count > 0 && (count > 1 || !name_is_idempotency_key(precondition->idempotency_key)))
         wrong = "The header Idempotency-Key must come once, with 1 to 128 visible ASCII characters.";

@@ -13,8 +13,10 @@ struct precondition {
     struct bytes digest; /* of the request, when it has an Idempotency-Key; else empty */
 };
 
-/* Reads and checks the headers. NULL, or what is wrong with one: 400. */
+/* Reads and checks the headers. NULL, or what is wrong with one: 400. _read_tags: if_match and if_none_match
+ * alone, whose Idempotency-Key is somebody else's. */
 const char *precondition_read(struct precondition *precondition, const struct http_request *req);
+const char *precondition_read_tags(struct precondition *precondition, const struct http_request *req);
 /* Fills the digest of method, type, encoding, body and who asks (NULL: nobody). */
 void precondition_digest(struct precondition *precondition, const char *identity, struct bytes method,
                          struct bytes type, struct bytes encoding, struct bytes body);
@@ -23,9 +25,10 @@ void precondition_digest(struct precondition *precondition, const char *identity
  * (scripts/lib/version.lua): the fence, the key of the resource, and this. */
 void precondition_add(const struct precondition *precondition, struct fenced_call *fenced);
 
-/* Whether this is "*" or a list of entity tags (RFC 9110 section 8.8.3), at least one. */
-bool precondition_is_tag_list(struct bytes value);
-/* Whether such a list (not "*") has this strong tag in it, by strong comparison. */
-bool precondition_lists(struct bytes list, struct bytes tag);
+/* Whether this is one strong entity tag (RFC 9110 section 8.8.3). */
+bool precondition_is_strong_tag(struct bytes value);
+/* Whether if_match and if_none_match let through a write of the version with this strong tag; empty: nothing
+ * is there. */
+bool precondition_holds(const struct precondition *precondition, struct bytes tag);
 
 #endif

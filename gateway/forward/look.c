@@ -69,29 +69,19 @@ static enum step look_begin(struct forward *f)
 }
 
 /* What the client itself expects is compared with what is there. */
-static bool is_expected(const struct forward *f)
+static bool is_expected(const struct forward *f, struct bytes etag)
 {
-    unsigned matches = 0, others = 0;
-    struct bytes match = http_header(f->fenced.req, "If-Match", &matches);
-    struct bytes none = http_header(f->fenced.req, "If-None-Match", &others);
-    struct bytes etag = {f->look.etag, f->look.etag_len};
-    bool is_there = f->look.etag_len > 0;
+    struct precondition expected;
 
-    if (matches > 0 && !(is_there && (bytes_are(match, "*") || precondition_lists(match, etag))))
-        return false;
-    return others == 0 || !is_there || !(bytes_are(none, "*") || precondition_lists(none, etag));
-}
-
-static bool is_strong(const struct forward *f)
-{
-    return f->look.etag_len >= 2 && f->look.etag[0] == '"' &&
-           precondition_is_tag_list((struct bytes){f->look.etag, f->look.etag_len});
+    (void)precondition_read_tags(&expected, f->fenced.req); /* what is wrong with them request.c has found */
+    return precondition_holds(&expected, etag);
 }
 
 static void look_ended(struct upstream_call *call, enum upstream_end end, const char *why)
 {
     struct forward *f = container_of(call, struct forward, up.call);
     bool is_nothing = f->up.status == 404 || f->up.status == 410;
+    struct bytes etag = {f->look.etag, f->look.etag_len};
 
     (void)why;
     if (f->is_barred) {
@@ -101,11 +91,11 @@ static void look_ended(struct upstream_call *call, enum upstream_end end, const 
         look_begin(f);
     } else if (end != UPSTREAM_WHOLE) {
         look_failed(f, "Nothing was changed: the upstream did not say which version is there. Try again.");
-    } else if (!is_nothing && !is_strong(f)) {
+    } else if (!is_nothing && !precondition_is_strong_tag(etag)) {
         look_failed(f,
                     "Nothing was changed: the upstream did not say which version is there (a strong ETag), "
                     "so that a write could not be bound to it. Tell the operator: this route says if_match.");
-    } else if (!is_expected(f)) {
+    } else if (!is_expected(f, etag)) {
         forward_over(f, fenced_refuse(&f->fenced, PROBLEM_ETAG_MISMATCH));
     } else {
         forward_ask(f);

@@ -24,6 +24,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "gateway/precondition.h"
 #include "shared/text/memory.h"
 
 /* DRAIN_MS: a process that ends has 5 s, and the intents are to be closed in the last of them. */
@@ -254,6 +255,7 @@ enum step forward_too_large(struct forward *f, const char *limit, uint64_t max)
 static enum step forward_route(struct forward *f)
 {
     struct http_request *req = f->fenced.req;
+    struct precondition expected;
     const char *why = NULL;
     enum route_found found = route_find(f->use->table, http_path(req), &f->match, &why);
 
@@ -289,6 +291,10 @@ static enum step forward_route(struct forward *f)
     if (f->route->aid == ROUTE_AID_IF_MATCH && http_query(req).at != NULL)
         return forward_wrong(f, "This route stands for one URL for each lease: it takes no query. Send it "
                                 "without '?'.");
+    if (f->is_write && f->route->aid == ROUTE_AID_IF_MATCH)
+        why = precondition_read_tags(&expected, req);
+    if (why != NULL)
+        return forward_wrong(f, why);
     if (forward_head_leads_elsewhere(f)) {
         return forward_wrong(f, "Nothing was sent on. A URI in Destination, If or Lock-Token must be of the "
                                 "same route and lease as the path, on the same host as Host.");

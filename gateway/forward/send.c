@@ -381,8 +381,8 @@ static bool is_overtaken(const struct forward *f, unsigned status)
     unsigned own = 0;
 
     http_header(f->fenced.req, "If-Match", &own);
-    return f->is_write && f->route->aid == ROUTE_AID_IF_MATCH && status == 412 && own == 0 &&
-           !f->body.was_streamed && f->look.count < LOOKS_MAX;
+    return f->is_write && f->route->aid == ROUTE_AID_IF_MATCH && status == 412 &&
+           route_is_final(f->route, status) && own == 0 && !f->body.was_streamed && f->look.count < LOOKS_MAX;
 }
 
 static void answer_stream(struct forward *f, const struct upstream_head *head)

@@ -29,6 +29,7 @@ ROUTES = [
     route(UPSTREAM, "/grace/{id}", "grace:{id}", unknown={"grace_ms": 1000}, timeout_ms=1000),
     route(UPSTREAM, "/checked/{id}", "checked:{id}", guarantee="committed", upstream_checks=True, timeout_ms=1000),
     route(UPSTREAM, "/matched/{id}", "matched:{id}", guarantee="committed", if_match=True, timeout_ms=2000),
+    route(UPSTREAM, "/unsure/{id}", "unsure:{id}", guarantee="committed", if_match=True, unsure_statuses=[412]),
     route(UPSTREAM, "/streamed/{id}/**", "streamed:{id}", body="stream", incomplete="in-doubt", timeout_ms=2000),
     route(UPSTREAM, "/long/{id}/**", "long:{id}", body="stream", incomplete="in-doubt"),
     route(UPSTREAM, "/versions/{id}", "versions:{id}", guarantee="committed", if_match=True, body="stream", incomplete="in-doubt"),
@@ -632,6 +633,31 @@ def a_conditional_write_carries_the_version_that_was_there_before_it_was_admitte
         check_equal(send("PUT", f"/matched/{key}", one, b"3", [("If-Match", first)]).status, 412)
         check_equal(send("PUT", f"/matched/{key}?x=1", one, b"4").status, 400)
     no_intents(one.name)
+
+
+@test
+def what_a_client_says_of_the_version_is_read_as_for_a_stored_resource():
+    one, key = holder("matched")
+    path, now = f"/matched/{key}", '"1"'
+    with Acting(Versions()) as upstream:
+        check_equal(send("PUT", path, one, b"1", [("If-None-Match", "*")]).status, 204)
+        for status, *fields in ((412, ("If-None-Match", "*")), (412, ("If-None-Match", f'"0", W/{now}')), (412, ("If-Match", f"W/{now}")),
+                                (400, ("If-None-Match", "1")), (400, ("If-None-Match", '"0"'), ("If-None-Match", now)), (400, ("If-Match", now), ("If-Match", now))):
+            check_equal(send("PUT", path, one, b"2", fields).status, status, str(fields))
+        check_equal(send("PUT", path, one, b"2", [("If-Match", f'"0" ,{now}'), ("If-None-Match", 'W/"0"')]).status, 204)
+        upstream.act.values[path] = '"3", "4"'
+        check_equal(send("PUT", path, one, b"3").status, 502, "two versions are none")
+    check_equal([body for _, body in UPSTREAM.applied[-2:]], [b"1", b"2"])
+
+
+@test
+def a_412_that_says_nothing_of_the_end_does_not_send_a_write_again():
+    one, key = holder("unsure")
+    versions, count = Versions(), len(UPSTREAM.requests)
+    versions.before_write = lambda request: versions.values.update({request.target: '"between"'})
+    with Acting(versions):
+        refused(send("PUT", f"/unsure/{key}", one, b"x"), 504, "outcome-unknown")
+    check_equal([got.method for got in UPSTREAM.requests[count:]], ["HEAD", "PUT"])
 
 
 @test
