@@ -309,7 +309,7 @@ enum step fenced_refuse_reply(struct fenced_call *fenced, const struct store_rep
 
     refusal->problem = problem_find(store_reply_text(reply, 2));
     if (refusal->problem == PROBLEM_NONE || holder.len > FENCED_HOLDER_MAX)
-        return fenced_fail(fenced, PROBLEM_INTERNAL);
+        return fenced_failed(fenced, PROBLEM_INTERNAL);
     refusal->token = store_reply_integer(reply, 3);
     refusal->epoch = store_reply_integer(reply, 4);
     refusal->mark = store_reply_integer(reply, 5);

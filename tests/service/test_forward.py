@@ -12,7 +12,7 @@ from world import BUILD, TO_REDIS, Daemon, Relay, World, check, check_equal, che
 from world.asking import Later, refused
 from world.ports import nobody
 from world.process import memory_kib
-from world.record import open_intents, stripe_key
+from world.record import open_intents, record_set, stripe_key
 from world.upstream import Upstream, route, routes_file
 
 UPSTREAM = Upstream()
@@ -939,6 +939,16 @@ def a_head_of_32_kib_goes_on_whole():
         long = "v" * (32768 - len(head) - 4)
         for more, status in (("", 200), ("v", 431)):
             raw = WORLD.raw(WORLD.gateway_daemon)
+@test
+def a_refusal_that_cannot_be_told_ends_its_request_all_the_same():
+    one, key = holder("order")
+    one.successor()
+    record_set(WORLD.redis, one.name, o="h" * 200)  # by hand: no holder is so long
+    refused(send("PUT", f"/orders/{key}/x", one, b"x"), 500, "internal")
+    wait_until(lambda: WORLD.gateway.metric("pawl_gateway_forwarding") == 0, "nothing of it is left")
+    record_set(WORLD.redis, one.name, o="h")
+
+
             raw.send(f"{head}{long}{more}\r\n\r\nz")
             check_in(f" {status} ", raw.head()[0])
             raw.close()
