@@ -7,8 +7,7 @@
 --   ARGV[8]  kind: o | o+ | o~ | c | k | a (lib/intent.lua)   ARGV[9]  gateway   ARGV[10]  its incarnation
 --   ARGV[11]  number of the request there, [A-Za-z0-9.]{1,24}   ARGV[12]  h | p | g<ms>: what becomes of an
 --             unknown outcome   ARGV[13]  "full", or nothing: the store is full, and nothing new is recorded
---   returns  {"sending", seq, mark, text}: send it; "grace" behind that when something older was left aside
---              because its gateway has been dead for so long
+--   returns  {"sending", seq, mark, text}: send it
 --            {"queued", seq, mark, text, text of the first that it waits for}: do not (intent_promote.lua)
 --            {"refused", ...} (lib/fence.lua)
 --            {"in-doubt", seq, mark, "store", "GATEWAY INCARNATION"}: this one has yet to say what it has
@@ -36,10 +35,10 @@ if ARGV[13] == 'full' then
     return { 'store-full', SEQ, record.mark }
 end
 local own = presented_text()
-local first, gone, graces, open = nil, nil, 0, redis.call('ZCARD', OPEN)
+local first, gone, open = nil, nil, redis.call('ZCARD', OPEN)
 if but and open > 0 then
     local behind = '(' .. ARGV[1] .. ' ' .. own .. (ARGV[8] == 'o+' and '!' or '')
-    first, gone, graces = intent_look(own, behind, but)
+    first, gone = intent_look(own, behind, but)
 end
 if open >= OPEN_MAX then
     open = redis.call('ZLEXCOUNT', OPEN, '[' .. ARGV[1] .. ' ', '(' .. ARGV[1] .. '!')
@@ -63,4 +62,4 @@ redis.call('ZADD', OPEN, '0', text)
 if first then
     return { 'queued', SEQ, mark, text, first }
 end
-return { 'sending', SEQ, mark, text, graces > 0 and 'grace' or nil }
+return { 'sending', SEQ, mark, text }

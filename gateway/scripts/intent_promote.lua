@@ -2,7 +2,7 @@
 -- its token is still good.
 -- flags: allow-oom
 --   KEYS[1], ARGV[1..12]  as in intent_admit.lua   ARGV[13]  text of the intent, as it was last told
---   returns  {"sending", seq, mark, its new text}: send it; "grace" behind that as in intent_admit.lua
+--   returns  {"sending", seq, mark, its new text}: send it
 --            {"queued", seq, mark, text, text of the first that it waits for}; or "store", "GATEWAY
 --              INCARNATION" in place of that: this one has yet to say what it has sent
 --            {"cancelled", seq, reason or "", last token, its epoch, mark, holder or ""}: it was taken out
@@ -42,7 +42,7 @@ end
 -- Equal ones are in front of a serial one if they came before it.
 local own = presented_text()
 local behind = ARGV[8] == 'o+' and head or ARGV[1] .. ' ' .. own
-local first, gone, graces = intent_look(own, '(' .. behind, waits_not_for(ARGV[8]) or '')
+local first, gone = intent_look(own, '(' .. behind, waits_not_for(ARGV[8]) or '')
 intent_remove(gone)
 if first then
     return { 'queued', SEQ, mark, text, first }
@@ -52,4 +52,4 @@ touch()
 local sending = intent_as(text, 's')
 redis.call('ZREM', OPEN, text)
 redis.call('ZADD', OPEN, '0', sending)
-return { 'sending', SEQ, check.pass(record), sending, graces > 0 and 'grace' or nil }
+return { 'sending', SEQ, check.pass(record), sending }

@@ -4,7 +4,7 @@
 --   ARGV[1..5]  the fence (lib/fence.lua): lease, token, epoch, hold, mode
 --   ARGV[6]  "live" | "mark": which check (lib/marks.lua)   ARGV[7]  hash of the route table, not ""
 --   ARGV[8]  h | p | g<ms>: what becomes of an unknown outcome here
---   returns  {"accepted", seq, mark}; "grace" behind that as in intent_admit.lua
+--   returns  {"accepted", seq, mark}
 --            {"wait", seq, mark, text of the first that it waits for}; or "store", "GATEWAY INCARNATION" in
 --              place of that: this one has yet to say what it has sent. The mark is raised already.
 --            {"refused", ...} (lib/fence.lua)
@@ -20,10 +20,10 @@ local reason = check.reason(record, 'read')
 if reason then
     return check.refuse(record, reason)
 end
-local doubtful, first, gone, graces = doubt_of(ARGV[8]), nil, nil, 0
+local doubtful, first, gone = doubt_of(ARGV[8]), nil, nil
 if redis.call('ZCARD', OPEN) > 0 then
     local own = presented_text()
-    first, gone, graces = intent_look(own, '(' .. ARGV[1] .. ' ' .. own, 'k')
+    first, gone = intent_look(own, '(' .. ARGV[1] .. ' ' .. own, 'k')
 end
 
 if gone then
@@ -39,4 +39,4 @@ if doubtful then
 elseif first then
     return { 'wait', SEQ, mark, first }
 end
-return { 'accepted', SEQ, mark, graces > 0 and 'grace' or nil }
+return { 'accepted', SEQ, mark }

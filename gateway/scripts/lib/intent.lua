@@ -105,11 +105,11 @@ local function doubt_of(unknown)
 end
 
 -- What is in front of an intent of this lease with the token that is presented: the text of the first that it
--- must wait for, or nil; those that it need not wait for and that are to be removed; how many of these had
--- their grace. behind: which texts are not in front any more, as a bound for ZRANGEBYLEX. but: kinds that
--- this one does not wait for. Who keeps one open for later writes is asked to close it.
+-- must wait for, or nil; those that it need not wait for and that are to be removed. behind: which texts are
+-- not in front any more, as a bound for ZRANGEBYLEX. but: kinds that this one does not wait for. Who keeps
+-- one open for later writes is asked to close it.
 local function intent_look(own, behind, but)
-    local from, first, gone, graces = '[' .. ARGV[1] .. ' ', nil, {}, 0
+    local from, first, gone = '[' .. ARGV[1] .. ' ', nil, {}
     repeat
         local list = redis.call('ZRANGEBYLEX', intents_of(KEYS[1]), from, behind, 'LIMIT', 0, LOOK_MAX)
         line_work = line_work + math.ceil(#list / INTENTS_A_WORK) -- batch.lua
@@ -117,10 +117,9 @@ local function intent_look(own, behind, but)
             local token, state, kind, gateway, unknown, at, leaps =
                 string.match(text, '^%S+ (%d+ %d+) %d+ (%a) (%S+) (%S+) %S+ %S+ (%S+) (%d+) ?(%d*)$')
             local grace = state == 'd' and tonumber(string.match(unknown, '^g(%d+)'))
-            if state == 'q' and token ~= own then
-                gone[#gone + 1] = text -- cancelled: its gateway must not send it any more
-            elseif grace and leaps ~= '' and dead_for(at, leaps) >= grace then
-                gone[#gone + 1], graces = text, graces + 1
+            local is_cancelled = state == 'q' and token ~= own -- its gateway must not send it any more
+            if is_cancelled or grace and leaps ~= '' and dead_for(at, leaps) >= grace then
+                gone[#gone + 1] = text
             elseif not string.find(but, string.sub(kind, 1, 1), 1, true) then
                 first = first or text
                 if state == 's' and kind == 'o~' then
@@ -130,7 +129,7 @@ local function intent_look(own, behind, but)
         end
         from = '(' .. (list[#list] or '')
     until first or #list < LOOK_MAX
-    return first, gone, graces
+    return first, gone
 end
 
 local function intent_remove(gone)
