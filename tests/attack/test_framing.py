@@ -80,6 +80,8 @@ BAD_CHUNKS = [
     "3;a\x00\r\nabc\r\n0\r\n\r\n", "3;a=\"\n\"\r\nabc\r\n0\r\n\r\n", "3;a\rb\r\nabc\r\n0\r\n\r\n", "3\x00\r\nabc\r\n0\r\n\r\n", "3\r\nabc\r\n0\r\nX: y\n\r\n",
     "3\r\nabc\r\n0\r\nX : y\r\n\r\n", "3\r\nabc\r\n0\r\n X: y\r\n\r\n", "3\r\nabc\r\n0\r\nX: \x00\r\n\r\n", "3\r\nabc\r\n0\r\nX\r\n\r\n", "3\r\nabc\r\n0\r\n: y\r\n\r\n",
     "3\r\nabc\r\n0\r\n\rX", "3\r\n\r\nabc\r\n0\r\n\r\n",
+    "3\r\nabc\r\n0\n\n", "3\r\nabc\r\n0;a\n\r\n", "3\r\nabc\r\n0\r\nX: y\r\n\n", "3\r\nabc\r\n0\r\nX: y\nZ: w\r\n\r\n", "3\r\nabc\r\n0\r\nX\n: y\r\n\r\n",
+    "3\nabc\n0\n\n", "\n3\r\nabc\r\n0\r\n\r\n", "3\n\nabc\r\n0\r\n\r\n", "3\r\nabc\n\r\n0\r\n\r\n", "3\r\nabc\nX0\r\n\r\n",
 ]
 BAD = [put(f"{head}\r\n") for head in BAD_HEADS] + [put(LENGTH + "\r\nabc", line=line) for line in BAD_LINES] + [chunked(body) for body in BAD_CHUNKS]
 BAD += ["\n" + put(LENGTH + "\r\nabc"), "\n\n" + put(LENGTH + "\r\nabc"), "\r\n\r\n" + put(LENGTH + "\r\nabc"), put("\r\n", fields=f"Fencing-Token: {TOKEN}\r\n"), put("\n", fields=FIELDS.replace("\r\n", "\n")), put(LENGTH + "\r\nabc", fields=FIELDS.replace("Host: localhost", "Host: a b")),
