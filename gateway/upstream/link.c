@@ -45,8 +45,6 @@ static void uplink_connect(struct upstream_link *link, const char *why);
 static void uplink_connected(struct upstream_link *link);
 static void uplink_handshake(struct upstream_link *link);
 static void uplink_over(struct upstream_link *link, enum upstream_end end, const char *why);
-static void pool_enter(struct upstream_pool *pool);
-static void pool_leave(struct upstream_pool *pool);
 static void pool_named(struct upstream_pool *pool, const char *why);
 static void pool_turn_end(struct loop_hook *hook);
 /* == the machine */
@@ -276,9 +274,7 @@ static void uplink_work(struct upstream_link *link)
 static void uplink_ready(struct loop_watch *watch, int events)
 {
     struct upstream_link *link = container_of(watch, struct upstream_link, socket.watch);
-    struct upstream_pool *pool = link->pool;
 
-    pool_enter(pool);
     if (events & LOOP_HANGUP)
         link->socket.watched = 0;
     if (link->state == UPLINK_CONNECTING) {
@@ -294,15 +290,12 @@ static void uplink_ready(struct loop_watch *watch, int events)
             uplink_read(link);
     }
     uplink_work(link);
-    pool_leave(pool);
 }
 
 static void uplink_late(struct alarm *alarm)
 {
     struct upstream_link *link = container_of(alarm, struct upstream_link, alarm);
-    struct upstream_pool *pool = link->pool;
 
-    pool_enter(pool);
     if (link->state == UPLINK_CONNECTING)
         uplink_connect(link, "no connection could be made in time");
     else if (link->state == UPLINK_NAMING)
@@ -312,7 +305,6 @@ static void uplink_late(struct alarm *alarm)
     else
         uplink_over(link, UPSTREAM_WHOLE, NULL);
     uplink_settle(link);
-    pool_leave(pool);
 }
 
 /* == how one is made: a socket's path, an address or a name, one address after the other, and TLS */
@@ -569,8 +561,9 @@ struct upstream_pool *upstream_pool_new(struct loop *loop, const struct route_up
     return pool;
 }
 
-static void pool_free_now(struct upstream_pool *pool)
+void upstream_pool_free(struct upstream_pool *pool)
 {
+    assert(pool->calls == 0);
     upstream_pool_drain(pool);
     assert(LIST_EMPTY(&pool->due) && LIST_EMPTY(&pool->naming));
     loop_hook_remove(pool->loop, &pool->turn_end);
@@ -580,27 +573,6 @@ static void pool_free_now(struct upstream_pool *pool)
     free(pool->place.host);
     free(pool->in);
     free(pool);
-}
-
-void upstream_pool_free(struct upstream_pool *pool)
-{
-    assert(pool->calls == 0);
-    pool->freed = true;
-    if (pool->inside == 0)
-        pool_free_now(pool);
-}
-
-/* Every callback of the loop is in between these two. The pool may be gone when the second returns. */
-static void pool_enter(struct upstream_pool *pool)
-{
-    pool->inside++;
-}
-
-static void pool_leave(struct upstream_pool *pool)
-{
-    pool->inside--;
-    if (pool->freed && pool->inside == 0)
-        pool_free_now(pool);
 }
 
 unsigned upstream_pool_open_calls(const struct upstream_pool *pool)
@@ -665,7 +637,6 @@ static void pool_turn_end(struct loop_hook *hook)
 
     if (LIST_EMPTY(&now))
         return;
-    pool_enter(pool);
     LIST_FIRST(&now)->due.le_prev = &LIST_FIRST(&now);
     LIST_INIT(&pool->due);
     loop_again(pool->loop); /* the owner may have made work for hooks before this one */
@@ -677,7 +648,6 @@ static void pool_turn_end(struct loop_hook *hook)
         assert(LIST_FIRST(&now) != link);
         uplink_work(link);
     }
-    pool_leave(pool);
 }
 
 /* The addresses are known, or why not; NULL: they are. */
@@ -685,7 +655,6 @@ static void pool_named(struct upstream_pool *pool, const char *why)
 {
     struct uplinks now = pool->naming; /* who asks again in the end of his call waits for another look-up */
 
-    pool_enter(pool);
     if (!LIST_EMPTY(&now))
         LIST_FIRST(&now)->place.le_prev = &LIST_FIRST(&now);
     LIST_INIT(&pool->naming);
@@ -699,5 +668,4 @@ static void pool_named(struct upstream_pool *pool, const char *why)
         assert(LIST_FIRST(&now) != link);
         uplink_settle(link);
     }
-    pool_leave(pool);
 }

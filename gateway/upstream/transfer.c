@@ -331,7 +331,6 @@ void upstream_begin(struct upstream_pool *pool, struct upstream_call *call,
 {
     struct upstream_link *link;
 
-    assert(!pool->freed);
     link = upstream_pool_take(pool, request);
     if (link == NULL)
         link = uplink_new(pool);

@@ -87,8 +87,8 @@ struct upstream_pool;
 /* user_timeout_ms: TCP_USER_TIMEOUT of its sockets. upstream->trust outlives the pool. */
 struct upstream_pool *upstream_pool_new(struct loop *loop, const struct route_upstream *upstream,
                                         unsigned user_timeout_ms);
-/* No call is open any more (asserted); one whose ended() is being called is not. A name that is being looked
- * up meanwhile is a job of the loop that ends by itself: loop_jobs_wait() before loop_free(). */
+/* No call is open any more (asserted), and none of its owners is being called. A name that is being looked up
+ * meanwhile is a job of the loop that ends by itself: loop_jobs_wait() before loop_free(). */
 void upstream_pool_free(struct upstream_pool *pool);
 /* Idle connections are closed at once, those in use when their exchange has ended: before a table goes. */
 void upstream_pool_drain(struct upstream_pool *pool);

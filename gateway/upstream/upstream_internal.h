@@ -104,9 +104,7 @@ struct upstream_pool {
     struct upstream_place place;
     unsigned user_timeout_ms;
     bool draining;
-    bool freed;      /* within one of its own callbacks */
-    unsigned inside; /* callbacks of the loop that are under way */
-    unsigned calls;  /* begun, and not ended */
+    unsigned calls; /* begun, and not ended */
     unsigned idle_count;
     struct uplinks idle; /* the latest first */
     struct uplinks naming, due;

@@ -735,37 +735,6 @@ TEST_UPSTREAM(an_owner_may_ask_again_from_within_the_end_and_gets_the_same_conne
     asker_done(&next);
 }
 
-static void free_pool(struct asker *asker)
-{
-    walked_add(asker->world->pool);
-    upstream_pool_free(asker->world->pool);
-}
-
-TEST(the_last_end_may_free_the_pool)
-{
-    for (unsigned i = 0; i < 3; i++) {
-        struct world *world = i == 2 ? world_open_name("localhost") : world_open();
-        struct asker asker;
-        struct peer peer;
-
-        asker_init(&asker);
-        asker.at_end = free_pool;
-        ask(&asker, world);
-        if (i == 0) {
-            peer_accept(&peer, world);
-            peer_got(&peer, world, GET);
-            peer_answers(&peer, &asker);
-            UNTIL(world, peer_is_left(&peer));
-            peer_close(&peer);
-        } else {
-            asker_abort(&asker);
-            ends(&asker, UPSTREAM_NOT_SENT, "broken off");
-        }
-        asker_done(&asker);
-        world_free(world);
-    }
-}
-
 /* The rest of the handshake is in test_upstream_tls.c. */
 TEST(an_upstream_that_hears_no_tls_is_sent_nothing)
 {
