@@ -525,7 +525,6 @@ static bool probe_read(struct route_reading *reading, struct bytes probe)
     path.at += strlen(route->probe_method) + 1;
     path.len -= strlen(route->probe_method) + 1;
     route->unknown = ROUTE_PROBE;
-    route->probe = route_text(reading->table, path);
     return route_template_read(reading, "unknown: the probe", path, is_path_text, &route->own->probe);
 }
 

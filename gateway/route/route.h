@@ -39,7 +39,6 @@ enum route_tls_file { ROUTE_CA_FILE, ROUTE_CERT_FILE, ROUTE_KEY_FILE, ROUTE_TLS_
 /* Where to. Two routes with the same upstream share one (compared by pointer). */
 struct route_upstream {
     enum route_scheme scheme;
-    char *url;                        /* as it was written, for people and logs; has no password in it */
     char *host;                       /* without brackets; for unix: the path of the socket */
     unsigned port;                    /* 0 for unix */
     char *authority;                  /* for the Host header: "127.0.0.1:9000"; "localhost" for unix */
@@ -74,8 +73,7 @@ struct route {
     char check_text[ROUTE_STORE_SIZE + 5]; /* for the scripts: "live", "mark", "mark STORE" */
     char unknown_text[24];                 /* for the intent: "h", "p", "g5000" */
     const char *probe_method;              /* ROUTE_PROBE: "GET" or "HEAD"; else NULL */
-    char *probe;           /* ROUTE_PROBE: template of the path, filled in by route_probe_path() */
-    struct route_own *own; /* route.c's: templates, lists of methods, headers and statuses */
+    struct route_own *own;                 /* route.c's: templates, lists of methods, headers and statuses */
 };
 
 struct route_table {

@@ -202,13 +202,12 @@ static char *authority_of(struct route_table *table, const struct place *place)
 }
 
 static struct route_upstream *upstream_add(struct route_table *table, const struct place *place,
-                                           struct bytes url, const struct bytes files[ROUTE_TLS_FILES])
+                                           const struct bytes files[ROUTE_TLS_FILES])
 {
     struct route_upstream *one = route_alloc(table, 1, sizeof(*one));
 
     *one = (struct route_upstream){
         .scheme = place->scheme,
-        .url = route_text(table, url),
         .host = route_text(table, bytes_of(place->host)),
         .port = place->port,
         .authority = authority_of(table, place),
@@ -234,7 +233,7 @@ struct route_upstream *route_upstream_read(struct route_reading *reading, struct
         return NULL;
     }
     found = upstream_find(reading->table, &place, tls_files);
-    return found != NULL ? found : upstream_add(reading->table, &place, url, tls_files);
+    return found != NULL ? found : upstream_add(reading->table, &place, tls_files);
 }
 
 /* http and https of one host, both at their usual ports, are one, too. */

@@ -148,7 +148,6 @@ static void check_route(const struct route_table *table, const struct route *rou
     assert((route->unknown == ROUTE_GRACE) == (route->grace_ms != 0));
     assert((route->guarantee == ROUTE_COMMITTED) == (route->aid != ROUTE_AID_NONE));
     assert(route->guarantee == ROUTE_ORDERED || (route->unknown == ROUTE_HOLD && !route->serial));
-    assert(strchr(route->upstream->url, '@') == NULL || route->upstream->scheme == ROUTE_UNIX);
     assert(table->upstreams[route->upstream->index] == route->upstream);
     assert(!route_reads(route, BYTES("PUT")) && !route_reads(route, BYTES("TRACE")));
     assert(route_passes_request(route, BYTES("If-Match")) &&

@@ -221,7 +221,6 @@ TEST(an_upstream_is_a_url_without_user_and_query_or_a_socket)
             CHECK_TEXT(bytes_of(up->host), bytes_of(urls[i].host));
             CHECK_TEXT(bytes_of(up->authority), bytes_of(urls[i].authority));
             CHECK_TEXT(bytes_of(up->prefix), bytes_of(urls[i].prefix));
-            CHECK_TEXT(bytes_of(up->url), bytes_of(urls[i].url));
             CHECK_INT(up->port, urls[i].port);
         }
         route_table_free(table);
