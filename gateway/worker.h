@@ -74,9 +74,9 @@ struct stickies {
 };
 
 /* What is given up is removed when its gateway has reported that the connection is closed, or when that
- * gateway has been silent for 10 s. It may only have stood still: then it does not send what was admitted by
- * an answer that is older than GIVEN_UP_SEND_MS, nor over a connection that was UPSTREAM_CONNECT_MS in the
- * making. What it had begun to send is not covered (docs/operations.md). */
+ * gateway has been silent for 10 s. It may only have stood still, or its machine: then it does not send what
+ * was admitted by an answer that is older than GIVEN_UP_SEND_MS, nor over a connection that was
+ * UPSTREAM_CONNECT_MS in the making. What it had begun to send is not covered (docs/operations.md). */
 enum { GIVEN_UP_LOOK_MS = 400, GIVEN_UP_AGAIN_MS = 50, GIVEN_UP_SEND_MS = 2000, GIVEN_UP_WAIT_MS = 3000 };
 
 /* What a worker asks for what is given up (forward/send.c). */

@@ -386,7 +386,7 @@ enum step forward_ask(struct forward *f)
         return forward_away(f, PROBLEM_STORE_UNSAFE);
     if (f->is_write && f->by.intent == NULL && f->by.sticky == NULL)
         admission_begin(f);
-    f->turn.asked_ms = loop_now_ms();
+    f->turn.asked_us = epoch_clock_us();
     return fenced_run(&f->fenced, script, ask_answers);
 }
 
@@ -476,7 +476,7 @@ static enum step ask_admitted(struct fenced_call *fenced, const struct store_rep
      * it is in the list can that be known (recovery.c records the list again when the epoch has changed). Or
      * an operator may have removed it by now (worker.h). */
     if (f->is_write && (fenced->record.epoch != epoch_number(f->own->record.line.store_epoch) ||
-                        loop_now_ms() - f->turn.asked_ms >= GIVEN_UP_SEND_MS)) {
+                        epoch_clock_us() - f->turn.asked_us >= GIVEN_UP_SEND_MS * 1000)) {
         forward_intent_end(f, INTENT_CLOSE);
         return forward_away(f, PROBLEM_STORE_UNAVAILABLE);
     }

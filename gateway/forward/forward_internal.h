@@ -47,7 +47,8 @@ struct forward_by {
 /* ASKING, QUEUED, PROBING: what it waits for. */
 struct forward_turn {
     LIST_ENTRY(forward) queue; /* of those that are queued; of the spare ones */
-    uint64_t until_ms, asked_ms, probed_ms;
+    uint64_t until_ms, probed_ms;
+    uint64_t asked_us; /* epoch_clock_us() */
     unsigned tries;
     bool is_shown;     /* what it waits for was applied */
     size_t queued_len; /* the text of the intent while it is queued, 0: it is not */

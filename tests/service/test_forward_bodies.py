@@ -6,11 +6,13 @@ Nobody who drips, dies or sends nonsense in the middle of a body leaves work for
 import json
 import os
 import pathlib
+import subprocess
 import tempfile
 import threading
 import time
 
 from world import FROM_REDIS, Daemon, Relay, World, check, check_equal, check_in, main, test, wait_until
+from world.asking import Later, refused
 from world.ports import nobody
 from world.upstream import Connection, Upstream, route, routes_file
 
@@ -443,6 +445,43 @@ def what_an_operator_gave_up_stays_open_until_its_gateway_has_heard_and_is_not_s
     heard.go()
     writer.join(15)
     check_equal((answers[0].status, answers[0].code), (503, "store-unavailable"))
+    states(one.name)
+    nothing_is_left(one, count)
+    check_equal(late.end(), 0)
+    relay.close()
+
+
+SUSPENDED = r"""
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+int clock_gettime(clockid_t clock, struct timespec *at)
+{
+    int status = (int)syscall(SYS_clock_gettime, clock, at);
+    at->tv_sec += clock == CLOCK_BOOTTIME && access(getenv("SUSPENDED"), F_OK) == 0 ? 20 : 0;
+    return status;
+}
+"""
+
+
+@test
+def what_was_let_through_before_the_machine_was_suspended_is_not_sent_after_it():
+    """CLOCK_MONOTONIC stands still meanwhile, and an operator may have given up a gateway that was silent."""
+    library, flag = os.path.join(FOLDER, "suspended.so"), os.path.join(FOLDER, "suspended")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, "-xc", "-"], input=SUSPENDED, text=True, check=True, timeout=30)
+    relay, one, count = Relay(WORLD.redis), Holder("patient"), len(UPSTREAM.requests)
+    late = Daemon("pawl-gateway", "--redis", relay.url, "--keys", WORLD.keys_file, "--listen", "127.0.0.1:0", *FLAGS,
+                  environment={"LD_PRELOAD": " ".join(filter(None, [os.environ.get("LD_PRELOAD"), library])), "SUSPENDED": flag,
+                               "ASAN_OPTIONS": f"verify_asan_link_order=0:{os.environ.get('ASAN_OPTIONS', '')}"})
+    client = WORLD.client(late)
+    wait_until(lambda: client("GET", "/readyz", held=False).status == 200, "it is ready")
+    heard = relay.hold(FROM_REDIS, b"$7\r\nsending\r\n")
+    write = Later(one.send, client=client)
+    heard.wait_met()
+    pathlib.Path(flag).touch()
+    heard.go()
+    refused(write.get(), 503, "store-unavailable")
     states(one.name)
     nothing_is_left(one, count)
     check_equal(late.end(), 0)
