@@ -38,6 +38,7 @@
 #include <unistd.h>
 
 #include "gateway/upstream/upstream_internal.h"
+#include "shared/member/epoch.h"
 #include "shared/text/memory.h"
 
 static void uplink_late(struct alarm *alarm);
@@ -417,6 +418,7 @@ void uplink_dial(struct upstream_link *link)
 {
     struct upstream_pool *pool = link->pool;
 
+    link->dialed_us = epoch_clock_us();
     link->ms.connect_by = loop_now_ms() + UPSTREAM_CONNECT_MS;
     link->ms.keep_by = loop_now_ms() + UPSTREAM_KEPT_MS;
     if (loop_now_ms() < pool->place.until_ms) {
@@ -474,11 +476,11 @@ static void handshake_begin(struct upstream_link *link)
     uplink_handshake(link);
 }
 
-/* Not by a process that has stood still since it was asked to: meanwhile an operator may have resolved it
- * (gateway/worker.h). That it is late its alarm would say only after this event. */
+/* Not by a process that has stood still since it was asked to, nor with its machine: meanwhile an operator
+ * may have resolved it (gateway/worker.h). An alarm would ring only after this event, or not at all. */
 static void sending_begin(struct upstream_link *link)
 {
-    if (loop_now_ms() >= link->ms.connect_by) {
+    if (epoch_clock_us() - link->dialed_us >= UPSTREAM_CONNECT_MS * 1000) {
         uplink_over(link, UPSTREAM_NOT_SENT, "it was too late to send anything when the connection stood");
         return;
     }

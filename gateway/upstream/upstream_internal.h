@@ -64,7 +64,8 @@ struct upstream_link {
     LIST_ENTRY(upstream_link) place; /* NAMING: of those that wait for the name; IDLE: of the idle */
     LIST_ENTRY(upstream_link) due;   /* of those that have something to do at the end of the turn */
     bool is_due;
-    unsigned address; /* the next to try */
+    unsigned address;   /* the next to try */
+    uint64_t dialed_us; /* epoch_clock_us() */
     struct {
         uint64_t connect_by, keep_by, idle_since, idle_until;
     } ms;
