@@ -228,14 +228,6 @@ def what_comes_behind_a_body_and_finds_no_memory_is_503_only_if_nothing_was_sent
 
 
 @test
-def a_forged_token_is_refused_before_the_body():
-    raw = WORLD.raw(WORLD.gateway_daemon)
-    header = Holder("whole").grant["fencing_token"].replace("mode=exclusive", "mode=shared")
-    raw.send(f"PUT /whole/1/x HTTP/1.1\r\nHost: localhost\r\nFencing-Token: {header}\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n")
-    check_in(" 403 ", raw.head()[0])
-
-
-@test
 def a_long_body_goes_out_whole_with_its_length():
     body = os.urandom(1 << 20)
     for headers in ([], [("Transfer-Encoding", "chunked")]):
