@@ -307,7 +307,7 @@ static const struct fenced_answer resolve_answers[] = {{"resolved", resolve_answ
 static const char *query_read(struct resolve *r)
 {
     static const char *const known[] = {"id", "force", NULL};
-    int len = http_query_get(r->fenced.req, known, "id", r->id, SEQ_MAX_CHARS);
+    int len = http_query_text(r->fenced.req, known, "id", r->id, sizeof(r->id));
     bool is_flag = http_query_flag(r->fenced.req, known, "force", &r->forces);
 
     r->has_id = len > 0;

@@ -85,12 +85,9 @@ struct bytes http_path(const struct http_request *req);        /* as it came, wi
 struct bytes http_path_part(const struct http_request *req, unsigned i);
 /* The query as it came, without '?'; {NULL,0} when there is none. */
 struct bytes http_query(const struct http_request *req);
-/* The value of a query member, percent-decoded into buf; -1 absent, -2 malformed, repeated or too long
- * for buf, else its length. names_known (NULL-terminated) lists all that the route knows: another member
- * also gives -2. */
-int http_query_get(const struct http_request *req, const char *const *names_known, const char *name,
-                   char *buf, size_t size);
-/* The same with a NUL behind it, for which size has room; what has one in it is malformed. */
+/* The value of a query member, percent-decoded into buf, with a NUL behind it; -1 absent, -2 malformed (one
+ * with a NUL in it, too), repeated or too long for buf, else its length. names_known (NULL-terminated) lists
+ * all that the route knows: another member also gives -2. */
 int http_query_text(const struct http_request *req, const char *const *names_known, const char *name,
                     char *buf, size_t size);
 /* A member that is "true", or not there; false: it is something else. */

@@ -554,8 +554,8 @@ static bool is_known(const char *const *names, struct bytes name)
     return false;
 }
 
-int http_query_get(const struct http_request *req, const char *const *names_known, const char *name,
-                   char *buf, size_t size)
+static int query_member(const struct http_request *req, const char *const *names_known, const char *name,
+                        char *buf, size_t size)
 {
     struct bytes left = req->head.query;
     int found = -1;
@@ -579,7 +579,7 @@ int http_query_get(const struct http_request *req, const char *const *names_know
 int http_query_text(const struct http_request *req, const char *const *names_known, const char *name,
                     char *buf, size_t size)
 {
-    int len = http_query_get(req, names_known, name, buf, size - 1);
+    int len = query_member(req, names_known, name, buf, size - 1);
 
     buf[len > 0 ? len : 0] = '\0';
     return len > 0 && strlen(buf) != (size_t)len ? -2 : len; /* %00 cuts no value short */

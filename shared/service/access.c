@@ -436,7 +436,7 @@ enum step access_page(struct http_request *req)
     static const char *const names[] = {"lease", NULL};
     const struct access *access = worker_of(req)->access;
     char lease[NAME_MAX_BYTES + 1];
-    int len = http_query_get(req, names, "lease", lease, sizeof(lease) - 1);
+    int len = http_query_text(req, names, "lease", lease, sizeof(lease));
     struct json_out *json;
 
     if (access == NULL)

@@ -76,9 +76,9 @@ static enum step sample_tell(struct http_request *req)
 {
     static const char *const names[] = {"a", "b", NULL};
     unsigned count = 0;
-    char value[8] = "";
+    char value[9];
     struct bytes x = http_header(req, "X-Test", &count);
-    int len = http_query_get(req, names, "a", value, sizeof(value));
+    int len = http_query_text(req, names, "a", value, sizeof(value));
     struct json_out *json = http_json(req);
 
     json_object(json, NULL);
