@@ -172,6 +172,18 @@ def renewals_and_refusals_do_not_fill_it_further():
 
 
 @test
+def a_list_that_cannot_note_what_is_over_is_refused_and_not_told_without_the_lease():
+    STORE.begin(NOW)
+    lease = Lease(STORE, "shared")
+    for lease_id, ttl in (("id-a", 500), ("id-b", 5000)):
+        lease.acquire(lease_id, hold_of(lease_id), ttl=ttl, mode="shared")
+    check_equal(on_full(STORE, lease.list), "listed")
+    STORE.at(NOW + 500)
+    check_equal(on_full(STORE, lease.list), "OOM")
+    check_equal([one[0] for one in lease.list()[3]], ["shared"])
+
+
+@test
 def on_a_full_store_nobody_new_gets_in_line_and_nobody_is_handed_a_lease():
     scene = Scene()
     check_equal(scene.plain.acquire("id-z", "hold-zzzzzzz", desk=DESK, wid="9", may="hold-off")[0], "queued", "not full")

@@ -1,10 +1,15 @@
 -- hold_end.lua - how a hold ends, and a lease with it (own_hold.lua has the form of a lease).
 
 -- Whether work on one lease was done, and what it returns. What nothing may rest on stays as it is, and is in
--- nobody's way: of many leases each is worked on by itself, and no record of one is kept from before.
+-- nobody's way: of many leases each is worked on by itself, and no record of one is kept from before. That Redis
+-- takes no write now is the fault of no record: it ends the script.
+local NO_WRITES = 'Write commands are not allowed'
 local function lease_try(work, ...)
     local is_done, result = pcall(work, ...)
     if not is_done then
+        if type(result) == 'string' and string.find(result, NO_WRITES, 1, true) then
+            error(result, 0)
+        end
         records, record_field = nil, nil -- they may say what is not written
     end
     return is_done, is_done and result or nil
