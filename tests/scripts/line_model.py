@@ -43,7 +43,7 @@ class LeaseModel:
     def forget(self):
         self.holds, self.line, self.token, self.delayed_until, self.forget_at = {}, {}, 0, 0, 0
         self.mode, self.permits = None, 0  # of those who hold
-        self.last = (None, None)  # lease_id and end of the hold that ended last
+        self.last = self.before = (None, None)  # lease_id and end of the hold that ended last; before what is on its way
 
     # -- what the scripts have in common
 
@@ -51,8 +51,10 @@ class LeaseModel:
         del self.holds[hold.lease_id]
         if how == "expired":
             self.delayed_until = max(self.delayed_until, hold.deadline + hold.terms.get("delay", 0))
-        if how != "returned" or self.mode == "exclusive":
+        if how != "returned":
             self.last = (hold.lease_id, how)
+        elif self.mode == "exclusive":
+            self.last = self.before
         if not self.holds:
             self.mode = None
             self.forget_at = max(self.world.now + self.remember_ms, self.delayed_until)
@@ -71,13 +73,14 @@ class LeaseModel:
         return wanted == self.mode and (wanted == "shared" or wanted == "permits" and terms["permits"] == self.permits
                                         and len(self.holds) < self.permits)
 
-    def grant(self, lease_id, terms, desk=None):
+    def grant(self, lease_id, terms, desk=None, untold=False):
         self.token = self.tokens.next()
         deadline = self.world.now + (CLAIM_MS if desk else terms["ttl"])
         if self.mode is None:
             self.mode, self.permits = terms.get("mode", "exclusive"), terms.get("permits", 0)
-            self.last = (None, None)
-        self.holds[lease_id] = Hold(lease_id, terms["hold"], self.token, deadline, terms, desk)
+            self.before = self.last if desk or untold else (None, None)
+            self.last = (None, None) if self.mode == "exclusive" else self.before
+        self.holds[lease_id] = Hold(lease_id, terms["hold"], self.token, deadline, terms, desk, untold)
         return self.holds[lease_id]
 
     def stands(self, terms):
@@ -104,9 +107,7 @@ class LeaseModel:
                 del self.line[lease_id]
                 if desk[0] == own_desk and not {"mode", "until"} & set(terms) and self.world.lives(own_desk) \
                         and terms["ttl"] + terms.get("delay", 0) <= HANDED_TTL_MS:
-                    handed = self.grant(lease_id, terms)
-                    handed.untold = True
-                    return handed
+                    return self.grant(lease_id, terms, untold=True)
                 self.grant(lease_id, terms, desk)
                 self.world.told.append((desk[0], "granted " + desk[1]))
                 if self.mode == "exclusive":
@@ -123,7 +124,7 @@ class LeaseModel:
         return hold if hold and hold.lives(self.world.now) else None
 
     def ended(self, lease_id):
-        return self.last[1] if self.last[0] == lease_id and self.last[1] != "returned" else None
+        return self.last[1] if self.last[0] == lease_id else None
 
     def told(self, word, hold):
         hold.untold = hold.untold and word in ("claimed", "handed")

@@ -398,6 +398,29 @@ def who_is_asked_for_after_a_lost_reply_has_it_or_stands_in_its_place_elsewhere(
     check_equal((again(lease, "id-b")[0], ear.heard()), ("queued", ["granted 9"]), "the lease is free by now")
 
 
+@test
+def a_grant_that_comes_back_was_no_hold_and_the_one_before_it_is_the_last_again():
+    for desk, more in (("", {}), ("", {"mode": "shared"}), (DESK, {})):
+        lease = held()
+        wait(lease, "id-b", **more)
+        lease.release("id-a", desk=desk)
+        check_equal((leave(lease, "id-b", "gone")[0], lease.look()[2]), ("left", "free"))
+        check_equal((ask(lease, "id-a")[::2], lease.renew("id-a")[::2]), (["over", "released"], ["lost", "released"]), desk + f"{more}")
+        check_equal([lease.release("id-a", hold)[0] for hold in ("", hold_of("id-a"), hold_of("id-b"))], ["released", "released", "lost"])
+        check_equal(ask(lease, "id-b")[0], "granted")
+        check_equal((lease.release("id-b")[0], lease.release("id-a")[0]), ("released", "lost"))
+        only_stripes_are_left(lease, REMEMBER_MS + 1)
+    lease = held()
+    wait(lease, "id-b")
+    at(1000, DESK)
+    ring(STORE)
+    at(1000 + CLAIM_MS, DESK)
+    check_equal((ring(STORE), lease.renew("id-a")[::2], ask(lease, "id-a")[0]), ([], ["lost", "expired"], "over"))
+    lease, _ = handed()
+    lease.renew("id-b")
+    check_equal(lease.field("r"), None, "it was told: nothing else is kept")
+
+
 # -- places that outlive their connection
 
 def places(lease):

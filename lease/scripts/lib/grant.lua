@@ -67,6 +67,18 @@ local function hold_begin(record, terms, token, deadline, claim)
     end
 end
 
+-- Of a lease that is free: how its last hold ended; nil: none is remembered.
+local function ended_how(record)
+    return record.lease_id ~= '' and record.state ~= 'returned' and record.state or nil
+end
+
+-- Beside a grant that is handed on: what its lease was before, in case that goes back (hold_end.lua).
+local function ended_kept(record)
+    local how = ended_how(record)
+    return how and how .. '\31' .. record.lease_id .. '\31' .. record.identity .. '\31'
+        .. (record.last_hold or record.hold)
+end
+
 -- One more of many holds begins.
 local function grant_one_of_many(lease, terms, token, deadline, claim, waited)
     local record, hold, more = lease.record, multi.read(lease, terms.lease_id), terms.more
@@ -77,8 +89,10 @@ local function grant_one_of_many(lease, terms, token, deadline, claim, waited)
     redis.call('HSET', multi.names(lease), terms.hold, terms.lease_id, multi.token_name(token),
         terms.lease_id)
     if not record.many then
-        record.many, record.permits, record.lease_id, record.identity = more.mode, more.permits or 0, '', ''
-        record.last_hold, record.delayed_until = false, 0
+        local how = claim and ended_how(record)
+        record.many, record.permits, record.delayed_until = more.mode, more.permits or 0, 0
+        record.last_ended, record.last_hold = how or false, how and (record.last_hold or record.hold) or false
+        record.lease_id, record.identity = how and record.lease_id or '', how and record.identity or ''
     end
     record.state, record.token, record.epoch, record.hold = 'held', token, EPOCH, terms.hold
     multi.write(lease)
@@ -110,7 +124,9 @@ local function grant(lease, terms, claim)
         history_add(lease.stripe, 'e', lease.name, 'granted', token, history_holder(hold),
             '\31t' .. whole(terms.ttl) .. waited .. '\31m' .. more.mode)
     else
+        local before = claim and ended_kept(hold)
         hold_begin(hold, terms, token, deadline, claim)
+        hold.last_ended = before or false
         local id = history_tell(lease.stripe, lease.name, 'granted', token, history_holder(hold), waited,
             hold.ttl) or ''
         hold.grant_id = waited == '' and id or id .. waited

@@ -94,9 +94,6 @@ end
 -- The exclusive hold is over, or the last of many: the lease is remembered, and nobody is granted before
 -- delayed_until. It is not judged anew.
 local function hold_stop(record, how, forget_at, delayed_until)
-    if record.identity ~= '' and record.state == 'held' and not record.many and record.epoch >= ALIVE then
-        use_count(record.stripe, 'h', record.identity, '-1')
-    end
     record.state, record.deadline = how, math.max(forget_at, delayed_until)
     record.delayed_until = delayed_until > NOW and delayed_until or 0
     record.holder, record.meta = '', '' -- whose it was stays, as its lease_id does
@@ -107,13 +104,21 @@ local function hold_stop(record, how, forget_at, delayed_until)
     hold_put(record)
 end
 
--- For who reads nothing more of the record: it is not judged anew.
+-- For who reads nothing more of the record: it is not judged anew. A grant that goes back never was a hold: the last one is
+-- again the one before it.
 local function hold_over(lease, how, reason)
     local record = lease.record
     local delayed_until = delay_end(record, how)
     hold_unhook(lease, record, how)
     history_add(lease.stripe, 'e', lease.name, how, record.token, history_holder(record),
         history_end(record, reason, delayed_until), record)
+    if record.identity ~= '' and record.epoch >= ALIVE then
+        use_count(record.stripe, 'h', record.identity, '-1')
+    end
+    if how == 'returned' and record.last_ended then
+        how, record.lease_id, record.identity, record.last_hold =
+            string.match(record.last_ended, '^(.-)\31(.-)\31(.-)\31(.*)$')
+    end
     hold_stop(record, how, NOW + REMEMBER_MS, delayed_until)
 end
 

@@ -85,7 +85,7 @@ end
 -- An answer names this hold: from now on it is nobody's to give back (lease/scripts/leave.lua).
 function own_hold.answered(hold)
     if hold.unanswered then
-        hold.claim = false
+        hold.claim, hold.last_ended = false, false
         hold_write(hold)
     end
 end
