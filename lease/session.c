@@ -257,7 +257,7 @@ static enum step session_end_done(struct session_end *e)
     return http_json_end(req, 200);
 }
 
-/* {"ended", seq, "more" or "", how many it held of those that were freed} */
+/* {"ended", seq, "more" or "", how many it held, or 0} */
 static enum step session_ended(struct member_call *call, const struct store_reply *reply)
 {
     struct session_end *e = container_of(call, struct session_end, session.record);

@@ -6,7 +6,7 @@
 --   ARGV[4]  "grant" or "hold-off", as in acquire.lua   ARGV[5]  how many leases to free, 1 to 100
 --   ARGV[6]  who asks, of services with --access (lib/own_hold.lua)
 --   returns  {"ended", seq, more, held}: it is released, now or before; more: "more" when leases are left to be
---              freed, by this script or by the sweep; held: how many it held of those that were freed now
+--              freed, by this script or by the sweep; held: how many it held, 0: it had ended before
 --            {"not-yours", seq}: its secret is another, or it is another's
 --            {"lost", seq, how it ended otherwise, or "unknown"}
 local session, most = session_read(KEYS[3]), tonumber(ARGV[5])
@@ -18,10 +18,12 @@ local asker = ARGV[6 + OWN_ARGS] and ARGV[6]
 if ARGV[3] ~= '' and (session.secret ~= ARGV[3] or session_is_anothers(KEYS[3], asker)) then
     return { 'not-yours', SEQ }
 end
+local held = 0
 if session.live then
+    held = session_count(KEYS[3])
     session_end(KEYS[3], 'released', NOW)
 elseif session.how ~= 'released' then
     return { 'lost', SEQ, session.how }
 end
-local left, held = session_leave(KEYS[3], most, ARGV[4])
+local left = session_leave(KEYS[3], most, ARGV[4])
 return { 'ended', SEQ, left == most and 'more' or '', held }

@@ -14,16 +14,12 @@ local after, limit, looked = ARGV[1], tonumber(ARGV[3]), 0
 -- nil: it does not live.
 local function item_of(id)
     local key = KEYS[1] .. ':s:' .. id
-    local session, held, lost = session_read(key), 0, 0
+    local session = session_read(key)
     if not (session and session.live) then
         return nil
     end
-    local names = redis.call('HKEYS', session_holds_key(key))
-    for _, name in ipairs(names) do
-        local slash = string.find(name, '/', 1, true)
-        held, lost = held + (slash and slash > 1 and 1 or 0), lost + (slash and 0 or 1)
-    end
-    looked = looked + #names * LOOK_MAX / LEASES_MAX
+    local held, lost, names = session_count(key)
+    looked = looked + names * LOOK_MAX / LEASES_MAX
     local v = redis.call('HMGET', key, 'i', 'o', 'm', 'g')
     return { id, v[1] or '', v[2], v[3] or '', session.ttl_ms, session.deadline - NOW,
         NOW - tonumber(v[4]), held, lost }

@@ -57,6 +57,16 @@ local function session_reply(word, key, session, asker)
         redis.call('HKEYS', session_holds_key(key)), asker and redis.call('HGET', key, 'i') or nil }
 end
 
+-- How many leases it holds, and how many it lost otherwise.
+local function session_count(key)
+    local names, held, lost = redis.call('HKEYS', session_holds_key(key)), 0, 0
+    for _, name in ipairs(names) do
+        local slash = string.find(name, '/', 1, true)
+        held, lost = held + (slash and slash > 1 and 1 or 0), lost + (slash and 0 or 1)
+    end
+    return held, lost, #names
+end
+
 -- Whether the session is another's than who asks (own_hold.lua).
 local function session_is_anothers(key, asker)
     return asker and is_foreign(redis.call('HGET', key, 'i') or '', asker)
@@ -83,13 +93,12 @@ local function session_leave_one(stripe, name, lease_id, may_grant)
     lease_close(lease, may_grant)
 end
 
--- At most so many of them; how many, and how many of these it held.
+-- At most so many of them; how many.
 local function session_leave(key, most, may_grant)
     local list = session_holds_key(key)
-    local flat, held = redis.call('HRANDFIELD', list, most, 'WITHVALUES'), 0
+    local flat = redis.call('HRANDFIELD', list, most, 'WITHVALUES')
     for i = 1, #flat, 2 do
         local name, lease_id = string.match(flat[i], '^/?([^/]+)/(.+)$')
-        held = held + (name and string.byte(flat[i]) ~= 47 and 1 or 0) -- '/'
         if name then
             lease_try(session_leave_one, 'pawl:{' .. flat[i + 1] .. '}', name, lease_id, may_grant)
         end
@@ -98,5 +107,5 @@ local function session_leave(key, most, may_grant)
         touch()
         redis.call('HDEL', list, flat[i])
     end
-    return #flat / 2, held
+    return #flat / 2
 end
