@@ -6,7 +6,7 @@
 --   ARGV[4]  name of the new hold (12 to 16 characters)
 --   ARGV[5]  holder, 1 to 128 bytes   ARGV[6]  ttl_ms, 100 to 86400000   ARGV[7]  meta as JSON, or ""
 --   ARGV[8]  "grant", or "hold-off" when the store's settings forbid a new grant, or "full" when there is no
---            room for one, nor for another one in line
+--            room for one, nor for another one in line: who stands there already waits on
 --   ARGV[9]  "" or what few ask for, as JSON (lib/grant.lua), and beside it: secret (of the session),
 --            reentrant, own_ttl (ttl_ms was stated)
 --   ARGV[10]  who asks, of services with --access (lib/own_hold.lua)
@@ -62,18 +62,19 @@ if more then
     over, more.over, more.secret = more.over, nil, nil
 end
 local wanting = may_grant ~= 'grant' and 'held-off' or tokens_wanting(KEYS[1])
+local waits = (over or may_grant == 'full') and record.queue and line.terms(lease, terms.lease_id)
 
 if record.many == 'permits' and more and more.mode == 'permits' and more.permits ~= record.permits then
     return { 'mismatch', SEQ, record.permits }
 end
-if not line.fits(record, terms) or record.queue and not wanting then
+if not line.fits(record, terms) or record.queue and not wanting or waits and more and more.desk then
     if not (more and more.desk) then
         return lease_held(lease)
     elseif not line.lives(more.desk) then
         return { 'desk-gone', SEQ }
-    elseif may_grant == 'full' then
+    elseif may_grant == 'full' and not waits then
         return { 'held-off', SEQ }
-    elseif over and not (record.queue and line.terms(lease, terms.lease_id)) then
+    elseif over and not waits then
         return { 'quota', SEQ }
     end
     line.join(lease, terms)

@@ -95,8 +95,9 @@ for _, lease in ipairs(leases) do
     end
 end
 wanting = ARGV[8] ~= 'grant' and 'held-off' or wanting
+local waits = (over or ARGV[8] == 'full') and line.terms(leases[1], terms.lease_id)
 -- Those that only somebody in line is in front of would be promised to it, if a token could be had.
-if #not_free > in_line or in_line > 0 and not wanting then
+if #not_free > in_line or in_line > 0 and not wanting or waits and more.desk then
     if not more.desk then
         local held = {}
         for i, lease in ipairs(not_free) do
@@ -106,9 +107,9 @@ if #not_free > in_line or in_line > 0 and not wanting then
         return { 'held', SEQ, held }
     elseif not line.lives(more.desk) then
         return { 'desk-gone', SEQ }
-    elseif ARGV[8] == 'full' then
+    elseif ARGV[8] == 'full' and not waits then
         return { 'held-off', SEQ }
-    elseif over and not line.terms(leases[1], terms.lease_id) then
+    elseif over and not waits then
         return { 'quota', SEQ }
     end
     several.join(leases, terms)

@@ -192,8 +192,14 @@ def on_a_full_store_nobody_new_gets_in_line_and_nobody_is_handed_a_lease():
                        ("free", lambda: scene.free.acquire(may="full")), ("all", lambda: scene.pair.acquire(may="full")),
                        ("one of all held", lambda: All(STORE, "free", "plain").acquire("id-y", desk=DESK, wid="7", may="full"))):
         check_equal((deed()[0], STORE.dump()), ("held-off", before), what)
+    check_equal(scene.waited.acquire("id-w", "hold-again--", desk=DESK, wid="6", may="full")[0], "queued", "it waits already")
+    pair = All(STORE, "plain", "waited")
+    check_equal([pair.acquire("id-y", desk=DESK, wid=wid, may=may)[0] for wid, may in (("4", "grant"), ("5", "full"))], ["queued"] * 2)
+    pair.leave("gone", "id-y")
     check_equal(scene.waited.release("id-x", may="full")[0], "released")
     check_equal((scene.waited.look(may="full")[2], line_of(scene.waited)), ("free", ["id-w"]))
+    check_equal([scene.waited.acquire("id-w", "hold-again--", desk=DESK, wid="8", may="full")[0], scene.waited.acquire("id-w", may="full")[0],
+                 scene.waited.acquire("id-z", desk=DESK, wid="9", may="full")[0]], ["queued", "held-off", "held-off"])
     STORE.at(NOW + 1000)
     desk_lives(STORE)
     check_in("waited", ring(STORE))
