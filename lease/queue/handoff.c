@@ -174,7 +174,8 @@ static enum step look_answer(struct member_call *call, enum problem bad, const s
         names = store_reply_list(reply, 3);
         handoff->look_at_ms = look_at(store_reply_integer(reply, 2));
         for (size_t i = 0; names != NULL && i < store_reply_count(names); i++)
-            name_add(handoff, store_reply_text(names, i));
+            if (name_is_lease(store_reply_text(names, i))) /* a hand may have put something else there */
+                name_add(handoff, store_reply_text(names, i));
     }
     jobs_start(handoff);
     return ANSWERED;

@@ -74,6 +74,17 @@ def everything_ends(name, next_one):
     check_equal((look["state"], look["waiting"]), ("free", 0))
 
 
+@test
+def alarms_that_somebody_has_put_there_by_hand_are_in_nobodys_way():
+    for bad in ("x" * 200, "", "a/b"):
+        WORLD.redis("ZADD", "pawl:{store}:alarm", 1, bad)
+    name = WORLD.name()
+    WORLD.acquire(name, ttl_ms=300)
+    check_equal(Waiter(WORLD, WORLD.lease, name, "bob").answered().status, 201)
+    check_equal([daemon.process.poll() for daemon in WORLD.daemons], [None] * len(WORLD.daemons))
+    WORLD.redis("ZREM", "pawl:{store}:alarm", "x" * 200, "", "a/b")
+
+
 # -- the client goes
 
 @test
