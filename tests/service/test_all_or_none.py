@@ -119,27 +119,6 @@ def what_is_asked_wrongly_is_refused():
     check_equal(WORLD.look(one)["token"], 0)
 
 
-@test
-def an_idempotency_key_that_came_with_another_request_is_refused():
-    wanted, headers = names(), {"Idempotency-Key": "k"}
-    granted(wanted, headers=headers, lease_id=lease_id_of("ada"))
-    granted(wanted, 200, headers=headers, lease_id=lease_id_of("ada"))
-    refused(acquire(wanted, headers=headers, lease_id=lease_id_of("ada"), ttl_ms=5000), 422, "key-reused")
-
-
-@test
-def a_session_keeps_all_of_them_and_its_end_frees_them():
-    wanted = names()
-    session = WORLD.lease("POST", "/v1/sessions", body={"ttl_ms": 30000}).json
-    secret = {"Session-Secret": session["session_secret"]}
-    granted(wanted, headers=secret, session=session["session"])
-    refused(acquire(names(), headers={"Session-Secret": "x" * 24}, session=session["session"]), 403, "not-yours")
-    waiter = in_line(wanted, "bob", CLIENTS[1])
-    check_equal(WORLD.lease("DELETE", f"/v1/sessions/{session['session']}", secret).status, 204)
-    waiter.told()
-    refused(acquire(names(), headers=secret, session=session["session"]), 410, "session-lost")
-
-
 # -- in line
 
 @test

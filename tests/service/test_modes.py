@@ -208,15 +208,6 @@ def more_holders_than_one_step_takes_are_all_ended():
 # -- by state, and with somebody in line
 
 @test
-def a_list_item_names_at_most_16_holders():
-    name = WORLD.name("sixteen")
-    for _ in range(17):
-        WORLD.acquire(name, mode="shared")
-    check_equal(len(listed("sixteen", "held")[name]["holders"]), 16)
-    check_equal(len(WORLD.look(name)["holders"]), 17)
-
-
-@test
 def who_waits_is_seen_and_gets_what_is_released():
     name = WORLD.name("waited")
     first = WORLD.acquire(name)

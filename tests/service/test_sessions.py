@@ -210,22 +210,6 @@ def acquire_at_once(session, names):
         raw.close()
 
 
-@test
-def one_renewal_keeps_a_thousand_leases_and_their_end_takes_them_all():
-    session, stem = Session(ttl_ms=2500), WORLD.name("many") + ":"
-    names = [f"{stem}{i}" for i in range(1000)]
-    for first in range(0, len(names), 200):
-        acquire_at_once(session, names[first:first + 200])
-        check_equal(session.renew().status, 200)
-    asked = time.monotonic()
-    renewed = session.renew().json
-    check_equal((sorted(renewed["leases"]), renewed["lost"]), (sorted(names), []))
-    wait_over(session)
-    check(time.monotonic() - asked > 2.5 - 0.01, "it did not live for its ttl")
-    page = WORLD.lease("GET", f"/v1/leases?prefix={stem}&limit=1000").json
-    check_equal(page["items"], [], "some of its leases are still held")
-
-
 # -- those who wait
 
 
