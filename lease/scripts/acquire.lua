@@ -62,22 +62,25 @@ if more then
     over, more.over, more.secret = more.over, nil, nil
 end
 local wanting = may_grant ~= 'grant' and 'held-off' or tokens_wanting(KEYS[1])
-local waits = (over or may_grant == 'full') and record.queue and line.terms(lease, terms.lease_id)
+local desk = more and more.desk
+-- What keeps newcomers out keeps nobody from the place in line that it has already.
+local place = desk and record.queue and line.terms(lease, terms.lease_id)
 
-if record.many == 'permits' and more and more.mode == 'permits' and more.permits ~= record.permits then
+if not place and record.many == 'permits' and more and more.mode == 'permits'
+    and more.permits ~= record.permits then
     return { 'mismatch', SEQ, record.permits }
 end
-if not line.fits(record, terms) or record.queue and not wanting or waits and more and more.desk then
-    if not (more and more.desk) then
+if place or not line.fits(record, terms) or record.queue and not wanting then
+    if not desk then
         return lease_held(lease)
-    elseif not line.lives(more.desk) then
+    elseif not line.lives(desk) then
         return { 'desk-gone', SEQ }
-    elseif may_grant == 'full' and not waits then
+    elseif may_grant == 'full' and not place then
         return { 'held-off', SEQ }
-    elseif over and not waits then
+    elseif over and not place then
         return { 'quota', SEQ }
     end
-    line.join(lease, terms)
+    line.join(lease, terms, place)
     return { 'queued', SEQ }
 end
 if wanting then

@@ -141,7 +141,8 @@ class LeaseModel:
             return self.again(hold, terms)
         if self.ended(lease_id):
             return ["over", self.ended(lease_id)]
-        if self.mode == terms.get("mode") == "permits" and terms["permits"] != self.permits:
+        has_place = "desk" in terms and lease_id in self.line
+        if not has_place and self.mode == terms.get("mode") == "permits" and terms["permits"] != self.permits:
             return ["mismatch", self.permits]
         if self.fits(terms) and not self.line:
             hold = self.grant(lease_id, terms)

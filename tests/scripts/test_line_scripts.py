@@ -489,6 +489,24 @@ def the_same_lease_id_takes_its_place_up_again_at_whatever_desk():
 
 
 @test
+def a_place_is_taken_up_again_whatever_keeps_newcomers_out():
+    many = {"mode": "permits", "permits": 2}
+    for what in ("mismatch", "held-off", "ceiling"):
+        lease = held(ttl=100000)
+        wait(lease, "id-p", "1", mode="permits", permits=3), wait(lease, "id-b", "2", keep=4000, **many)
+        lease.release("id-a"), claim(lease, "id-p")
+        may = "hold-off" if what == "held-off" else "grant"
+        if what != "mismatch":
+            leave(lease, "id-b", keep=4000)
+            stripe_do(STORE.redis, "HSET", lease.stripe, "ceiling", 2 if what == "ceiling" else TOKEN_LAST)
+            lease.release("id-p", may=may)
+        check_equal((lease.look(may)[2], line_of(lease)), ("held" if what == "mismatch" else "free", ["id-b"]), what)
+        check_equal(ask(lease, "id-z", desk=DESK, wid="3", may=may, mode="permits", permits=2)[0], what)
+        check_equal(lease.acquire("id-b", "hold-second-", "id-b", may=may, desk=DESK, wid="4", keep=4000, **many)[0], "queued", what)
+        check_equal((line_of(lease), places(lease)), (["id-b"], {}), what)
+
+
+@test
 def a_place_is_kept_for_as_long_as_it_was_asked_for_and_then_passed_over_and_not_kept_again():
     for when, first in ((3999, "id-b"), (4000, "id-c")):
         lease = kept()

@@ -168,9 +168,8 @@ function line.place(lease, lease_id, packed)
     hold_write(record)
 end
 
--- In its place, and the inbox of before gets a message.
-function line.join(lease, terms)
-    local before = line.terms(lease, terms.lease_id)
+-- In its place, and the inbox of before gets a message. before: its terms there, if it has one.
+function line.join(lease, terms, before)
     touch(lease.stripe)
     if before then
         redis.call('PUBLISH', before.more.desk, 'superseded ' .. before.more.wid)
