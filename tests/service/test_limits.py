@@ -16,6 +16,7 @@ from world.access import identities, new_token, reloaded, write_private
 from world.asking import Later
 from world.client import Client
 from world.jwt import Key, b64, jwt
+from world.redis import Connection
 
 FOLDER = pathlib.Path(tempfile.mkdtemp(dir=os.environ["TMPDIR"]))
 FILE, JWKS = FOLDER / "access.json", FOLDER / "jwks.json"
@@ -460,6 +461,17 @@ def what_a_loss_has_ended_is_room_again_within_3_s():
         ask = lambda: world.lease("POST", lease_path(name()), bearer("holder"), held=False)  # noqa: E731
         for _ in range(3):
             wait_until(lambda: ask().status == 201, "there is room, though nobody has looked at what was held", 3)
+
+
+@test
+def a_redis_that_may_not_load_the_library_counts_too():
+    with contextlib.closing(World("--access", str(FILE))) as world:
+        admin = Connection(world.redis.path)
+        for words in (("MULTI",), ("FUNCTION", "FLUSH"), ("ACL", "SETUSER", "default", "-function|load"), ("EXEC",)):
+            admin(*words)
+        for _ in range(3):
+            acquire("holder", client=world.lease)
+        until_full("holder", 3, world.lease)
 
 
 main(WORLD.close)
