@@ -24,7 +24,7 @@ struct quota {
     unsigned stripe, again; /* the next to be looked at; the next to be counted anew */
     unsigned left;          /* how many are to be counted anew before the next look */
     int64_t epoch;          /* in which that was begun */
-    uint64_t counted_ms;    /* when all were begun to be counted anew last; 0: never */
+    uint64_t counted_ms;    /* when the last of all were counted anew; 0: never */
     char key[KEYS_STRIPE_SIZE], number[2][MEMBER_NUMBER_SIZE];
     struct bytes argv[5 + MEMBER_ARGS];
 };
@@ -61,7 +61,6 @@ static enum step quota_looked(struct store_call *call, enum store_outcome outcom
 
     quota->is_running = false;
     quota->left = found != NULL ? 0 : STRIPES;
-    quota->counted_ms = found != NULL ? quota->counted_ms : loop_now_ms();
     for (size_t i = 0; found != NULL && i + 1 < store_reply_count(found); i += 2)
         quota_note(quota, store_reply_text(found, i), store_reply_integer(found, i + 1));
     quota->stripe += found != NULL ? QUOTA_LOOK : 0;
@@ -77,8 +76,10 @@ static enum step quota_counted(struct store_call *call, enum store_outcome outco
     if (member_problem(&quota->call, outcome, reply) == PROBLEM_NONE) {
         quota->again = (quota->again + 1) % STRIPES;
         quota->left--;
-        if (quota->left > 0)
+        if (quota->left > 0) {
+            quota->counted_ms = loop_now_ms();
             quota_tick(quota);
+        }
     }
     return ANSWERED;
 }
@@ -91,7 +92,10 @@ static void quota_run(struct quota *quota, unsigned stripe, const struct store_s
     quota->argv[1] = bytes_of_number(quota->number[0], stripe);
     quota->argv[2] = bytes_of_number(quota->number[1], QUOTA_LOOK);
     quota->argv[3] = bytes_of(((const struct member_plan *)quota->worker->service->plan->own)->use_kinds);
-    quota->argv[4] = quota->counted_ms + COUNTED_MS > loop_now_ms() ? BYTES("counted") : BYTES("");
+    quota->argv[4] = store_not_loaded(quota->worker->store) != NULL &&
+                             quota->counted_ms + COUNTED_MS > loop_now_ms()
+                         ? BYTES("counted")
+                         : BYTES("");
     quota->is_running = member_run(member_line_of_worker(quota->worker), &quota->call, stripe, script, 1, 5,
                                    quota->argv) == PROBLEM_NONE;
 }

@@ -450,6 +450,27 @@ def what_began_before_anybody_had_a_quota_counts_within_3_s():
 
 
 @test
+def what_began_while_nobody_had_a_quota_any_more_counts_too():
+    file = FOLDER / "again.json"
+    write_private(file, RULES | {"limits": LIMITS})
+    with contextlib.closing(World("--access", str(file))) as world:
+        def counted():
+            return sum(int(world.redis("HGET", key, "hholder") or 0) for key in world.redis("KEYS", "pawl:*:o"))
+        for _ in range(3):
+            acquire("holder", client=world.lease)
+        wait_until(lambda: counted() == 3, "all are counted")
+        write_private(file, RULES)
+        check("access-loaded" in reloaded(world.lease_daemon))
+        wait_until(lambda: world.lease("POST", lease_path(name()), bearer("holder"), held=False).status == 201, "nobody looks any more")
+        world.redis("FUNCTION", "FLUSH")  # as a minute would, it forgets that somebody has looked
+        acquire("holder", client=world.lease)
+        check(counted() < 5, "nobody counts")
+        write_private(file, RULES | {"limits": LIMITS})
+        check("access-loaded" in reloaded(world.lease_daemon))
+        wait_until(lambda: counted() == 5, "it is counted, too", 3)
+
+
+@test
 def what_a_loss_has_ended_is_room_again_within_3_s():
     with contextlib.closing(World("--access", str(FILE))) as world:
         for _ in range(3):

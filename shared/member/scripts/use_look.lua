@@ -2,10 +2,10 @@
 -- in the store; from now on the kinds that are asked for are counted.
 --   KEYS[1]  the first of them
 --   ARGV[1]  its number, 0 to 255   ARGV[2]  how many   ARGV[3]  kinds, a letter each
---   ARGV[4]  "counted" when all stripes were counted anew a moment ago, or ""
+--   ARGV[4]  "counted" where Redis has not loaded the library, so that what a call leaves behind is gone with it,
+--            when all stripes were counted anew a moment ago; or ""
 --   returns  {"looked", seq, {KIND IDENTITY, number, ...}}
---            {"new", seq}: until now nobody looked: to be counted anew first. Where Redis has not loaded the library it is
---              so each time, for what a call leaves behind is gone with it
+--            {"new", seq}: until now nobody looked: to be counted anew first
 if use_looked(ARGV[3]) and ARGV[4] ~= 'counted' then
     return { 'new', SEQ }
 end
