@@ -104,7 +104,8 @@ function parser(give) {
   };
 }
 
-const FIRST_MS = 500, MOST_MS = 8000, MUTE_MS = 3000, DEAF_MS = 4000;
+// QUIET_MS: a service says something each 15 s at least.
+const FIRST_MS = 500, MOST_MS = 8000, MUTE_MS = 3000, QUIET_MS = 40000, DEAF_MS = 4000;
 
 // One stream that comes back by itself. on: item(event, data), open(), gap() when what was missed is not known any
 // more, down(error, again_ms), and beats: true for one that says something each second.
@@ -148,7 +149,7 @@ export class Stream {
     this.isMute = false;
     let heard = performance.now();
     this.watch = setInterval(() => {
-      if (this.on.beats && performance.now() - heard > MUTE_MS) {
+      if (performance.now() - heard > (this.on.beats ? MUTE_MS : QUIET_MS)) {
         this.isMute = true;
         this.abort.abort();
       }

@@ -106,6 +106,22 @@ def a_service_that_stands_still_is_told_of():
 
 
 @test
+def events_that_stand_still_without_a_word_are_begun_anew():
+    BROWSER.fresh()
+    BROWSER(ALONE)
+    BROWSER.open(f"{LEASE}/ui/lease?name={WORLD.name('still')}")
+    BROWSER.sees("Free.")
+    said = BROWSER("""return await page.evaluate(async () => { const {Stream} = await import('./wire.js'), real = performance.now.bind(performance), said = [];
+        let ahead = 0, heard;
+        performance.now = () => real() + ahead;
+        const stream = new Stream('v1/events?lease=still', {item() {}, open() { said.push('open'); heard(); }, down(error) { said.push(error.code); }});
+        for (const ms of [0, 30000, 11000, 0]) { await new Promise(done => { heard = done; setTimeout(done, 2500); }); said.push(ms); ahead += ms; }
+        stream.close();
+        return said; })""")
+    check_equal(said, ["open", 0, 30000, 11000, "mute", "open", 0])
+
+
+@test
 def what_cannot_be_made_up_for_is_said():
     # Alone; with the streams of the worker; beside a tab at the same lease, and at another one.
     for way, other in (("alone", None), ("worker", None), ("same", "same"), ("other", "other")):
