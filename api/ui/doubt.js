@@ -43,7 +43,8 @@ export default function doubt(place, app) {
   if (app.kind !== 'gateway') {
     const show = () => {
       const peers = (app.overview?.members || []).filter(one => one.kind === 'gateway' && one.ui), n = app.lost ? null : countsOf(app.overview).in_doubt;
-      fill(say, h('b', null, n === 0 ? 'Nothing is in doubt. ' : n > 0 ? many(n, 'write has', 'writes have') + ' no known end. ' : ''), 'Writes are resolved at a gateway: ',
+      // Of what gateways may have sent before a loss the count says nothing; what is the matter does.
+      fill(say, h('b', null, n === 0 && app.overview.condition === null ? 'Nothing is in doubt. ' : n > 0 ? many(n, 'write has', 'writes have') + ' no known end. ' : ''), 'Writes are resolved at a gateway: ',
         peers.length ? peers.map(one => [h('a', { href: new URL('doubt', one.ui.replace(/\/?$/, '/')).href }, name(one.name || one.id)), ' ']) : ['its ', h('code', null, '/ui/doubt'), ', or ', h('code', null, 'pawl resolve'), ' in a terminal.']);
     };
     app.on('overview lost back', show);
@@ -68,26 +69,29 @@ export default function doubt(place, app) {
   // All of them: what is in doubt may stand on the last page. Beyond 20,000 it is said that there are more.
   async function intents() {
     const items = [];
-    let cursor = null, pages = 0;
+    let cursor = null, pages = 0, filtered = false;
     do {
       const said = await ask('v1/intents?limit=1000' + (cursor ? '&cursor=' + encodeURIComponent(cursor) : ''));
       items.push(...said.items);
+      filtered ||= said.filtered;
       cursor = said.next_cursor;
     } while (cursor && ++pages < PAGES);
-    return [items, cursor];
+    return [items, cursor, filtered];
   }
 
   async function look() {
-    const [[all, more], said] = await Promise.all([intents(), ask('v1/gateways/doubt').catch(error => (error.status === 403 || error.status === 401 ? { gateways: [] } : Promise.reject(error)))]);
+    const [[all, more, filtered], said] = await Promise.all([intents(), ask('v1/gateways/doubt').catch(error => (error.status === 403 || error.status === 401 ? null : Promise.reject(error)))]);
     all.sort((a, b) => inDoubt(b) - inDoubt(a) || a.at_ms - b.at_ms);
-    const items = all.slice(0, SHOWN), unknown = all.filter(inDoubt).length, procs = said.gateways;
+    const items = all.slice(0, SHOWN), unknown = all.filter(inDoubt).length, procs = said?.gateways || [];
+    const unseen = (filtered ? ' Leases that you may not resolve are left out.' : '') + (said ? '' : ' What gateways may have sent before a loss is for who may observe.');
     const silent = all.some(one => one.state === 'sending' && isSilent(one.gateway));
     const now = storeNow();
-    fill(mark, unknown || procs.length ? chip('bad', unknown ? many(unknown, 'write') + ' with no known end' : many(procs.length, 'gateway') + ' in doubt') : more ? chip('', 'not all is seen') : chip('ok', 'nothing'));
+    fill(mark, unknown || procs.length ? chip('bad', unknown ? many(unknown, 'write') + ' with no known end' : many(procs.length, 'gateway') + ' in doubt') : more || unseen ? chip('', 'not all is seen') : chip('ok', 'nothing'));
     fill(say, unknown ? ['Sent to an upstream, and nobody knows whether they were done. Until one is closed, newer ordered writes to the same lease are told 503 ', h('code', null, 'in-doubt'), '. ', h('b', null, 'Look at the upstream first; then say here what you saw.'),
       silent ? ' Of some the gateway is silent: start it again, or say that it is dead.' : '']
       : procs.length ? [h('b', null, 'The store has lost what these may have sent.'), ' Ordered writes of all leases wait until each has told, or you say that nothing of it is on its way.']
-        : more ? `More than ${count(all.length)} writes are open; of these nothing is in doubt.` : [h('b', null, 'Nothing is in doubt.'), items.length ? ' What is listed is under way, and its gateway will tell how it ends.' : '']);
+        : more ? `More than ${count(all.length)} writes are open; of these nothing is in doubt.` : [h('b', null, unseen ? 'Of what you may see nothing is in doubt.' : 'Nothing is in doubt.'), items.length ? ' What is listed is under way, and its gateway will tell how it ends.' : '']);
+    say.append(unseen);
     list(open.body, items, one => one.lease + one.id + one.state + inDoubt(one), one => h('tr', null, h('td', null, app.peer('lease') ? h('a', { class: 'mono', href: new URL('lease?name=' + encodeURIComponent(one.lease), app.peer('lease')).href }, name(one.lease, 40)) : mono(one.lease, 40)),
       h('td', null, one.state === 'sending' && inDoubt(one) ? chip('bad', 'in doubt: its gateway is silent') : chip(STATES[one.state] ?? 'free', one.state)), h('td', null, mono(one.gateway, 16)), h('td', { class: 'n' }, count(one.token)), h('td', { class: 'n' }), h('td'), h('td', { class: 'n' }, closing(one, app.again))),
     (row, one) => {

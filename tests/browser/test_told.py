@@ -199,6 +199,23 @@ def doubt_is_seen_wherever_it_stands_in_the_list():
         check(deeds != "It is dead…" or "Cut off" not in BROWSER.text(), "who is not heard cuts nothing off")
 
 
+@test
+def what_may_not_be_seen_is_not_said_to_be_free_of_doubt():
+    for url, status, body, says in (("**/v1/gateways/doubt", 403, None, "for who may observe"), ("**/v1/intents?*", 200, {"items": [], "next_cursor": None, "filtered": True}, "left out")):
+        BROWSER.fresh()
+        BROWSER(ANSWER, {"url": url, "status": status, "code": "forbidden", "body": body})
+        BROWSER.open(f"{GATEWAY}/ui/doubt")
+        BROWSER.sees(says)
+        check("Nothing is in doubt" not in BROWSER.text(), "nobody knows")
+    for condition, says_nothing in ((None, True), ({"code": "member-silent", "for_ms": 20000, "detail": None, "remedy": None, "command": None}, False)):
+        BROWSER.fresh()
+        BROWSER(CHANGED, {"condition": condition, "counts": {"in_doubt": 0}, "counted_ms_ago": 10})
+        BROWSER.open(f"{LEASE}/ui/doubt")
+        is_live()
+        BROWSER.sees("Writes are resolved at a gateway")
+        check_equal("Nothing is in doubt" in BROWSER.text(), says_nothing, condition)
+
+
 # What story() gives for a hold granted at 0 with a ttl of 3 s: (end, due), by the items and the look.
 @test
 def a_hold_ends_when_its_ttl_did_and_is_overdue_only_as_far_as_it_was_looked_at():
