@@ -33,18 +33,19 @@ export default function why(place, app) {
       const said = await ask('v1/tokens/inspect', asks);
       const lease = said.lease && app.kind === 'lease' ? said.lease : null;
       const [past, look] = lease ? await Promise.all([ask(`v1/leases/${encodeURIComponent(lease)}/history`).catch(() => null), ask('v1/leases/' + encodeURIComponent(lease)).catch(() => null)]) : [];
-      const open = !isInstance && said.lease && app.kind === 'gateway' ? await ask(`v1/intents/${encodeURIComponent(said.lease)}?limit=1000`).catch(() => null) : null;
-      show(said, isInstance, past?.items || [], look, open && doubts(open, said.token));
+      const [open, lost] = !isInstance && said.lease && app.kind === 'gateway' ? await Promise.all([`v1/intents/${encodeURIComponent(said.lease)}?limit=1000`, 'v1/gateways/doubt'].map(path => ask(path).catch(() => null))) : [];
+      show(said, isInstance, past?.items || [], look, open ? doubts(open, lost, said.token) : null);
     } catch (error) {
       fill(answer, sayNo(error));
     }
     go.disabled = false;
   }
 
-  // What the fence lets through waits, when it is ordered, for the writes of older tokens; null: not all was seen.
-  function doubts(open, token) {
+  // What the fence lets through waits, when it is ordered, for the writes of older tokens, and for what gateways may have sent
+  // before a loss; null: not all was seen.
+  function doubts(open, lost, token) {
     const older = open.items.filter(one => one.token < token || one.state === 'unknown' || one.state === 'dead').length;
-    return older || !open.next_cursor ? older : null;
+    return older || (!open.next_cursor && !open.filtered && lost?.gateways.length === 0) ? older : null;
   }
 
   function show(said, isInstance, items, look, before = null) {
@@ -55,7 +56,7 @@ export default function why(place, app) {
     const verdict = card('Verdict', null, chip(ok && before > 0 ? '' : ok ? 'ok' : 'bad', code), h('p', null, isInstance
       ? ['A write with token ', h('b', null, count(said.token)), ' of ', leaseLink(said.lease), ` was refused at ${clock(said.at_ms, true)}.`]
       : ok ? ['Token ', h('b', null, count(said.token)), ' of ', mono(said.lease), ' is genuine, and a write with it would pass now', before === 0 ? '; nothing is in doubt.' : before > 0
-        ? [h('b', null, `, but ${many(before, 'write')} of it ${before === 1 ? 'is' : 'are'} open`), ': while one is in doubt an ordered one is told 503 ', h('code', null, 'in-doubt'), '. See ', h('a', { href: './doubt' }, 'Doubt'), '.'] : ', if nothing is in doubt.']
+        ? [h('b', null, `, but ${many(before, 'write')} of it ${before === 1 ? 'is' : 'are'} open`), ': while one is in doubt an ordered one is told 503 ', h('code', null, 'in-doubt'), '. See ', h('a', { href: './doubt' }, 'Doubt'), '.'] : app.kind === 'gateway' ? [', if nothing is in doubt: see ', h('a', { href: './doubt' }, 'Doubt'), '.'] : ', if nothing is in doubt.']
         : [said.token ? ['Token ', h('b', null, count(said.token)), said.lease ? [' of ', mono(said.lease)] : null, said.signature === 'good' ? ' is genuine. ' : '. '] : null, plain(said.verdict.detail || said.verdict.code, 600)]),
     facts([said.signature ? ['signature', said.signature + (said.kid ? ', key ' : ''), said.kid ? mono(said.kid) : null] : null,
       said.store ? ['store', said.store] : null, said.epoch ? ['epoch', mono(said.epoch)] : null, said.mode ? ['mode', said.mode] : null,

@@ -252,8 +252,13 @@ def a_lock_delay_of_the_past_is_where_it_was_and_one_that_runs_is_drawn_once():
 @test
 def why_says_pass_only_as_far_as_it_knows():
     grant = WORLD.acquire(WORLD.name("orders"), holder="A", ttl_ms=600000)
-    for url, items, sees in ((LEASE, None, "would pass now, if nothing is in doubt"), (GATEWAY, [], "nothing is in doubt"), (GATEWAY, [intent(1, "unknown")], "in-doubt")):
+    lost = {"in_doubt": 1, "gateways": [{"gateway": "gone-1", "incarnation": "i1", "state": "open", "since_ms": None}]}
+    for url, items, gateways, sees in ((LEASE, None, None, "would pass now, if nothing is in doubt"), (GATEWAY, None, None, "would pass now; nothing is in doubt"),
+                                       (GATEWAY, [intent(1, "unknown")], None, "in-doubt"), (GATEWAY, None, (200, lost), "would pass now, if nothing is in doubt"),
+                                       (GATEWAY, None, (403, None), "would pass now, if nothing is in doubt")):
         BROWSER.fresh()
+        if gateways:
+            BROWSER(ANSWER, {"url": "**/v1/gateways/doubt", "status": gateways[0], "code": "forbidden", "body": gateways[1]})
         if items:
             BROWSER(ANSWER, {"url": "**/v1/intents/*", "status": 200, "body": {"items": items, "next_cursor": None}})
         BROWSER.open(f"{url}/ui/why")
