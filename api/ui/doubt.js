@@ -1,6 +1,6 @@
 // doubt.js - writes that were sent on and of which nobody knows the end, and gateways that may have sent such ones. What an
 // operator says here the services believe.
-import { h, fill, put, list, card, chip, count, span, name, mono, plain, table, many, stateOf, countsOf } from './dom.js';
+import { h, fill, put, list, card, chip, count, span, name, mono, plain, table, many, stateOf, countsOf, isNone } from './dom.js';
 import { ask, storeNow } from './wire.js';
 import { deed, deedButton, whose } from './deed.js';
 
@@ -56,8 +56,11 @@ export default function doubt(place, app) {
   const shown = h('p', { class: 'dim', hidden: true });
   open.all.after(shown);
   // Of who is not heard nobody learns how its writes end.
-  const memberOf = id => app.overview?.members.find(one => one.kind === 'gateway' && one.id === id);
-  const isSilent = id => app.overview?.members.length > 0 && (!memberOf(id) || stateOf(memberOf(id))[1] !== 'serving');
+  // To who may not know which members there are, no id of theirs is one of a gateway.
+  const isKnown = () => app.overview?.members.length > 0 && !isNone(app.overview.service.id);
+  const gatewaysOf = () => (isKnown() ? app.overview.members.filter(one => one.kind === 'gateway') : []);
+  const memberOf = id => gatewaysOf().find(one => one.id === id);
+  const isSilent = id => isKnown() && (!memberOf(id) || stateOf(memberOf(id))[1] !== 'serving');
   const inDoubt = one => one.state === 'unknown' || one.state === 'dead' || (one.state === 'sending' && isSilent(one.gateway));
 
   function closing(one, done) {
@@ -83,7 +86,7 @@ export default function doubt(place, app) {
     const [[all, more, filtered], said] = await Promise.all([intents(), ask('v1/gateways/doubt').catch(error => (error.status === 403 || error.status === 401 ? null : Promise.reject(error)))]);
     all.sort((a, b) => inDoubt(b) - inDoubt(a) || a.at_ms - b.at_ms);
     const items = all.slice(0, SHOWN), unknown = all.filter(inDoubt).length, procs = said?.gateways || [];
-    const unseen = (filtered ? ' Leases that you may not resolve are left out.' : '') + (said ? '' : ' What gateways may have sent before a loss is for who may observe.');
+    const unseen = (filtered ? ' Leases that you may not resolve are left out.' : '') + (said ? '' : ' Which gateways live, and what they may have sent before a loss, is for who may observe.');
     const silent = all.some(one => one.state === 'sending' && isSilent(one.gateway));
     const now = storeNow();
     fill(mark, unknown || procs.length ? chip('bad', unknown ? many(unknown, 'write') + ' with no known end' : many(procs.length, 'gateway') + ' in doubt') : more || unseen ? chip('', 'not all is seen') : chip('ok', 'nothing'));
@@ -101,9 +104,9 @@ export default function doubt(place, app) {
     if (!items.length) list(open.body, [0], () => 'none', () => h('tr', null, h('td', { colspan: 7, class: 'dim' }, 'No write is open.')));
     shown.hidden = all.length === items.length;
     put(shown, `The first ${count(items.length)} of ${more ? 'more than ' : ''}${count(all.length)}.`);
-    const members = (app.overview?.members || []).filter(one => one.kind === 'gateway').map(one => ({ gateway: one.id, label: one.name || one.id, heard: one.heard_ms, state: stateOf(one) }));
+    const members = gatewaysOf().map(one => ({ gateway: one.id, label: one.name || one.id, heard: one.heard_ms, state: stateOf(one) }));
     // One that the store has forgotten, and that had something under way.
-    const gone = app.overview?.members.length ? [...new Set(all.map(one => one.gateway))].filter(id => !memberOf(id)).map(gateway => ({ gateway, label: gateway, state: ['bad', 'not heard'] })) : [];
+    const gone = isKnown() ? [...new Set(all.map(one => one.gateway))].filter(id => !memberOf(id)).map(gateway => ({ gateway, label: gateway, state: ['bad', 'not heard'] })) : [];
     const rows = [...members, ...gone, ...procs.map(one => ({ ...one, label: one.gateway, doubt: one.state }))];
     list(gateways.body, rows, one => one.gateway + (one.incarnation || '') + (one.doubt || one.state), one => h('tr', null, h('td', null, mono(one.label, 24)), h('td', null, one.incarnation ? mono(one.incarnation, 24) : mono(one.gateway, 24)), h('td', { class: 'n' }),
       h('td', null, one.doubt ? chip('bad', 'in doubt, ' + one.doubt) : chip(...one.state)),

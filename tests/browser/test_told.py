@@ -216,6 +216,20 @@ def what_may_not_be_seen_is_not_said_to_be_free_of_doubt():
         check_equal("Nothing is in doubt" in BROWSER.text(), says_nothing, condition)
 
 
+@test
+def a_gateway_whose_id_may_not_be_known_is_not_said_to_be_silent():
+    here = next(one for one in WORLD.gateway("GET", "/v1/overview").json["members"] if one["kind"] == "gateway")
+    BROWSER.fresh()
+    BROWSER(ANSWER, {"url": "**/v1/gateways/doubt", "status": 403, "code": "forbidden"})
+    BROWSER(ANSWER, {"url": "**/v1/intents?*", "status": 200, "body": {"items": [intent(1, "sending", here["id"])], "next_cursor": None}})
+    BROWSER(CHANGED, {"service": {"id": None, "name": None}, "members": [{**here, "id": "1", "name": None}]})
+    BROWSER.open(f"{GATEWAY}/ui/doubt")
+    is_live()
+    BROWSER.sees("Of what you may see nothing is in doubt")
+    BROWSER("await page.getByRole('button', {name: 'Cut off…'}).waitFor()")
+    check("silent" not in BROWSER.text(), "it is not known to be")
+
+
 # What story() gives for a hold granted at 0 with a ttl of 3 s: (end, due), by the items and the look.
 @test
 def a_hold_ends_when_its_ttl_did_and_is_overdue_only_as_far_as_it_was_looked_at():
