@@ -6,12 +6,20 @@ import { deed, deedButton, whose } from './deed.js';
 
 const STATES = { unknown: 'bad', dead: 'bad', sending: '', queued: 'free' }, PAGES = 20, SHOWN = 200;
 
+// What is to be looked for at the upstream: of an intent that is sticky, several writes.
+function requestsOf(one) {
+  const named = [one.request, ...one.requests || []].filter(id => /^\d+$/.test(id)).map(id => `${one.gateway}-${one.incarnation}-${id}`);
+  const more = one.sticky && one.requests.length !== named.length;
+  return (named.length ? (named.length > 1 || more ? 'at the upstream their Pawl-Request-Ids are ' : 'at the upstream its Pawl-Request-Id is ') + named.join(', ') : '')
+    + (more ? (named.length ? ', and more: ' : '') + 'any write of this token through this gateway' : '');
+}
+
 function resolve(one, force, done) {
-  const wish = h('p', { class: 'dim' }, `Token ${count(one.token)}, through ${one.gateway}; at the upstream its Pawl-Request-Id is ${one.gateway}-${one.incarnation}-${one.request || '\u2026'}.`);
+  const wish = h('p', { class: 'dim' }, `Token ${count(one.token)}, through ${one.gateway}; ${requestsOf(one)}.`), writes = one.sticky ? 'these writes are' : 'this write is';
   deed({
     title: ['Close a write of ', name(one.lease)], name: one.lease, label: 'Type the name of the lease', action: force ? 'Cut it off and close it' : 'Close it', choices: wish,
-    loses: [force ? 'Its gateway closes the connection, and then ' : '', 'newer ordered writes of ', h('b', null, name(one.lease)), ' go on at once. You say: ', h('b', null, 'I have looked at the upstream, and this write is over.')],
-    wrong: 'If that write is still on its way it lands after newer ones, and nothing notices.',
+    loses: [force ? 'Its gateway closes the connection, and then ' : '', 'newer ordered writes of ', h('b', null, name(one.lease)), ' go on at once. You say: ', h('b', null, `I have looked at the upstream, and ${writes} over.`)],
+    wrong: `If ${one.sticky ? 'one of them' : 'that write'} is still on its way it lands after newer ones, and nothing notices.`,
     async send() {
       const said = await ask(`v1/intents/${encodeURIComponent(one.lease)}/resolve?id=${one.id}${force ? '&force=true' : ''}`, undefined, 'POST');
       done();

@@ -217,6 +217,22 @@ def what_may_not_be_seen_is_not_said_to_be_free_of_doubt():
 
 
 @test
+def a_deed_names_each_write_that_it_closes():
+    for more, says in (({}, "its Pawl-Request-Id is gone-1-i1-1."), ({"sticky": True, "requests": ["3", "5"]}, "their Pawl-Request-Ids are gone-1-i1-3, gone-1-i1-5."),
+                       ({"sticky": True, "requests": ["3", "more"]}, "gone-1-i1-3, and more: any write of this token through this gateway."),
+                       ({"sticky": True, "requests": ["any write of this token through this gateway"]}, "through gone-1; any write of this token through this gateway.")):
+        item = {**intent(1, "unknown"), **more}
+        if more:
+            del item["request"]
+        BROWSER.fresh()
+        BROWSER(ANSWER, {"url": "**/v1/intents?*", "status": 200, "body": {"items": [item], "next_cursor": None}})
+        BROWSER.open(f"{GATEWAY}/ui/doubt")
+        BROWSER("await page.getByRole('button', {name: 'Resolve…'}).click()")
+        BROWSER.sees(says, "dialog")
+        BROWSER.sees("these writes are over" if more else "this write is over", "dialog")
+
+
+@test
 def a_gateway_whose_id_may_not_be_known_is_not_said_to_be_silent():
     here = next(one for one in WORLD.gateway("GET", "/v1/overview").json["members"] if one["kind"] == "gateway")
     BROWSER.fresh()
