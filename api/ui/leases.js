@@ -61,21 +61,23 @@ export default function leases(place, app) {
 
   // Rows of which nothing is known any more stay, greyed, while somebody is at the table.
   const isUsed = () => body.all.matches(':hover') || body.body.contains(document.activeElement);
-  function show(items, anyway) {
+  function show(said, anyway) {
+    const items = said.items;
     const used = isUsed() && !anyway && rows.size > 0, known = new Map(items.map(one => [one.lease, one]));
     let shownItems = items;
     if (used) {
       shownItems = [...rows.values()].map(row => known.get(row.it.lease) || { ...row.it, over: true });
-      waiting = items;
+      waiting = said;
       const added = items.filter(one => !rows.has(one.lease)).length;
       fresh.hidden = added === 0;
       put(fresh, `${count(added)} new: show`);
     } else fresh.hidden = true;
     list(body.body, shownItems, one => one.lease, make, (row, one) => { if (one.over) row.classList.add('over'); else update(row, one); });
     rows = body.body.keyed;
-    put(shown, `${count(shownItems.length)} shown, in the service\u2019s own order`);
-    fill(say, items.length ? null : h('p', { class: 'say' }, h('b', null, state === 'held' ? 'Nothing is held' : state === 'waiting' ? 'Nobody waits' : 'Nothing is delayed'),
-      q.get('prefix') || q.get('holder') ? ' of what was asked for.' : ['. ', h('code', null, 'pawl acquire orders:42'), ' takes a lease.']));
+    put(shown, `${count(shownItems.length)} shown, in the service\u2019s own order${said.filtered ? '; what you may not look at is left out' : ''}`);
+    const of = [q.get('prefix') || q.get('holder') ? 'was asked for' : '', said.filtered ? 'you may look at' : ''].filter(one => one).join(' and ');
+    fill(say, items.length ? null : h('p', { class: 'say' }, h('b', null, said.next_cursor ? 'Nothing is on this page' : state === 'held' ? 'Nothing is held' : state === 'waiting' ? 'Nobody waits' : 'Nothing is delayed'),
+      of ? ` of what ${of}.` : ['. ', h('code', null, 'pawl acquire orders:42'), ' takes a lease.']));
     count_();
   }
 
@@ -85,7 +87,7 @@ export default function leases(place, app) {
     const said = await ask('v1/leases?' + query);
     if (paused || of !== app.query) return;
     seen = performance.now();
-    show(said.items);
+    show(said);
     pages.go(said.next_cursor && with_({ cursor: said.next_cursor }));
   }
   function clear() {

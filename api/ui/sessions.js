@@ -53,7 +53,7 @@ function every(place, app) {
   async function look() {
     const of = app.query, cursor = of.get('cursor'), said = await ask('v1/sessions?limit=100' + (cursor ? '&cursor=' + encodeURIComponent(cursor) : '')), at = performance.now();
     if (of !== app.query) return;
-    fill(say, said.items.length ? h('b', null, many(said.items.length, 'session') + (said.next_cursor ? ' on this page.' : '.')) : [h('b', null, 'No session is open.'), ' A session keeps many leases alive with one renewal.'],
+    fill(say, said.items.length ? h('b', null, many(said.items.length, 'session') + (said.next_cursor ? ' on this page.' : '.')) : [h('b', null, said.next_cursor ? 'No session is on this page.' : said.filtered ? 'No session that you may see is open.' : 'No session is open.'), ' A session keeps many leases alive with one renewal.'],
       said.filtered ? ' Those of others are left out.' : '');
     pages.go(said.next_cursor && './sessions?cursor=' + encodeURIComponent(said.next_cursor));
     foot.hidden = !said.next_cursor;

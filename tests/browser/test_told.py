@@ -152,6 +152,17 @@ def that_nothing_stands_out_is_said_when_it_was_counted():
 
 
 @test
+def an_empty_list_says_no_more_than_it_knows():
+    for page, none, some in (("leases", "Nothing is held", "Nothing is held of what you may look at."), ("sessions", "No session is open", "No session that you may see is open")):
+        for more, says in (({}, none), ({"filtered": True}, some), ({"filtered": True, "next_cursor": "next"}, "on this page")):
+            BROWSER.fresh()
+            BROWSER(ANSWER, {"url": PAGES[page][1], "status": 200, "body": {"items": [], "next_cursor": None, **more}})
+            BROWSER.open(f"{LEASE}/ui/{page}")
+            BROWSER.sees(says)
+            check(says != "on this page" or none not in BROWSER.text(), "it is not known")
+
+
+@test
 def the_strip_of_another_version_stays_as_it_is():
     BROWSER.fresh()
     BROWSER(CHANGED, {"service": {"version": "99.9.9"}})
