@@ -3,7 +3,9 @@
 import { h, fill, put, list, chip, count, span, name, leaseLink, table, copy, countsOf } from './dom.js';
 import { ask } from './wire.js';
 
-const ASK_MS = 2000, LOW_MS = 5000;
+// NAMED: of a lease with more holders only so many are in a list.
+const ASK_MS = 2000, LOW_MS = 5000, NAMED = 16;
+const holdersOf = one => (one.holders.length < NAMED ? count(one.holders.length) : NAMED + ' or more');
 
 export default function leases(place, app) {
   const q = app.query, state = q.get('state') || 'held';
@@ -34,8 +36,8 @@ export default function leases(place, app) {
   }
   function stateOf(one) {
     if (one.state === 'delayed') return chip('free', 'delayed');
-    if (one.mode === 'shared') return chip('', 'shared, ' + count(one.holders.length));
-    if (one.permits > 1 || one.mode === 'permits') return chip('', one.permits ? `${one.holders.length} of ${count(one.permits)} held` : 'permits');
+    if (one.mode === 'shared') return chip('', 'shared, ' + holdersOf(one));
+    if (one.permits > 1 || one.mode === 'permits') return chip('', one.permits ? `${holdersOf(one)} of ${count(one.permits)} held` : 'permits');
     return one.state;
   }
   function update(row, one) {
@@ -46,7 +48,7 @@ export default function leases(place, app) {
       const [, what, token, holder, , , line, refused] = row.children;
       fill(what, stateOf(one));
       put(token, count(one.token));
-      fill(holder, first ? [name(first.holder, 40), one.holders.length > 1 ? ` and ${one.holders.length - 1} more` : ''] : 'nobody');
+      fill(holder, first ? [name(first.holder, 40), one.holders.length > 1 ? ' and ' + (one.holders.length < NAMED ? one.holders.length - 1 : NAMED - 1 + ' or') + ' more' : ''] : 'nobody');
       put(line, one.waiting ? count(one.waiting) : '\u2013');
       fill(refused, one.refused ? h('span', { class: 'refused' }, '\u2715 ' + count(one.refused)) : one.refused === 0 ? '\u2013' : '');
       if (row.key) {

@@ -163,6 +163,19 @@ def an_empty_list_says_no_more_than_it_knows():
 
 
 @test
+def of_many_holders_a_list_says_that_it_names_only_some():
+    for holders, says in ((3, ("shared, 3", "and 2 more")), (20, ("shared, 16 or more", "and 15 or more"))):
+        name = WORLD.name("crowd")
+        grants = [WORLD.acquire(name, holder=f"node-{i}", ttl_ms=600000, mode="shared") for i in range(holders)]
+        BROWSER.fresh()
+        BROWSER.open(f"{LEASE}/ui/leases?prefix={name}")
+        for text in says:
+            BROWSER.sees(text, "tbody tr")
+        for grant in grants:
+            WORLD.release(name, grant)
+
+
+@test
 def the_strip_of_another_version_stays_as_it_is():
     BROWSER.fresh()
     BROWSER(CHANGED, {"service": {"version": "99.9.9"}})
