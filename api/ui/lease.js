@@ -254,7 +254,7 @@ export default function lease(place, app) {
     fill(states, look.state === 'held' ? chip('', h('span', null, 'held by ', several ? look.holders.length : name(first.holder, 24))) : chip('free', look.state),
       h('span', { class: 'dim' }, 'token ', h('b', { class: 'mono' }, count(look.token)), look.mode ? ' \u00b7 ' + look.mode : '', look.waiting ? ` \u00b7 ${count(look.waiting)} in line` : ''));
     force.hidden = look.state !== 'held';
-    const key = JSON.stringify(look.holders.map(one => [one.token, one.holds, one.session])) + by;
+    const key = JSON.stringify([look.state, look.token, look.holders.map(one => [one.token, one.holds, one.session])]) + by;
     if (key !== sideKey || several) {
       sideKey = key;
       if (several) {

@@ -361,6 +361,17 @@ def a_lock_delay_is_drawn_while_it_runs_and_when_it_is_over_from_the_loss_to_the
 
 
 @test
+def that_nobody_may_have_it_is_said_only_while_the_lock_delay_runs():
+    name, card = WORLD.name("delay"), ".card:has(h2:text-is('Holder'))"
+    WORLD.acquire(name, holder="A", ttl_ms=500, lock_delay_ms=3000)
+    BROWSER.fresh()
+    BROWSER.open(f"{LEASE}/ui/lease?name={name}")
+    BROWSER.sees("Nobody, until the lock delay is over.", card)
+    BROWSER.sees("Free.")
+    BROWSER("await page.waitForFunction(arg => !document.querySelector('main').textContent.includes(arg), 'until the lock delay is over')")
+
+
+@test
 def a_link_to_a_window_is_paused_there():
     BROWSER.fresh()
     items = WORLD.lease("GET", "/v1/leases/payments:eu/history").json["items"]
