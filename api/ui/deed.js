@@ -47,13 +47,14 @@ export function say(...told) {
   document.getElementById('page').prepend(spoken);
 }
 
-// A button that is for who may, and only while what is seen is live.
+// A button that is for who may, and only while what is seen is live. It is found in the page, so that one whose row is gone
+// is nobody's.
+const judge = (button, verb = button.dataset.needs) => { button.disabled = !app.live || !app.may(verb); };
+app.on('overview lost back', () => document.querySelectorAll('[data-needs]').forEach(button => judge(button)));
 export function deedButton(verb, text, cls, open) {
-  const button = h('button', { class: cls, onclick: open }, text);
-  const judge = () => { button.disabled = !app.live || !app.may(verb); };
+  const button = h('button', { class: cls, onclick: open, 'data-needs': verb }, text);
   if (!app.may(verb)) button.title = 'needs ' + verb;
-  app.on('overview lost back', judge);
-  judge();
+  judge(button);
   return button;
 }
 export const whose = holder => h('b', null, name(holder));

@@ -226,6 +226,17 @@ def it_works_behind_a_proxy_and_a_path_of_its_own():
     proxy.close()
 
 
+@test
+def of_a_row_that_is_gone_nothing_is_kept():
+    opened = WORLD.lease("POST", "/v1/sessions", body={"holder": "worker-7", "ttl_ms": 600000}).json
+    BROWSER.fresh()
+    BROWSER.open(f"{LEASE}/ui/sessions")
+    BROWSER("await page.locator('tbody button').waitFor(); await page.locator('.live').filter({hasText: 'live'}).waitFor(); await page.evaluate(() => { window.gone = new WeakRef(document.querySelector('tbody button')); })")
+    check_equal(WORLD.lease("POST", f"/v1/sessions/{opened['session']}/end", body={"reason": "over"}).status, 200)
+    BROWSER.sees("No session is open")
+    BROWSER("await page.waitForFunction(() => { gc(); return !window.gone.deref(); })")
+
+
 def hammer(until, counted):
     """Grants and releases on some leases, 200 events a second: each grant and each end is one."""
     client, i = WORLD.client(WORLD.lease_daemon), 0
