@@ -71,8 +71,9 @@ export default function overview(place, app) {
     const can = lease && gateway ? 'grants and writes are possible' : lease ? 'grants are possible; no gateway is heard, so nothing is written through one'
       : 'writes are possible; no lease service is heard, so nothing is granted';
     put(say, `${many(services, 'service')} on one Redis; ${can}`
-      + (doubts ? '. ' + (doubts === 1 ? 'One write has' : count(doubts) + ' writes have') + ' no known end: see Doubt.' : doubts === 0 ? ', nothing is in doubt.' : '.')
-      + (past > 0 ? ` ${word(past)} ${past === 1 ? 'write was' : 'writes were'} refused in the last ten minutes, as ${past === 1 ? 'it' : 'they'} should be.` : ''));
+      + (doubts ? '. ' + (doubts === 1 ? 'One write has' : count(doubts) + ' writes have') + ' no known end: see Doubt.' : doubts === 0 ? ', nothing is in doubt.' : o.filtered ? '.' : '. What is in doubt is not counted now.')
+      + (past > 0 ? ` ${word(past)} ${past === 1 ? 'write was' : 'writes were'} refused in the last ten minutes, as ${past === 1 ? 'it' : 'they'} should be.` : '')
+      + (o.filtered ? ' What you may not look at is left out.' : ''));
   }
 
   const TILES = [['held', 'held', 'leases'], ['waiting', 'waiting', 'leases?state=waiting'], ['delayed', 'delayed', 'leases?state=delayed'],
@@ -121,7 +122,6 @@ export default function overview(place, app) {
       ['memory', (o.store.used_bytes / 1048576).toFixed(1) + ' MiB' + (o.store.max_bytes ? ' of ' + count(o.store.max_bytes / 1048576) : '')],
       isNone(counts.sessions) ? null : ['sessions', count(counts.sessions)],
       ['counted', isNone(o.counted_ms_ago) ? 'not yet' : span(o.counted_ms_ago) + ' ago']]) : h('p', { class: 'dim' }, 'Nothing is known of it now.'));
-    if (o.filtered) put(say, say.textContent + ' What you may not look at is left out.');
   }
   app.on('overview', show);
 }
