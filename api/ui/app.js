@@ -268,6 +268,9 @@ document.addEventListener('visibilitychange', () => {
   tell('back');
 });
 
+// One that the browser has kept whole, and shows again after Back, has the access token of then, and what that saw.
+addEventListener('pageshow', event => { if (event.persisted) location.reload(); });
+
 // -- the access token
 
 function accessField(why) {

@@ -107,4 +107,18 @@ def nothing_stays_of_what_an_access_token_saw_that_is_taken_out():
         check(sees not in BROWSER.text(), "it is still seen")
 
 
+@test
+def a_page_that_the_browser_had_kept_is_asked_for_anew():
+    write_private(ACCESS, RULES)
+    WORLD.lease_daemon.send(signal.SIGHUP)
+    wait_until(lambda: WORLD.lease("GET", "/v1/access", OPS).status == 200, "it is there")
+    BROWSER.fresh()
+    BROWSER("await page.goto(arg)", f"{LEASE}/ui/lease?name=secret:1")
+    enter(TOKENS["ops"])
+    BROWSER.sees("A holds it")
+    BROWSER("await page.evaluate(() => { sessionStorage.clear(); dispatchEvent(new PageTransitionEvent('pageshow', {persisted: true})); })")
+    BROWSER.sees("This service asks who you are")
+    check("A holds it" not in BROWSER.text(), "what an access token saw that was forgotten")
+
+
 main(BROWSER.close, WORLD.close)
