@@ -276,7 +276,8 @@ addEventListener('pageshow', event => { if (event.persisted) location.reload(); 
 function accessField(why) {
   const told = { none: 'This service asks who you are.', unknown: 'The access token is not in the access file.',
     malformed: 'That is no access token.', expired: 'It has expired.' }[why] || 'It was refused: ' + plain(why) + '.';
-  const field = h('input', { type: 'password', autocomplete: 'off', required: true, spellcheck: 'false' });
+  // What is no text of a header would not even leave, as if the service were away, and nothing could take it out again.
+  const field = h('input', { type: 'password', autocomplete: 'off', required: true, spellcheck: 'false', pattern: '\\s*[!-~]+\\s*', title: 'letters, digits and signs of ASCII, without a blank' });
   return h('section', { class: 'card', id: 'access' }, h('div', { class: 'bar' }, h('h2', null, 'Access token'), h('span', { class: 'sub' }, told)),
     h('form', { class: 'access', onsubmit: event => {
       event.preventDefault();
