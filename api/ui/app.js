@@ -89,14 +89,14 @@ function lost(error, again) {
 }
 
 // While nothing is granted because it is full, or unsafe, all can still be read, and given back.
-const storeIsAway = () => /^store-(?!full|unsafe)/.test(app.overview?.condition?.code);
+const storeIsAway = () => (app.overview?.condition ? /^store-(?!full|unsafe)/.test(app.overview.condition.code) : app.overview?.now_ms === null);
 
 function whatIsWrong() {
   const since = app.lastNews() ? ' since ' + clock(app.lastNews()) : '', service = 'pawl-' + app.kind, no = (error, told) => (error.status
     ? { word: 'no answer', told: `${told}${since}: ${plain(error.title, 80)}.` }
     : { word: 'no connection', told: `No connection to ${service}${since}.`, more: 'Holds go on without this page.' });
   if (down) return no(down, `${service} does not say how it is`);
-  if (storeIsAway()) return { word: 'no store', ...(here === '' ? { told: 'The store cannot be used.' } : { told: conditionSays(app.overview.condition), more: app.overview.condition.remedy }) };
+  if (storeIsAway()) return { word: 'no store', ...(here === '' || !app.overview.condition ? { told: 'The store cannot be used.' } : { told: conditionSays(app.overview.condition), more: app.overview.condition.remedy }) };
   if (own.error) return no(own.error, 'No answer for this page');
   const mute = own.at !== null && performance.now() - own.at > Math.max(3 * own.every, MUTE_MS);
   return mute ? { word: 'no answer', told: `No answer for this page${since}.` } : null;

@@ -52,7 +52,7 @@ export default function overview(place, app) {
     h('div', { class: 'stack' }, card('Worth a look', null, null, look), card('Store', null, storeChip, store))));
 
   function headline(o, past) {
-    const bad = o.condition, now = storeNow() || o.now_ms;
+    const bad = o.condition ?? (isNone(o.now_ms) ? { code: 'store-', detail: 'The store has not answered just now.' } : null), now = storeNow() || o.now_ms;
     const key = bad ? 'bad ' + bad.code + bad.detail + bad.remedy : 'well';
     if (key !== before) {
       before = key;

@@ -89,6 +89,17 @@ def every_page_is_old_when_the_store_does_not_answer():
 
 
 @test
+def a_store_that_does_not_answer_is_not_well_although_nobody_knows_why():
+    for page, says in (("", "The store has not answered just now."), (f"lease?name={NAME}", "A holds it")):
+        BROWSER.fresh()
+        BROWSER(CHANGED, {"now_ms": None, "condition": None, "store": None, "services": {"lease": None, "gateway": None}, "members": [], "bars": None})
+        BROWSER.open(f"{LEASE}/ui/{page}")
+        BROWSER.sees(says)
+        BROWSER.sees("The store cannot be used.", "#strip")
+        check("All is well" not in BROWSER.text() and "no lease service" not in BROWSER.text(), "nobody knows")
+
+
+@test
 def while_only_grants_are_refused_the_pages_are_live():
     for setting, is_unsafe in (("everysec", True), ("always", False)):
         WORLD.redis("CONFIG", "SET", "appendfsync", setting)
