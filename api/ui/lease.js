@@ -345,7 +345,10 @@ export default function lease(place, app) {
           next ? [whose(next.holder), ', first in line, is granted.'] : 'Then it is free.'],
       wrong: [several ? 'They are' : [name(one.holder), ' is'], ' not told and may be in the middle of its work: what it does without a checked write goes on, beside the next holder. ',
         several ? 'Who holds only since this was shown keeps its hold (' : 'If somebody else holds by the time this arrives, nothing is done (', h('code', null, 'expect_token'), ').'],
-      moved: problem => `${plain(problem.holder || look.holders[0]?.holder || 'another')} holds it now.`,
+      moved(problem) {
+        const holder = problem.holder || look.holders[0]?.holder;
+        return holder ? `${plain(holder)} holds it now.` : 'nobody holds it any more.';
+      },
       async send({ reason }) {
         let ended = 0, moved = null;
         try {

@@ -214,6 +214,18 @@ def a_force_release_of_several_ends_those_that_were_seen():
         check_equal(WORLD.holder(name), "innocent" if comes else None)
 
 
+@test
+def a_force_release_of_what_was_given_back_says_that_nobody_holds_it():
+    name = WORLD.name("orders")
+    grant = WORLD.acquire(name, holder="A", ttl_ms=600000)
+    BROWSER.fresh()
+    BROWSER.open(f"{LEASE}/ui/lease?name={name}")
+    BROWSER("await page.getByRole('button', {name: 'Force-release'}).click(); await page.getByLabel(/^Reason/).fill('stuck'); await page.getByLabel(/^Type the/).fill(arg)", name)
+    WORLD.release(name, grant)
+    BROWSER("await page.locator('dialog').getByRole('button', {name: 'Force-release'}).click()")
+    BROWSER.sees("Nothing was done: nobody holds it any more.", "dialog")
+
+
 def intent(number, state, gateway="gone-1", token=1):
     return {"lease": f"orders:{number}", "id": f"1.{number}", "state": state, "guarantee": "ordered", "token": token, "epoch": 1, "gateway": gateway, "incarnation": "i1", "request": 1, "at_ms": number, "probe": None}
 
