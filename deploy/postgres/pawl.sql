@@ -267,7 +267,8 @@ $$;
 -- write, in the very (sub)transaction of the write, so that the two stand and fall together.
 --   AFTER INSERT OR UPDATE OR DELETE ... FOR EACH ROW; what other triggers made of the row is what counts
 --   BEFORE TRUNCATE ... FOR EACH STATEMENT             refused if the lease is made of a column
---   BEFORE INSERT OR UPDATE OR DELETE ... FOR EACH STATEMENT, with a fixed lease: once, however many rows
+--   BEFORE INSERT OR UPDATE OR DELETE ... FOR EACH STATEMENT, with a fixed lease: once, however many rows; not where
+--                                                      the table has partitions, children or a parent
 -- It runs with the rights of who writes: a cast or a type in the row may be his.
 CREATE OR REPLACE FUNCTION pawl.pawl_fenced_write() RETURNS trigger
 LANGUAGE plpgsql VOLATILE SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $$
@@ -281,6 +282,11 @@ BEGIN
               USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
     IF TG_LEVEL = 'STATEMENT' THEN
+        -- A statement that names a partition, a child or a parent writes these rows and does not run this trigger.
+        IF TG_OP <> 'TRUNCATE' AND EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhrelid = TG_RELID OR i.inhparent = TG_RELID) THEN
+            RAISE EXCEPTION 'the trigger % on % is passed over by statements that name a part of it; take one FOR EACH ROW', TG_NAME,
+                  TG_RELID::regclass USING ERRCODE = 'object_not_in_prerequisite_state';
+        END IF;
         PERFORM pawl.pawl_fence(fencing_token, TG_ARGV[0]);
         RETURN NULL;
     END IF;

@@ -180,6 +180,30 @@ def a_fixed_lease_is_checked_once_for_each_statement():
 
 
 @shop_test
+def a_trigger_for_each_statement_is_refused_where_a_statement_on_a_part_would_pass_it_over():
+    SHOP_DB.admin("""
+        CREATE TABLE parts (id bigint) PARTITION BY RANGE (id); CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (10);
+        CREATE TABLE parent_of (id bigint); CREATE TABLE child_of (id bigint) INHERITS (parent_of);
+        GRANT ALL ON parts, parts_1, parent_of, child_of TO shop_app""")
+    one, fence = SHOP_DB.session(), call(signed_token(SHOP_DB.keys, "parts", 1, 1), "parts")
+    for guarded in ("parts", "parts_1", "parent_of", "child_of"):
+        SHOP_DB.admin(f"CREATE TRIGGER pawl_fence BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON {guarded} FOR EACH STATEMENT "
+                      "EXECUTE FUNCTION pawl.pawl_fenced_write('parts')")
+        begin(one, fence)
+        check_equal(state_of(one, f"INSERT INTO {guarded} VALUES (1)"), PREREQUISITE, guarded)
+        one("ROLLBACK")
+        begin(one, fence, f"TRUNCATE {guarded}")
+        one("ROLLBACK")
+        SHOP_DB.admin(f"DROP TRIGGER pawl_fence ON {guarded}")
+    for guarded, child in (("parts", "parts_1"), ("child_of", "parent_of")):
+        SHOP_DB.admin(f"CREATE TRIGGER pawl_fence AFTER INSERT OR UPDATE OR DELETE ON {guarded} FOR EACH ROW "
+                      "EXECUTE FUNCTION pawl.pawl_fenced_write('parts')")
+        begin(one, fence, f"INSERT INTO {guarded} VALUES (1)")
+        one("COMMIT")
+        check_equal(state_of(one, f"DELETE FROM {child}"), REQUIRED, child)
+
+
+@shop_test
 def what_another_trigger_makes_of_the_row_is_what_counts():
     order, target, one = Order(), Order(), SHOP_DB.session()
     begin(one, target.fence(5), f"DELETE FROM orders WHERE id = {target.id}")
