@@ -5,7 +5,7 @@ PostgreSQL can do. The database is set up with the very lines of the README."""
 import re
 
 from fence_scenarios import AGAIN, LEASE, PARAMETER, REQUIRED, SHOP_DB, SIGNATURE, STALE, STORE, OTHER, Order, begin, call, named, remember, \
-    shop_test, state_of
+    shop_test, state_of, wait_until_it_waits
 from world import ROOT, Keys, check, check_equal, check_in, main, signed_token
 from world.postgres import PrivatePostgres
 from world.sql import quoted
@@ -116,6 +116,18 @@ def with_the_trigger_a_rollback_to_a_savepoint_takes_the_token_away_too():
     check_equal(state_of(one, order.set("33")), REQUIRED)
     one("ROLLBACK")
     check_equal((order.mark(), order.state()), ((1, 1), "new"))
+
+
+@shop_test
+def what_is_read_in_the_statement_that_calls_the_fence_is_from_before_its_wait_as_the_document_says():
+    order, one, other = Order(), SHOP_DB.session(), SHOP_DB.session()
+    begin(other, order.fence(5), order.set("5"))
+    begin(one)
+    one.start(f"{order.fence(6)}, state FROM orders WHERE id = {order.id}")
+    wait_until_it_waits(one)
+    other("COMMIT")
+    check_equal(one.answer(), [("6", "new")])
+    check_equal(order.state(one), "5")
 
 
 @shop_test
