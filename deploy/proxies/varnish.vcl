@@ -49,7 +49,7 @@ sub vcl_recv {
             return (synth(401));
         }
         # What is an operator's. The path is looked at as it was sent, which is also how it is passed on.
-        if (req.url ~ "^/v1/leases/[^/?]*/force-release|^/v1/(intents|gateways|routes)|^/(metrics|readyz)") {
+        if (req.url ~ "^/v1/leases/[^/?]*/force-release|^/v1/sessions/[^/?]*/end|^/v1/(intents|gateways|routes)|^/(metrics|readyz)") {
             return (synth(403));
         }
     }

@@ -136,7 +136,7 @@ def a_lease_is_acquired_written_under_and_released_and_a_late_write_is_refused(n
 
 # -- who may call
 
-OPERATORS = ("/v1/leases/{}/force-release", "/v1/intents", "/v1/intents/{}", "/v1/intents/{}/resolve", "/v1/gateways/doubt", "/v1/gateways/{}/dead",
+OPERATORS = ("/v1/leases/{}/force-release", "/v1/sessions/{}/end", "/v1/intents", "/v1/intents/{}", "/v1/intents/{}/resolve", "/v1/gateways/doubt", "/v1/gateways/{}/dead",
              "/v1/routes", "/v1/routes/adopt", "/metrics", "/readyz")
 CROOKED = ("/v1/leases/{}/force%2Drelease", "/v1/leases/{}%2Fforce-release", "/v1//leases/{}/force-release", "//v1/leases/{}/force-release",
            "/v1/leases/{}/./force-release", "/v1/leases/x/../{}/force-release", "/x/../v1/leases/{}/force-release", "/%761/leases/{}/force-release",
@@ -145,6 +145,8 @@ CROOKED = ("/v1/leases/{}/force%2Drelease", "/v1/leases/{}%2Fforce-release", "/v
            "HTTP://pawl.example/v1/leases/{}/force-release", "http://x/y/../v1/leases/{}/force-release", "/v1/sessions/../leases/{}/force-release",
            "/v1/resources/../leases/{}/force-release", "/v1/resources/..%2fleases/{}/force-release", "\\v1\\leases\\{}\\force-release",
            "/v1/leases/{}/%66orce-release", "/v1/leases/{}/force-release%00", "x/v1/leases/{}/force-release", "/%2e/v1/leases/{}/force-release")
+OF_SESSIONS = {"%6ceases": "%73essions", "leases": "sessions", "force%2Drelease": "en%64", "%66orce-release": "%65nd", "force-release": "end",
+               "Force-Release": "End"}
 
 
 @each
@@ -172,9 +174,17 @@ def what_is_an_operators_a_client_cannot_do_however_it_spells_the_path(name):
         check(status >= 400, f"{shape}: {status} {body[:100]}")
         check_equal(WORLD.look(lease)["token"], grant["token"], shape)
         check_equal(len(WORLD.look(lease)["holders"]), 1, shape)
+    session = WORLD.lease("POST", "/v1/sessions", body={"ttl_ms": 60000}).json["session"]
+    for shape in CROOKED + OPERATORS[:1]:
+        for old, new in OF_SESSIONS.items():
+            shape = shape.replace(old, new)
+        status, _, body = front("POST", shape.format(session))
+        check(status >= 400, f"{shape}: {status} {body[:100]}")
+        check_equal(WORLD.lease("GET", f"/v1/sessions/{session}").status, 200, shape)
     check_equal([front("GET", target.format(lease), OPERATOR)[0] for target in ("/metrics", "/readyz", "/v1/intents", "/v1/gateways/doubt")], [200, 200, 200, 200])
     status, _, body = front("POST", f"/v1/leases/{lease}/force-release", OPERATOR)
     check_equal((status, json.loads(body)), (200, {"released_token": grant["token"]}))
+    check_equal(front("POST", f"/v1/sessions/{session}/end", OPERATOR)[0], 200)
 
 
 # -- what is passed on
