@@ -270,6 +270,28 @@ def a_cascade_runs_no_trigger_as_the_readme_says():
     admin("DROP TABLE child, parent")
 
 
+@shop_test
+def a_dump_takes_the_marks_along_and_lets_nothing_through_until_it_is_installed_again():
+    order, one, server = Order(), SHOP_DB.session(), SHOP_DB.server
+    check_equal(fenced(one, order.fence(34), order.set("34")), None)
+    dump = server.run(["mariadb-dump", "--no-defaults", f"--socket={server.socket}", "-u", "root", "--single-transaction", "--routines", "--hex-blob",
+                       "--databases", "pawl", "shop"])
+    SHOP_DB.admin("DROP DATABASE pawl; DROP DATABASE shop; DROP USER pawl_owner@localhost")
+    server.client(text=dump)
+    SHOP_DB.admin("USE shop")
+    one = SHOP_DB.session()
+    for token in (None, order.token(35)):
+        begin(one, remember(token))
+        check_in(state_of(one, order.set("x")), (DENIED, "HY000"), token)
+        one("ROLLBACK")
+    SHOP_DB.driver.install()
+    server.client(text=SHOP_DB.blocks("sql")[2])
+    check_equal(fenced(one, order.fence(33)), STALE)
+    check_equal(state_of(one, order.set("x")), REQUIRED)
+    check_equal(fenced(one, order.fence(34), order.set("again")), None)
+    check_equal((order.mark(), order.state()), ((1, 34), "again"))
+
+
 # -- what an application may not do
 
 
