@@ -219,10 +219,14 @@ const char *http_method_name(unsigned bit)
     return bit < METHODS ? method_names[bit] : NULL;
 }
 
+/* Of a request that was refused before its line was read, or for its method, there is none. */
 struct bytes http_method_text(const struct http_request *req)
 {
-    return req->method == HTTP_OTHER ? (struct bytes){req->method_text, req->head.method_len}
-                                     : bytes_of(method_names[__builtin_ctz((unsigned)req->method)]);
+    unsigned i = 0;
+
+    while (i < METHODS && req->method != 1u << i)
+        i++;
+    return i < METHODS ? bytes_of(method_names[i]) : (struct bytes){req->method_text, req->head.method_len};
 }
 
 /* RFC 9112, 3.2.2: a target with scheme and authority is the path behind them; host_check() compares. */

@@ -325,6 +325,26 @@ def a_log_that_goes_to_no_terminal_is_lines_of_json_or_text_when_that_is_asked_f
     check_equal(daemon.end(), 0)
 
 
+@test
+def a_request_without_a_method_is_refused_and_logged():
+    """A line that is none; a head that has not come whole when there is no memory for more of it."""
+    for name in BOTH:
+        daemon = Daemon(name, *WORLD.flags, "--log-level", "debug", "--max-body-memory", "64KiB", "--threads", "1")
+        raw = WORLD.raw(daemon)
+        raw.send(f"{'X' * 40} / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        entry = json.loads(daemon.line(lambda line: '"status":400' in line, "the bad line"))
+        check_equal((entry["method"], entry["code"]), ("", "invalid-request"))
+        raw.close()
+        raws = [WORLD.raw(daemon) for _ in range(20)]
+        for raw in raws:
+            raw.send("GET /livez HTTP/1.1\r\nHost: localhost\r\nX-Long: " + 7000 * "x")
+        entry = json.loads(daemon.line(lambda line: '"status":503' in line, "that there is no memory"))
+        check_equal((entry["method"], entry["path"], entry["code"]), ("", "", "overloaded"))
+        for raw in raws:
+            raw.close()
+        check_equal(daemon.end(), 0)
+
+
 # -- metrics
 
 SAMPLE = re.compile(r'^([a-z_:][a-z0-9_:]*)(\{[a-z_]+="[^"\\]*"(?:,[a-z_]+="[^"\\]*")*\})? ([0-9.e+-]+|\+Inf)$')
