@@ -599,13 +599,15 @@ static void interrupt_caught(struct loop_signal *signal)
 static void hangup_caught(struct loop_signal *signal)
 {
     struct start *start = container_of(signal, struct start, hangup);
+    bool is_read;
 
     notify_reloading();
     service_tls_reload(start->service); /* first: who judges anew does so by these, too */
-    service_reload(start->service);
+    is_read = service_reload(start->service);
     if (start->service->plan->reload != NULL)
         start->service->plan->reload(start->service);
-    notify_send("READY=1");
+    if (is_read)
+        notify_send("READY=1");
 }
 
 /* The requests still open would have been answered by now if they ever were: go, in time, without tidying

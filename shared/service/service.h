@@ -280,8 +280,8 @@ int service_fail(const struct service *service, const char *what, ...) __attribu
 void worker_open(struct worker *worker, struct service *service, unsigned index);
 void worker_serve(struct worker *worker);
 void worker_close(struct worker *worker);
-/* The keys and the access file, each whole or not at all. */
-void service_reload(struct service *service);
+/* The keys and the access file, each whole or not at all. false: not yet, worker 0's next tick does it. */
+bool service_reload(struct service *service);
 struct store_options service_store_options(const struct service *service);
 struct store *service_store_open(const struct service *service, struct loop *loop);
 /* All that --redis names; how many. owner may be NULL. */

@@ -168,8 +168,8 @@ static void worker_tick(struct loop_timer *timer)
     worker_tell_store(worker);
     worker_tell_watchdog(worker);
     audit_tick(worker, false);
-    if (worker->index == 0 && worker->service->reload_wanted)
-        service_reload(worker->service);
+    if (worker->index == 0 && worker->service->reload_wanted && service_reload(worker->service))
+        notify_send("READY=1");
     if (worker->service->plan->worker_tick != NULL)
         worker->service->plan->worker_tick(worker);
     if (atomic_load(&worker->service->draining))
@@ -226,14 +226,15 @@ static void reload_access(struct service *service)
 
 /* What was in force before goes when every worker has been seen with what is now: until then a verification
  * may be using it. If that is not yet so, the next tick tries again. */
-void service_reload(struct service *service)
+bool service_reload(struct service *service)
 {
     service->reload_wanted = !keys_seen_by_all(service);
     if (service->reload_wanted)
-        return;
+        return false;
     reload_keys(service);
     reload_access(service);
     atomic_fetch_add(&service->keys_generation, 1);
+    return true;
 }
 
 /* A store that is gone must not fill the disk with lines: at most so many of the same second. */

@@ -3,6 +3,8 @@
 (sd_notify). systemd is not there: its side is played here."""
 
 import ctypes
+import datetime
+import json
 import os
 import pathlib
 import re
@@ -201,6 +203,10 @@ def more_sockets_than_threads_and_a_number_that_is_none_are_refused():
 
 # -- what is told
 
+def reloaded(daemon):
+    return [json.loads(line) for line in list(daemon.lines) if "keys-reloaded" in (line or "")]
+
+
 @test
 def it_tells_that_it_is_ready_that_it_reloads_and_that_it_stops_in_this_order():
     for name in BOTH:
@@ -218,6 +224,23 @@ def it_tells_that_it_is_ready_that_it_reloads_and_that_it_stops_in_this_order():
                 daemon.send(signal.SIGTERM)
                 check_equal(manager.told(), "STOPPING=1")
                 check_equal(daemon.end(), 0)
+
+
+@test
+def it_is_ready_again_when_the_files_are_read_and_not_before():
+    """A second SIGHUP comes while not every worker has been seen with what the first one has read."""
+    for name in BOTH:
+        with Manager(None) as manager:
+            daemon = Daemon(name, *WORLD.flags, environment={"NOTIFY_SOCKET": manager.path})
+            check_equal(manager.told(), "READY=1")
+            for count in (1, 2):
+                daemon.send(signal.SIGHUP)
+                check_in("RELOADING=1", manager.told())
+                check_equal(manager.told(), "READY=1")
+                ready = datetime.datetime.now(datetime.timezone.utc)
+                wait_until(lambda: len(reloaded(daemon)) == count, "the keys are read")
+                check(datetime.datetime.fromisoformat(reloaded(daemon)[-1]["time"].replace("Z", "+00:00")) <= ready, "was ready before")
+            check_equal(daemon.end(), 0)
 
 
 @test
