@@ -620,7 +620,7 @@ static bool check_variables(const struct reading *reading)
 
 char *options_read_file(const char *path, size_t max, size_t *len, char *why, size_t why_size)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open_to_read(path);
     char *text = fd < 0 ? NULL : must_have(malloc(max + 1));
     ssize_t n = fd < 0 ? -1 : read_all(fd, text, max + 1); /* one more shows that it is too long */
 

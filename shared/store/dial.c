@@ -325,7 +325,7 @@ void dial_forget_password(char *password)
 static void password_again(char **password, const char *path)
 {
     char text[STORE_PASSWORD_FILE_MAX + 1];
-    int fd = path != NULL ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    int fd = path != NULL ? open_to_read(path) : -1;
     ssize_t n = fd >= 0 ? read_all(fd, text, sizeof(text) - 1) : -1;
 
     text[n > 0 ? n : 0] = '\0';

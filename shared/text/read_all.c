@@ -6,6 +6,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* What is written to it is waited for, as by who does not say O_NONBLOCK. */
+int open_to_read(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+    if (fd >= 0)
+        fcntl(fd, F_SETFL, O_RDONLY);
+    return fd;
+}
+
 ssize_t read_all(int fd, char *at, size_t size)
 {
     size_t len = 0;
@@ -26,7 +36,7 @@ ssize_t read_all(int fd, char *at, size_t size)
 
 ssize_t read_all_of(const char *path, char *at, size_t size, mode_t *mode)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC), error;
+    int fd = open_to_read(path), error;
     struct stat file = {0};
     ssize_t got = fd >= 0 && fstat(fd, &file) == 0 ? read_all(fd, at, size) : -1;
 

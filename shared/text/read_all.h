@@ -7,6 +7,8 @@
 
 #include "shared/text/bytes.h"
 
+/* For reading; -1 with errno. A FIFO that nobody writes to is not waited for: it is empty. */
+int open_to_read(const char *path);
 /* To the end or to size bytes, also when interrupted; -1 with errno. */
 ssize_t read_all(int fd, char *at, size_t size);
 /* The same of the file of that name; mode: what it is, and who may do what with it. */

@@ -302,6 +302,21 @@ def a_key_file_that_is_bad_is_refused_at_start_and_ignored_later():
     check_equal(WORLD.gateway("PUT", f"/v1/resources/{grant['lease']}", {"Fencing-Token": grant["fencing_token"]}, b"x").status, 201)
 
 
+@test
+def a_key_file_that_became_a_fifo_is_not_waited_for():
+    for daemon in (WORLD.lease_daemon, WORLD.gateway_daemon):
+        begin = len(daemon.lines)
+        os.unlink(WORLD.keys_file)
+        os.mkfifo(WORLD.keys_file, 0o600)
+        try:
+            daemon.send(signal.SIGHUP)
+            daemon.line(lambda line: "keys-not-reloaded" in line, "that there are no keys", begin)
+        finally:
+            os.unlink(WORLD.keys_file)
+            WORLD.keys.write(WORLD.keys_file)
+        check_equal(WORLD.client(daemon)("GET", "/livez").status, 200)
+
+
 # -- the log
 
 @test
