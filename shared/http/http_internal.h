@@ -366,7 +366,6 @@ struct http_server {
     struct http_runs runs;
     bool draining;
     unsigned connections, running, open, polled, lingering;
-    size_t body_memory;
     char id_prefix[HTTP_ID_SIZE - ID_DIGITS];
     uint64_t id_next;
 };

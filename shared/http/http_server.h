@@ -2,6 +2,8 @@
 #ifndef PAWL_SHARED_HTTP_SERVER_H
 #define PAWL_SHARED_HTTP_SERVER_H
 
+#include <stdatomic.h>
+
 #include "shared/http/http.h"
 #include "shared/tls/tls_server.h"
 
@@ -17,6 +19,12 @@ struct http_owner { /* the service embeds this and finds itself with container_o
     /* The connection of a client was closed with whom there was no TLS; may be NULL. why: static, or NULL. */
     void (*handshake_failed)(const struct http_owner *owner, enum tls_failure failure, const char *why,
                              const char *address);
+};
+
+/* In bytes; what would be more is 503 overloaded. */
+struct http_memory {
+    size_t max;
+    atomic_size_t used;
 };
 
 enum { HTTP_HEAD_MAX = 8192 };
@@ -56,7 +64,7 @@ struct http_options {
     bool shares_origin;
     const char *allow_hosts, *allow_origins;
     size_t body_max_default;    /* for routes with body_max 0 */
-    size_t body_memory_max;     /* of all bodies held at once; beyond it 503 overloaded */
+    struct http_memory *memory; /* of all bodies held at once; shared by the servers of a process */
     unsigned head_max;          /* request line and headers; 0: HTTP_HEAD_MAX */
     unsigned header_timeout_ms; /* 10,000 */
     unsigned body_timeout_ms;   /* 30,000 */

@@ -29,12 +29,14 @@ static void unread_append(struct http_conn *conn, struct bytes more)
     size_t before = conn->unread.size;
 
     json_out_append(&conn->unread, more);
-    conn->server->body_memory += conn->unread.size - before;
+    conn->server->options.memory->used += conn->unread.size - before;
 }
 
 static bool unread_add(struct http_conn *conn, struct bytes more)
 {
-    if (conn->server->body_memory + more.len > conn->server->options.body_memory_max)
+    const struct http_memory *memory = conn->server->options.memory;
+
+    if (memory->used + more.len > memory->max)
         return false;
     unread_append(conn, more);
     return true;
@@ -42,7 +44,7 @@ static bool unread_add(struct http_conn *conn, struct bytes more)
 
 void http_recv_forget(struct http_conn *conn)
 {
-    conn->server->body_memory -= conn->unread.size;
+    conn->server->options.memory->used -= conn->unread.size;
     json_out_done(&conn->unread);
 }
 
@@ -52,7 +54,7 @@ static void unread_drop(struct http_conn *conn, size_t len)
     struct json_out all = conn->unread;
 
     conn->scan = (struct http_scan){0, 0};
-    conn->server->body_memory -= all.size;
+    conn->server->options.memory->used -= all.size;
     json_out_init(&conn->unread);
     unread_append(conn, (struct bytes){all.at + len, all.len - len});
     json_out_done(&all);

@@ -49,12 +49,13 @@ const char *http_body_max_detail(struct http_request *req)
 
 enum problem http_body_reserve(struct http_request *req, size_t size)
 {
-    struct http_server *server = req->server;
-    size_t others = server->body_memory - req->body.reserved;
+    struct http_memory *memory = req->server->options.memory;
+    size_t more = size - req->body.reserved, used = atomic_fetch_add(&memory->used, more) + more;
 
-    if (others > server->options.body_memory_max || size > server->options.body_memory_max - others)
+    if (used > memory->max) {
+        atomic_fetch_sub(&memory->used, more);
         return PROBLEM_OVERLOADED;
-    server->body_memory = others + size;
+    }
     req->body.reserved = size;
     return PROBLEM_NONE;
 }

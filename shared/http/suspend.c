@@ -283,7 +283,8 @@ void http_request_free(struct http_request *req)
     json_out_done(&req->rest.unshown);
     if (req->body.size > 0) /* else it lies behind the head */
         free(req->body.at);
-    server->body_memory -= req->body.reserved;
+    if (req->body.reserved > 0) /* the other threads look at it, too */
+        server->options.memory->used -= req->body.reserved;
     json_out_reset(&req->reply.out);
     if (req->reply.out.at != NULL && req->reply.out.size <= OUT_BYTES_MAX &&
         server->pool.out_count < POOL_OUTS)

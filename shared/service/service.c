@@ -310,6 +310,7 @@ static int settings_check(struct service *service)
     if (listen_check(service, "--listen", s->listen) >= 0 ||
         listen_check(service, "--ui-listen", s->ui_listen) >= 0)
         return SERVICE_CONFIG;
+    service->body_memory.max = s->body_memory_max;
     bad = settings_wrong(service);
     if (bad == NULL)
         service->peers = http_peers_new(s->connections_per_address > 0 ? s->connections_per_address : half,

@@ -168,6 +168,7 @@ struct service {
     struct options_text *texts;
     char *password;
     struct http_peers *peers;
+    struct http_memory body_memory;
     struct tls_server *tls;  /* NULL: plain connections */
     atomic_bool tls_lacking; /* the last SIGHUP found other files, and they could not be read */
     struct log log;

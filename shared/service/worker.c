@@ -383,7 +383,7 @@ void worker_serve(struct worker *worker)
         .connections_reserved = settings->connections_max / 20 / settings->threads,
         .peers = worker->service->peers,
         .body_max_default = settings->body_max,
-        .body_memory_max = settings->body_memory_max / settings->threads,
+        .memory = &worker->service->body_memory,
         .head_max = (unsigned)settings->head_max,
         .header_timeout_ms = (unsigned)settings->header_timeout_ms,
         .body_timeout_ms = (unsigned)settings->body_timeout_ms,

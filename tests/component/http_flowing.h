@@ -247,12 +247,13 @@ static const struct http_route flow_routes[] = {
 
 static inline struct http_options flow_options(void)
 {
+    static struct http_memory memory = {.max = MEMORY_BYTES};
     struct http_options options = waiting_options();
 
     options.routes = flow_routes;
     options.refuses = flow_refuses;
     options.body_timeout_ms = BODY_MS;
-    options.body_memory_max = MEMORY_BYTES;
+    options.memory = &memory;
     options.reply_head_max = HEAD_BYTES;
     return options;
 }
@@ -342,7 +343,7 @@ static inline bool chunks_are(struct client *c, size_t wanted)
 static inline void check_flows_over(void)
 {
     check_all_gone();
-    CHECK_INT(waiting.http->body_memory, 0);
+    CHECK_INT(waiting.http->options.memory->used, 0);
     memset(flow_seats, 0, sizeof(flow_seats));
 }
 

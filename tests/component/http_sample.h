@@ -320,11 +320,13 @@ static const struct http_route sample_routes[] = {
 
 static struct http_options sample_options(void)
 {
+    static struct http_memory memory = {.max = 64 << 20};
+
     return (struct http_options){
         .routes = sample_routes,
         .connections_max = 2000,
         .body_max_default = SAMPLE_BYTES_MAX,
-        .body_memory_max = 64 << 20,
+        .memory = &memory,
         .header_timeout_ms = 10000,
         .body_timeout_ms = 30000,
     };

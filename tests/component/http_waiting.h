@@ -268,11 +268,13 @@ static void waiting_ended(const struct http_owner *owner, const struct http_requ
 
 static inline struct http_options waiting_options(void)
 {
+    static struct http_memory memory = {.max = 64 << 20};
+
     return (struct http_options){.routes = waiting_routes,
                                  .owner = &waiting.owner,
                                  .connections_max = 2000,
                                  .body_max_default = 1 << 20,
-                                 .body_memory_max = 64 << 20,
+                                 .memory = &memory,
                                  .header_timeout_ms = 4 * SEAT_WAIT_MS, /* it ends nothing here */
                                  .body_timeout_ms = 30000,
                                  .send_timeout_ms = SEND_MS};

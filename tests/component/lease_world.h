@@ -121,6 +121,7 @@ static inline enum problem instance_enter(struct http_request *req)
 
 static inline void instance_serve(struct instance *instance)
 {
+    static struct http_memory memory = {.max = 1 << 20};
     struct worker *worker = &instance->worker;
     const char *why = NULL;
     struct http_options options = {.listen_fd = http_listen("127.0.0.1:0", &instance->port, &why),
@@ -129,7 +130,7 @@ static inline void instance_serve(struct instance *instance)
                                    .enter = instance_enter,
                                    .connections_max = 2000,
                                    .body_max_default = 16384,
-                                   .body_memory_max = 1 << 20,
+                                   .memory = &memory,
                                    .header_timeout_ms = 10000,
                                    .body_timeout_ms = 30000};
 

@@ -228,7 +228,7 @@ TEST(only_the_held_part_counts_as_memory)
         CHECK(client_pattern(&c[i], 0, HELD + 1000, i % 2 == 0 ? 0 : 1000));
         UNTIL(flow_seats[i].req != NULL);
     }
-    CHECK_INT(waiting.http->body_memory, FITS * HELD);
+    CHECK_INT(waiting.http->options.memory->used, FITS * HELD);
     flow_prepare(FITS, PLAN_WAIT);
     ask(&c[FITS], "PUT /flow/6", 1 << 20);
     CHECK_INT(client_wait(&c[FITS]), 503);

@@ -549,9 +549,10 @@ TEST(a_suspended_request_takes_with_its_waiter_at_most_8_kib)
 
 int main(void)
 {
+    static struct http_memory memory = {.max = MEMORY_BYTES};
     struct http_options options = sample_options();
 
-    options.body_memory_max = MEMORY_BYTES;
+    options.memory = &memory;
     options.connections_max = CONNECTIONS;
     server = sample_start(options);
     RUN(a_head_of_8192_bytes_is_read_and_one_of_8193_refused);

@@ -33,23 +33,23 @@ TEST(what_is_unread_behind_a_suspended_request_takes_little_memory)
     memset(head + strlen(head), 'x', LONG_HEAD - strlen(head));
     seat = &waiting.seats[1];
     client_say(&c, waiting.port, head);
-    UNTIL(waiting.http->body_memory >= LONG_HEAD);
+    UNTIL(waiting.http->options.memory->used >= LONG_HEAD);
     client_text(&c, "\r\n" HOST "\r\nGET /hello");
     UNTIL(seat->suspended.kept != NULL);
-    CHECK(waiting.http->body_memory > 0 && waiting.http->body_memory <= UNREAD_MOST);
+    CHECK(waiting.http->options.memory->used > 0 && waiting.http->options.memory->used <= UNREAD_MOST);
     client_text(&c, " HTTP/1.1\r\n" HOST "\r\n");
     seat_answer(http_resume(&seat->suspended));
     CHECK_INT(client_wait(&c), 200);
     CHECK_INT(client_wait(&c), 200);
     CHECK_TEXT(c.body, BYTES("hello"));
-    CHECK_INT(waiting.http->body_memory, 0);
+    CHECK_INT(waiting.http->options.memory->used, 0);
     client_close(&c);
     check_all_gone();
 }
 
 TEST_SEAT(nothing_is_kept_of_what_comes_behind_a_stream, GET("/stream/1") GET("/hello"))
 {
-    UNTIL(waiting.http->body_memory == 0);
+    UNTIL(waiting.http->options.memory->used == 0);
     client_close(c);
     UNTIL(seat->gone == 1);
     http_response_writer_end(&seat->stream, HTTP_RESPONSE_WRITER_WHOLE);

@@ -360,6 +360,15 @@ def a_request_without_a_method_is_refused_and_logged():
         check_equal(daemon.end(), 0)
 
 
+@test
+def one_body_may_take_all_the_memory_of_bodies_whatever_the_number_of_threads():
+    daemon = Daemon("pawl-gateway", *WORLD.flags, "--threads", "8", "--max-body-memory", "2MiB", "--max-body", "1MiB")
+    grant = WORLD.acquire(WORLD.name())
+    headers = {"Fencing-Token": grant["fencing_token"]}
+    check_equal(WORLD.client(daemon)("PUT", f"/v1/resources/{grant['lease']}", headers, (1 << 20) * b"x").status, 201)
+    check_equal(daemon.end(), 0)
+
+
 # -- metrics
 
 SAMPLE = re.compile(r'^([a-z_:][a-z0-9_:]*)(\{[a-z_]+="[^"\\]*"(?:,[a-z_]+="[^"\\]*")*\})? ([0-9.e+-]+|\+Inf)$')
