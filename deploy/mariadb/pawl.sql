@@ -140,6 +140,10 @@ BEGIN
     -- As the column is: with another collation the index would not be used, and every mark be locked.
     DECLARE wanted, token_lease, token_mode VARCHAR(128) CHARACTER SET ascii COLLATE ascii_nopad_bin;
     DECLARE own, token_store VARCHAR(24) CHARACTER SET ascii COLLATE ascii_nopad_bin;
+    -- With both off InnoDB fills an empty table in bulk, and keeps a row of a statement that is refused later (tried). Before the first write.
+    IF NOT @@unique_checks AND NOT @@foreign_key_checks THEN
+        SIGNAL SQLSTATE '25000' SET MESSAGE_TEXT = 'unique_checks and foreign_key_checks are off: what is refused could not be undone';
+    END IF;
     IF (lease_name COLLATE utf8mb4_nopad_bin REGEXP '(?-imsx)\\A[A-Za-z0-9][A-Za-z0-9._:-]{0,127}\\z') IS NOT TRUE THEN
         SIGNAL SQLSTATE '22023' SET MESSAGE_TEXT = 'this is no name of a lease';
     END IF;

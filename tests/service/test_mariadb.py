@@ -257,6 +257,19 @@ def a_table_whose_writes_cannot_be_undone_is_refused_and_one_that_became_so_is_f
 
 
 @shop_test
+def what_is_refused_does_not_stay_in_an_empty_table_that_is_filled_in_bulk():
+    one, token = SHOP_DB.session(), signed_token(SHOP_DB.keys, "bulk", 5, 1)
+    SHOP_DB.admin("CREATE TABLE bulk (id INT PRIMARY KEY) ENGINE = InnoDB; CALL pawl.pawl_guard('shop', 'bulk', 'bulk')")
+    check_equal(fenced(one, call(token, "bulk")), None)
+    one("SET unique_checks = 0, foreign_key_checks = 0")
+    for number in (4, 5):
+        begin(one, remember(signed_token(SHOP_DB.keys, "bulk", number, 1)))
+        check_equal(state_of(one, "INSERT INTO bulk VALUES (1), (2)"), NO_TRANSACTION)
+        one("COMMIT")
+        check_equal(SHOP_DB.admin("SELECT * FROM bulk"), [])
+
+
+@shop_test
 def a_cascade_runs_no_trigger_as_the_readme_says():
     admin, one, order = SHOP_DB.admin, SHOP_DB.session(), Order()
     admin("""CREATE TABLE parent (id BIGINT PRIMARY KEY) ENGINE = InnoDB;
@@ -344,7 +357,7 @@ def settings_of_the_session_change_nothing():
     check_equal(fenced(one, order.fence(34)), None)
     for setting in ("sql_mode = ''", "sql_mode = 'ANSI,PIPES_AS_CONCAT,NO_BACKSLASH_ESCAPES,HIGH_NOT_PRECEDENCE,PAD_CHAR_TO_FULL_LENGTH'",
                     "sql_mode = 'ORACLE'", "NAMES latin1", "NAMES utf8mb4 COLLATE utf8mb4_general_ci", "sql_select_limit = 0",
-                    "default_regex_flags = 'EXTENDED,MULTILINE'", "check_constraint_checks = 0", "unique_checks = 0", "foreign_key_checks = 0",
+                    "default_regex_flags = 'EXTENDED,MULTILINE'", "check_constraint_checks = 0", "unique_checks = 0", "unique_checks = 1", "foreign_key_checks = 0",
                     "sql_safe_updates = 1", "sql_auto_is_null = 1", "collation_connection = 'ucs2_general_ci'", "tx_isolation = 'READ-UNCOMMITTED'",
                     "old_mode = ''", "max_sp_recursion_depth = 0", "div_precision_increment = 0"):
         one(f"SET {setting}")
