@@ -17,6 +17,7 @@
 #include <stdio.h>
 
 #include "scripts.h"
+#include "shared/member/epoch.h"
 #include "shared/text/memory.h"
 
 enum { LOOK_MS = 50, AGAIN_MS = 250, WELL_MS = 1000, ILL_ID_CHARS = 20, ID_SIZE = TOKEN_STORE_CHARS + 12 };
@@ -318,7 +319,7 @@ bool quorum_ask(struct quorum *quorum, const struct quorum_question *question, s
     round->asker = asker;
     round->question = *question;
     round->needed = question->is_of_itself ? quorum_bits(nodes) : quorum_majority(quorum);
-    round->told.sent_us = loop_now_us();
+    round->told.sent_us = epoch_clock_us();
     snprintf(round->key, sizeof(round->key), QUORUM_NODE_KEY ":%.*s", (int)question->lease.len,
              question->lease.at);
     size = 0;

@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "scripts.h"
+#include "shared/member/epoch.h"
 
 enum { PAUSE_MIN_MS = 5, PAUSE_SPAN_MS = 46 };
 
@@ -85,7 +86,7 @@ void quorum_call_free(struct quorum_call *call)
 /* false: nothing is left of it that a holder may count on. */
 static bool call_tell(struct quorum_call *call, int64_t left_ms, uint64_t sent_us)
 {
-    int64_t gone_ms = (int64_t)((loop_now_us() - sent_us) / 1000) + 1;
+    int64_t gone_ms = (int64_t)((epoch_clock_us() - sent_us) / 1000) + 1;
 
     call->expires_in_ms = left_ms - left_ms / 100 - 1 - gone_ms;
     return call->expires_in_ms > 0;

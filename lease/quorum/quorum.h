@@ -88,7 +88,7 @@ bool quorum_is_known(const struct quorum *quorum);
 /* As it ended: which nodes count; have answered, and do not; of whom nobody knows. */
 struct quorum_round {
     unsigned counted, refused, unknown;
-    uint64_t sent_us;
+    uint64_t sent_us; /* epoch_clock_us() */
 };
 
 struct quorum_asker;

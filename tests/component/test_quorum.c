@@ -1,6 +1,9 @@
 /* test_quorum.c - leases on three and five Redis that know nothing of each other: tokens over wipes,
  * restarts and pauses, split votes, quarantine, what is told of a hold. */
 #include "lease/quorum/quorum.h"
+
+#include <sys/syscall.h>
+
 #include "scripts.h"
 #include "tests/component/store_world.h"
 #include "tests/unit/drawing.h"
@@ -295,6 +298,46 @@ TEST_NODES(the_time_that_the_answers_took_is_not_told_to_the_holder, 3)
     stand_between(&asked, wait_a_while);
     CHECK_INT(finish(&asked), PROBLEM_NONE);
     CHECK(asked.call.expires_in_ms <= TTL_MS - TTL_MS / 100 - 50);
+}
+
+static time_t suspended_s;
+
+/* Of the whole program: as if its machine had been suspended. */
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+    int status = (int)syscall(SYS_clock_gettime, clock, now);
+
+    if (clock == CLOCK_BOOTTIME)
+        now->tv_sec += suspended_s;
+    return status;
+}
+
+static void suspend_the_machine(struct asked *asked)
+{
+    (void)asked;
+    suspended_s += 60;
+}
+
+static void commit_then_suspend(struct quorum_asker *asker, const struct quorum_round *round)
+{
+    struct asked *asked = container_of(asker, struct asked, call.asker);
+
+    *asker = asked->own;
+    asker->ended(asker, round);
+    stand_between(asked, suspend_the_machine);
+}
+
+TEST_NODES(nothing_is_left_of_a_hold_when_the_machine_was_suspended_before_it_was_told, 3)
+{
+    struct asked asked;
+
+    ask(nodes, 0, &asked, quorum_acquire, "one");
+    asked.own = asked.call.asker;
+    asked.call.asker.ended = commit_then_suspend;
+    CHECK_INT(finish(&asked), PROBLEM_OUTCOME_UNKNOWN);
+    ask(nodes, 0, &asked, quorum_renew, "one");
+    stand_between(&asked, suspend_the_machine);
+    CHECK_INT(finish(&asked), PROBLEM_OUTCOME_UNKNOWN);
 }
 
 static bool has_number(struct redis *redis, const char *field, long number)
