@@ -263,17 +263,22 @@ enum problem quorum_acquire(struct quorum_call *call)
     return problem;
 }
 
-/* What an earlier attempt of this lease_id has left, and no majority has, is in its way. What has been there
- * for one round only may be one that another request of the lease_id is making. */
+/* What an earlier attempt of this lease_id has left, and no majority has, is in its way. What nobody knows of
+ * a node may be a vote for it: then its holder counts on it. What has been there for one round only may be
+ * one that another request of the lease_id is making. */
 static void acquire_give_back(struct quorum_call *call)
 {
+    unsigned answered = call->said[WORD_LOCKED] | call->said[WORD_HELD];
     char left[sizeof(call->left)] = "";
 
     for (unsigned i = 0; i < call->quorum->options.count; i++)
         if (call->heard[i].token > 0 && call->heard[i].is_own)
             snprintf(left, sizeof(left), "%s", call->heard[i].attempt);
+    for (unsigned i = 0; i < call->quorum->options.count; i++)
+        if (strcmp(call->heard[i].attempt, left) == 0)
+            answered &= ~(1U << i);
     hold_give_back(call, ~0U, call->attempt);
-    if (left[0] != '\0' && strcmp(left, call->left) == 0)
+    if (left[0] != '\0' && strcmp(left, call->left) == 0 && is_majority(call, answered))
         hold_give_back(call, ~0U, left);
     memcpy(call->left, left, sizeof(left));
 }
