@@ -6,7 +6,7 @@ import pathlib
 import shutil
 import tempfile
 
-from lua_test import PrivateRedis, ROOT, _tool, check_equal, main, test, text
+from lua_test import PrivateRedis, ROOT, RedisError, _tool, check_equal, main, test, text
 
 PLACE = tempfile.mkdtemp(prefix="pawl-quorum-")
 atexit.register(shutil.rmtree, PLACE, ignore_errors=True)
@@ -166,7 +166,7 @@ def a_node_that_has_restarted_was_wiped_or_is_behind_answers_nothing_until_it_is
         begin()
         lock("1"), commit("1", "7")
         lost()
-        highest = text(REDIS("HGET", "pawl:{node}", "highest") or b"0")
+        highest = str(max(seen, int(REDIS("HGET", "pawl:{node}", "highest") or 0)))
         for again in (seen, 0):  # whoever asks next, and has seen less
             check_equal([lock("2", name="b", run=run, seen=again), commit("1", "8", run=run), ask("barrier", run=run),
                          renew("id", run=run), release("id", run=run), ask("look", name="a", run=run), hold("3", "9", run=run)],
@@ -183,6 +183,35 @@ def a_node_that_has_restarted_was_wiped_or_is_behind_answers_nothing_until_it_is
         check_equal(ask("heal", "q1", "9", MAX_TTL, run=run), ["other"])
         at(1000000)  # also a hold of before counts for nothing
         check_equal(lock("3", run=run), ["locked", "9"])
+
+
+@test
+def a_node_that_is_behind_knows_again_what_was_seen_of_it_whoever_heals_it():
+    begin()
+    check_equal(ask("look", name="a", seen=8), ["quarantine"])
+    check_equal(ask("quarantine", "q", "", MAX_TTL)[:2], ["quarantine", "8"])
+    at(1005000)
+    check_equal([ask("heal", "q", "7", MAX_TTL), lock("1", seen=8)], [["healed"], ["locked", "8"]])
+
+
+@test
+def a_full_redis_keeps_gives_back_and_heals_and_grants_nothing():
+    begin()
+    lock("1"), commit("1", "7"), lock("2", name="b")
+
+    def when_full(*deeds):
+        REDIS("CONFIG", "SET", "maxmemory", 1)
+        try:
+            return [deed()[0] for deed in deeds]
+        except RedisError as refused:
+            return str(refused)[:3]
+        finally:
+            REDIS("CONFIG", "SET", "maxmemory", 0)
+    check_equal([when_full(lambda: lock("3", name="c")), when_full(lambda: commit("2", "8", name="b"))], ["OOM"] * 2)
+    check_equal(when_full(lambda: renew("id", 4000), lambda: release("id"), lambda: ask("barrier")), ["renewed", "released", "barred"])
+    ask("quarantine", "q", "", MAX_TTL, run="run-2")
+    at(1005000)
+    check_equal(when_full(lambda: ask("heal", "q", "7", MAX_TTL, run="run-2")), ["healed"])
 
 
 @test

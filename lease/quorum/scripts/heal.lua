@@ -1,6 +1,7 @@
 -- heal.lua - ends a quarantine, with the highest number that a majority of barriers answered.
 -- KEYS: node. ARGV: 3 of node.lua, id of the quarantine, number, ttl (ms).
 -- {healed}, {wait, ms}: holds of before may live yet; {other}: it is not in that quarantine
+-- flags: allow-oom
 -- on: store
 local of = redis.call('HMGET', KEYS[1], 'quarantine', 'of_run', 'since', 'id', 'highest')
 if of[1] ~= ARGV[4] or of[2] ~= ARGV[2] or of[4] ~= ARGV[1] then

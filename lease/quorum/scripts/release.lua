@@ -1,5 +1,6 @@
 -- release.lua - ends a hold, or an attempt's lock; its number stays. KEYS: node, lease. ARGV: 3 of node.lua, lease_id,
 -- attempt ("": any), who. {released}, {lost}, {not-yours}, {quarantine} or {not-ours}
+-- flags: allow-oom
 -- on: node
 if lease.is_released and lease.lease_id == ARGV[4] then
     return { 'released' } -- again

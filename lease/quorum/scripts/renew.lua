@@ -1,6 +1,7 @@
 -- renew.lua - renews a hold that has not ended. KEYS: node, lease. ARGV: 3 of node.lua, lease_id, ttl (ms; "": as it
 -- was), attempt ("": any), who. {renewed, ...} as lease_told() has it, {lost, number}, {not-yours}, {too-long, longest ttl},
 -- {quarantine} or {not-ours}
+-- flags: allow-oom
 -- on: node
 if not lease.is_live or lease.lease_id ~= ARGV[4] or lease.token == ''
     or ARGV[6] ~= '' and lease.attempt ~= ARGV[6] then

@@ -24,6 +24,8 @@ local function node_begins()
         return { 'quarantine' }
     elseif tonumber(node.highest) < tonumber(ARGV[3]) then
         redis.call('HDEL', KEYS[1], 'run', 'quarantine')
+        -- Else it is behind again when one that saw less has healed it.
+        redis.call('HSET', KEYS[1], 'highest', ARGV[3])
         return { 'quarantine' }
     end
     return nil
