@@ -1,7 +1,7 @@
 /* overview.c - GET /v1/overview: once as JSON, or each second as a stream.
  *
  *   overview_start     one script, which asks no stripe (overview.lua)       suspended
- *   overview_answered  also when the store does not answer                   200, and a stream goes on | 429
+ *   overview_answered  may it still? Also when the store does not answer    200, a stream goes on | 403 | 429
  *   overview_tick      each second the script once, for all streams of the worker; may they still look?
  *   streams_answered   to each what it may see
  *
@@ -655,6 +655,8 @@ static enum step overview_answered(struct store_call *call, enum store_outcome o
     struct http_request *req = own->req;
     const struct viewer viewer = {worker_of(req), http_identity(req)};
 
+    if (!http_stands(req) || !service_allows_some(req, ACCESS_LOOK))
+        return service_forbid(req, ACCESS_LOOK, (struct bytes){NULL, 0});
     if (own->form != FORM_JSON)
         return stream_begin(req, own->form, reply_of(outcome, reply));
     overview_write(http_json_begin(req), &viewer, reply_of(outcome, reply));

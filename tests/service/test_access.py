@@ -434,6 +434,7 @@ def at_a_relay(program="pawl-lease", *flags):
         reloaded(daemon)
         digest = hashlib.sha256(FILE.read_bytes()).hexdigest()
         wait_until(lambda: client("GET", "/v1/access", bearer("all")).json["hash"] == digest, "it judges")
+    relay.daemon = daemon
     try:
         yield relay, client, judge_by
         check_equal(daemon.end(), 0)
@@ -726,6 +727,29 @@ def a_stream_that_is_not_allowed_any_more_ends():
         stream.until("event: forbidden")
     reload(rules())
     check_equal(WORLD.lease("GET", "/v1/leases", bearer("app")).status, 200)
+
+
+@test
+def an_overview_that_waits_for_the_store_is_judged_when_it_begins():
+    reload(rules({"who": ["right"], "may": ["look"], "on": ["one:*"]}))
+    with at_a_relay() as (relay, client, judge_by):
+        raws = {who: WORLD.raw(relay.daemon) for who in ("all", "app", "right")}
+
+        def begin(who):
+            raws[who].send(f"GET /v1/overview HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nAuthorization: Bearer {TOKENS[who]}\r\n\r\n")
+        for who in ("all", "app"):
+            begin(who)
+            check_in(" 200 ", raws[who].head()[0])
+        call = relay.hold(TO_REDIS, function_of("overview") + b"\r\n")
+        begin("right")
+        call.wait_met()
+        check_equal([client("GET", "/livez").status for _ in range(3)], [200] * 3)  # it has been read
+        less = rules()
+        judge_by(less | {"rules": [rule for rule in less["rules"] if rule["who"] != ["app"]]})
+        raws["app"].until(b"event: forbidden")  # all that stream are judged
+        call.go()
+        answer = raws["right"].answer("GET", "/v1/overview")
+        refused(answer, 403, "forbidden", identity="right", verb="look", lease=None)
 
 
 # -- what is forwarded
