@@ -438,4 +438,6 @@ void http_peer_over(struct http_conn *conn)
         http_peer_leave(conn->server->options.peers, conn->peer);
         conn->peer = NULL;
     }
+    if (conn->client != NULL)
+        *conn->client = in6addr_any; /* the next one's is not known yet */
 }

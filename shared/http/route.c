@@ -291,6 +291,7 @@ void http_identify(struct http_request *req, const char *identity, const char *b
 /* What speaks against the request before anybody asks whose it is. */
 static void refuse_any(struct http_request *req)
 {
+    bool has_room = http_peer_forwarded(req); /* first: whatever is refused is its client's */
     const char *foreign = browser_why(req);
 
     if (req->server->draining) {
@@ -303,7 +304,7 @@ static void refuse_any(struct http_request *req)
             req, PROBLEM_OVERLOADED,
             "The last connections are kept for renewals, releases and health. Nothing was done. Send it "
             "again, on another connection.");
-    } else if (!http_peer_forwarded(req)) {
+    } else if (!has_room) {
         refuse_later(
             req, PROBLEM_OVERLOADED,
             "Too many requests of this address are under way. Nothing was done. Send it again later.");

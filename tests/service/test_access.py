@@ -864,6 +864,17 @@ def deeds_are_always_logged_and_denials_are_summed_up():
 
 
 @test
+def what_is_refused_before_its_caller_is_asked_for_is_logged_as_its_own_address():
+    daemon = Daemon("pawl-lease", *WORLD.flags, "--log-level", "debug")
+    raw = WORLD.raw(daemon)
+    for i, line in enumerate(("X: y", "Origin: http://other.example", "Host: two")):
+        raw.send(f"POST /v1/leases/x HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: 192.0.2.{i}\r\nContent-Length: 0\r\n{line}\r\n\r\n")
+        check_equal(raw.answer("POST", "/v1/leases/x", before_routing=True).status, [401, 403, 400][i])
+    check_equal(daemon.end(), 0)
+    check_equal([one["peer"] for one in lines(daemon, "request")], ["192.0.2.0", "192.0.2.1", "127.0.0.1"])
+
+
+@test
 def more_callers_than_are_told_apart_are_summed_up():
     daemon = Daemon("pawl-lease", *WORLD.flags)
     client = WORLD.client(daemon)
