@@ -464,7 +464,7 @@ static void acquire_count(struct acquire *a, const struct lease_names *names, bo
     if (!service_judges(req) || http_identity(req) == NULL)
         return;
     *is_counted = a->request.wait_ms > 0 &&
-                  service_waiting_take(worker_of(req), http_identity(req), a->lease_id);
+                  service_waiting_take(worker_of(req), http_identity(req), a->lease.name, a->lease_id);
     if (service_quota_room(req, ACCESS_HELD) < (names != NULL ? (int64_t)names->count : 1))
         a->over = ACCESS_HELD;
     else if (a->request.wait_ms > 0 && !*is_counted)

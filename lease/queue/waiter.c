@@ -164,7 +164,8 @@ void wait_drop(struct waiter *waiter)
     if (waiter->kept_ms > 0)
         kept_add(waiter->worker, &request, waiter->kept_ms);
     if (waiter->is_counted)
-        service_waiting_give(waiter->worker, waiter->identity, request.lease_id, waiter->kept_ms);
+        service_waiting_give(waiter->worker, waiter->identity, request.name, request.lease_id,
+                             waiter->kept_ms);
     inbox_leave(wait_worker(waiter)->inbox, &waiter->place);
     free(waiter);
 }
@@ -651,7 +652,7 @@ struct waiter *wait_new(struct worker *worker, const struct wait_kind *kind,
 
     if (!inbox_is_open(inbox)) {
         if (request->is_counted)
-            service_waiting_give(worker, request->identity, request->lease_id, 0);
+            service_waiting_give(worker, request->identity, request->name, request->lease_id, 0);
         return NULL;
     }
     waiter = must_have(calloc(1, sizeof(*waiter) + len));

@@ -241,7 +241,7 @@ static void wait_end(struct quorum_wait *w, enum problem problem)
     loop_timer_done(&w->pause);
     r->req = http_resume(&w->suspended);
     if (w->is_counted)
-        service_waiting_give(w->worker, w->identity, r->lease_id, 0);
+        service_waiting_give(w->worker, w->identity, r->call.name, r->lease_id, 0);
     worker_count(w->worker, problem == PROBLEM_NONE              ? COUNT_WAIT_GRANTED
                             : problem == PROBLEM_WAIT_TIMEOUT    ? COUNT_WAIT_TIMED_OUT
                             : problem == PROBLEM_INVALID_REQUEST ? COUNT_WAIT_GONE
@@ -338,7 +338,7 @@ static enum step wait_begin(struct quorum_request *r)
     bool is_limited = service_judges(r->req) && identity != NULL;
     struct quorum_wait *w;
 
-    if (is_limited && !service_waiting_take(worker, identity, r->lease_id)) {
+    if (is_limited && !service_waiting_take(worker, identity, r->call.name, r->lease_id)) {
         quorum_call_free(&r->call);
         return service_quota_refuse(r->req, ACCESS_WAITING);
     }

@@ -15,6 +15,7 @@
 
 #include "shared/service/service.h"
 #include "shared/text/memory.h"
+#include "shared/token/name.h"
 
 enum { FAILURES_MAX = 20, FAILURE_BITS = 12, FAILURES = 1 << FAILURE_BITS, LEASE_ID_MAX = 64 };
 enum failure { FAILED, FAILED_COSTLY, FAILURE_KINDS };
@@ -23,8 +24,8 @@ enum failure { FAILED, FAILED_COSTLY, FAILURE_KINDS };
 struct kept_place {
     LIST_ENTRY(kept_place) entry; /* of its identity */
     uint64_t until_ms;
-    size_t len;
-    char lease_id[LEASE_ID_MAX];
+    size_t lease_len, lease_id_len;
+    char lease[NAME_MAX_BYTES], lease_id[LEASE_ID_MAX];
 };
 
 struct limits {
@@ -182,15 +183,16 @@ void service_quota_give(const char *identity, enum access_quota quota)
 
 /* -- places in line that outlive their connections */
 
-/* Takes out what is kept no more, and the place of this lease_id: whether there was one. With the lock. No
- * identity has more of them than it may have waiting. */
-static bool kept_take(const char *identity, struct bytes lease_id)
+/* Takes out what is kept no more, and the place of this lease_id in this line: whether there was one. With
+ * the lock. No identity has more of them than it may have waiting. */
+static bool kept_take(const char *identity, struct bytes lease, struct bytes lease_id)
 {
     struct kept_place *place = identity != NULL ? LIST_FIRST(&access_use(identity)->kept) : NULL, *next;
     bool is_there = false;
 
     for (; place != NULL; place = next) {
-        bool is_it = bytes_equal((struct bytes){place->lease_id, place->len}, lease_id);
+        bool is_it = bytes_equal((struct bytes){place->lease_id, place->lease_id_len}, lease_id) &&
+                     bytes_equal((struct bytes){place->lease, place->lease_len}, lease);
 
         next = LIST_NEXT(place, entry);
         is_there = is_there || is_it;
@@ -204,19 +206,20 @@ static bool kept_take(const char *identity, struct bytes lease_id)
     return is_there;
 }
 
-bool service_waiting_take(const struct worker *worker, const char *identity, struct bytes lease_id)
+bool service_waiting_take(const struct worker *worker, const char *identity, struct bytes lease,
+                          struct bytes lease_id)
 {
     struct limits *limits = worker->service->limits;
     bool is_there;
 
     pthread_mutex_lock(&limits->lock);
-    is_there = kept_take(identity, lease_id);
+    is_there = kept_take(identity, lease, lease_id);
     pthread_mutex_unlock(&limits->lock);
     return is_there || service_quota_take(worker, identity, ACCESS_WAITING);
 }
 
-void service_waiting_give(const struct worker *worker, const char *identity, struct bytes lease_id,
-                          uint64_t kept_ms)
+void service_waiting_give(const struct worker *worker, const char *identity, struct bytes lease,
+                          struct bytes lease_id, uint64_t kept_ms)
 {
     struct limits *limits = worker->service->limits;
     struct kept_place *place;
@@ -227,10 +230,12 @@ void service_waiting_give(const struct worker *worker, const char *identity, str
     }
     place = must_have(calloc(1, sizeof(*place)));
     place->until_ms = loop_now_ms() + kept_ms;
-    place->len = lease_id.len < LEASE_ID_MAX ? lease_id.len : LEASE_ID_MAX;
-    memcpy(place->lease_id, lease_id.at, place->len);
+    place->lease_len = lease.len < NAME_MAX_BYTES ? lease.len : NAME_MAX_BYTES;
+    memcpy(place->lease, lease.at, place->lease_len);
+    place->lease_id_len = lease_id.len < LEASE_ID_MAX ? lease_id.len : LEASE_ID_MAX;
+    memcpy(place->lease_id, lease_id.at, place->lease_id_len);
     pthread_mutex_lock(&limits->lock);
-    if (kept_take(identity, lease_id)) /* it was superseded meanwhile, and counts once */
+    if (kept_take(identity, lease, lease_id)) /* it was superseded meanwhile, and counts once */
         service_quota_give(identity, ACCESS_WAITING);
     LIST_INSERT_HEAD(&access_use(identity)->kept, place, entry);
     pthread_mutex_unlock(&limits->lock);

@@ -267,10 +267,11 @@ bool service_quota_take(const struct worker *worker, const char *identity, enum 
 void service_quota_give(const char *identity, enum access_quota quota);
 void service_quota_count(const char *identity, enum access_quota quota); /* whether there is room or not */
 /* The same of who waits, with --access: a place that is kept for so long after its client has left counts as
- * long, and not again when the same lease_id takes it up. */
-bool service_waiting_take(const struct worker *worker, const char *identity, struct bytes lease_id);
-void service_waiting_give(const struct worker *worker, const char *identity, struct bytes lease_id,
-                          uint64_t kept_ms);
+ * long, and not again when the same lease_id takes it up in the line of the same lease. */
+bool service_waiting_take(const struct worker *worker, const char *identity, struct bytes lease,
+                          struct bytes lease_id);
+void service_waiting_give(const struct worker *worker, const char *identity, struct bytes lease,
+                          struct bytes lease_id, uint64_t kept_ms);
 
 /* -- between the files of this module */
 enum { SERVICE_OK = 0, SERVICE_UNREACHABLE = 69, SERVICE_BUG = 70, SERVICE_CONFIG = 78 };
