@@ -399,6 +399,8 @@ bool http_peer_forwarded(struct http_request *req);
 void http_peer_over(struct http_conn *conn);
 
 /* unix_socket.c */
+/* What stands for the address of who connected here: another one for each uid. */
+struct in6_addr http_unix_peer(int fd);
 void http_beside_watch(struct http_server *server);
 void http_beside_done(struct http_server *server);
 bool http_beside_is_own(const struct http_conn *conn);

@@ -459,10 +459,8 @@ uint64_t http_client_hash(const struct http_request *req)
     struct in6_addr address = client_of(req);
     uid_t uid;
 
-    if (http_client_uid(req, &uid)) { /* in ::/8, where no client is */
-        address.s6_addr[3] = 1;       /* not as who has none */
-        memcpy(&address.s6_addr[4], &uid, sizeof(uid));
-    }
+    if (http_client_uid(req, &uid))
+        address = http_unix_peer(req->conn->fd);
     return http_peers_hash(req->server->options.peers, &address);
 }
 

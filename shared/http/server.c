@@ -323,6 +323,7 @@ static void conn_know(struct http_conn *conn)
         conn->client = must_have(malloc(sizeof(*conn->client)));
         *conn->client = address;
     } else {
+        address = conn->is_unix ? http_unix_peer(conn->fd) : address;
         conn->peer = http_peer_enter(peers, &address);
     }
 }

@@ -63,9 +63,44 @@ int http_listen_unix(const char *path, const char **why)
     return -1;
 }
 
+static bool uid_of(int fd, uid_t *uid)
+{
+    struct ucred peer;
+    socklen_t size = sizeof(peer);
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
+        return false;
+    *uid = peer.uid;
+    return true;
+}
+
+struct in6_addr http_unix_peer(int fd)
+{
+    struct in6_addr address = {.s6_addr = {[3] = 1}}; /* in ::/8, where no client is */
+    uid_t uid = UID_OF_OTHERS;
+
+    (void)uid_of(fd, &uid);
+    memcpy(&address.s6_addr[4], &uid, sizeof(uid));
+    return address;
+}
+
+/* Nobody has all places of those who ask here. */
+static bool has_its_share(const struct http_server *server, int fd)
+{
+    const struct http_owner *owner = server->options.owner;
+    struct in6_addr address = http_unix_peer(fd);
+
+    if (server->options.peers == NULL || !http_peers_full(server->options.peers, &address))
+        return false;
+    if (owner != NULL && owner->closed != NULL)
+        owner->closed(owner, HTTP_LIMIT_ADDRESS, "");
+    return true;
+}
+
 static void beside_ready(struct loop_watch *watch, int events)
 {
     struct http_beside *beside = container_of(watch, struct http_beside, watch);
+    bool is_unix = beside == &beside->server->beside[0];
 
     (void)events;
     for (unsigned i = 0; i < ACCEPTED_MAX; i++) {
@@ -79,6 +114,10 @@ static void beside_ready(struct loop_watch *watch, int events)
         }
         if (fd < 0)
             break;
+        if (is_unix && has_its_share(beside->server, fd)) {
+            close(fd);
+            continue;
+        }
         /* It closes the socket if it does not take it. */
         (void)MHD_add_connection(beside->server->daemon, fd, (struct sockaddr *)&from, size);
     }
@@ -155,12 +194,6 @@ bool http_is_own(const struct http_request *req)
 
 bool http_client_uid(const struct http_request *req, uid_t *uid)
 {
-    struct ucred peer;
-    socklen_t size = sizeof(peer);
-
-    if (req->conn == NULL || !req->conn->is_unix ||
-        getsockopt(req->conn->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
-        return false;
-    *uid = peer.uid;
-    return peer.uid != req->server->uid_of_others;
+    return req->conn != NULL && req->conn->is_unix && uid_of(req->conn->fd, uid) &&
+           *uid != req->server->uid_of_others;
 }

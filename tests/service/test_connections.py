@@ -4,6 +4,7 @@
 import os
 import re
 import socket
+import subprocess
 import tempfile
 import time
 
@@ -11,7 +12,7 @@ from world import World, check, check_equal, main, test, wait_until
 from world.client import Closed, Raw
 from world.upstream import Upstream, route, routes_file
 from world.wait import DEADLINE_S
-from world.world import run_daemon
+from world.world import Daemon, run_daemon
 
 FOLDER = tempfile.mkdtemp(dir=os.environ["TMPDIR"])
 UPSTREAM = Upstream()
@@ -121,6 +122,31 @@ def gone_but(daemon, count):
     with open("/proc/net/tcp", encoding="ascii") as file:
         local = f"0100007F:{daemon.port:04X}"
         return sum(1 for line in file if line.split()[1] == local and line.split()[3] == "01") == count
+
+
+@test
+def over_a_unix_socket_each_user_has_as_many_as_one_address():
+    path = os.path.join(FOLDER, "lease.sock")
+    daemon = Daemon("pawl-lease", *PROXIED.flags, "--listen-unix", path)
+
+    def opened_here():
+        one = socket.socket(socket.AF_UNIX)
+        one.settimeout(DEADLINE_S)
+        one.connect(path)
+        one.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        try:
+            return one if one.recv(100) else None
+        except ConnectionError:
+            return None
+    mine = [opened_here() for _ in range(3)]
+    check_equal([one is not None for one in mine], [True, True, False])
+    other = [*(["sudo", "-n"] if os.geteuid() else []), "setpriv", "--reuid=65533", "--inh-caps=+dac_override", "--ambient-caps=+dac_override"]
+    got = subprocess.run([*other, "curl", "-sS", "--unix-socket", path, "http://localhost/livez"], capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    check_equal((got.returncode, got.stdout[:9]), (0, '{"status"'), got.stderr)
+    mine[0].close()
+    wait_until(opened_here, "there is room again")
+    mine[1].close()
+    check_equal(daemon.end(), 0)
 
 
 @test
