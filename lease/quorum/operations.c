@@ -161,8 +161,6 @@ static const struct quorum_heard *hold_find(struct quorum_call *call, unsigned l
         const struct quorum_heard *heard = &call->heard[i];
         unsigned alike = held_alike(call, heard), more = quorum_bits(alike);
 
-        if (heard->token > call->token)
-            call->token = heard->token;
         if (more < least || more < quorum_bits(most) ||
             (found != NULL && more == quorum_bits(most) && heard->token <= found->token))
             continue;
@@ -278,6 +276,7 @@ static void acquire_give_back(struct quorum_call *call)
         if (strcmp(call->heard[i].attempt, left) == 0)
             answered &= ~(1U << i);
     hold_give_back(call, ~0U, call->attempt);
+    call->token = 0; /* nobody was granted it */
     if (left[0] != '\0' && strcmp(left, call->left) == 0 && is_majority(call, answered))
         hold_give_back(call, ~0U, left);
     memcpy(call->left, left, sizeof(left));
@@ -291,6 +290,14 @@ uint64_t quorum_random_ms(unsigned least, unsigned span)
     return least + (unsigned)(random[0] * 64 + random[1]) % span;
 }
 
+/* Whether most have said in this round what is there. Of who has answered with an error nobody knows. */
+static bool acquire_is_told(const struct quorum_call *call)
+{
+    const unsigned *said = call->said;
+
+    return is_majority(call, said[WORD_LOCKED] | said[WORD_HELD] | said[WORD_VOTED] | said[WORD_LOST]);
+}
+
 /* What was split meets again in the same way, unless each waits for a time of its own. */
 static void acquire_again(struct quorum_call *call)
 {
@@ -298,7 +305,7 @@ static void acquire_again(struct quorum_call *call)
 
     acquire_give_back(call);
     if (loop_now_ms() + pause_ms >= call->until_ms) {
-        acquire_end(call, PROBLEM_LEASE_HELD);
+        acquire_end(call, acquire_is_told(call) ? PROBLEM_LEASE_HELD : too_few(call));
         return;
     }
     acquire_goes(call, ACQUIRE_PAUSING);
@@ -340,6 +347,13 @@ static void acquire_held(struct quorum_call *call, const struct quorum_heard *he
                                                 : PROBLEM_OUTCOME_UNKNOWN);
 }
 
+/* What has been locked is nobody's. */
+static void acquire_unheard(struct quorum_call *call)
+{
+    hold_give_back(call, ~0U, call->attempt);
+    acquire_end(call, too_few(call));
+}
+
 static void lock_ended(struct quorum_asker *asker, const struct quorum_round *round)
 {
     struct quorum_call *call = container_of(asker, struct quorum_call, asker);
@@ -349,10 +363,10 @@ static void lock_ended(struct quorum_asker *asker, const struct quorum_round *ro
         acquire_commit(call, round->counted);
     else if ((held = hold_find(call, quorum_majority(call->quorum), round->sent_us)) != NULL)
         acquire_held(call, held);
-    else if (is_majority(call, round->counted | round->refused))
+    else if (acquire_is_told(call))
         acquire_again(call);
     else
-        acquire_end(call, too_few(call));
+        acquire_unheard(call);
 }
 
 static void commit_ended(struct quorum_asker *asker, const struct quorum_round *round)

@@ -254,6 +254,22 @@ TEST_NODES(where_a_commit_may_have_reached_a_majority_nobody_knows_and_a_lock_al
     grant_and_release(nodes, 0);
 }
 
+static void fill_two_nodes(struct asked *asked)
+{
+    redis_does(&asked->nodes->redis[1], "CONFIG SET maxmemory 1");
+    redis_does(&asked->nodes->redis[2], "CONFIG SET maxmemory 1");
+}
+
+TEST_NODES(most_nodes_that_answer_with_an_error_say_nothing_of_who_holds, 3)
+{
+    struct asked asked;
+
+    ask(nodes, 0, &asked, quorum_acquire, "one");
+    stand_between(&asked, fill_two_nodes);
+    CHECK_INT(finish(&asked), PROBLEM_STORE_UNAVAILABLE);
+    CHECK_INT(once(nodes, quorum_acquire, "two", &asked), PROBLEM_STORE_UNAVAILABLE);
+}
+
 static void end_locks(struct asked *asked)
 {
     redis_ask(&asked->nodes->redis[0], "HINCRBY pawl:{node} epoch 1");
@@ -417,24 +433,26 @@ static void leave_a_vote(struct redis *redis, const char *lease_id)
 }
 
 /* On a busy machine a node of two may be late. */
-static enum problem once_of_two(struct nodes *nodes, const char *lease_id)
+static enum problem once_of_two(struct nodes *nodes, const char *lease_id, struct asked *asked)
 {
     enum problem problem;
-    struct asked asked;
 
     do
-        problem = once(nodes, quorum_acquire, lease_id, &asked);
+        problem = once(nodes, quorum_acquire, lease_id, asked);
     while (problem == PROBLEM_STORE_UNAVAILABLE);
     return problem;
 }
 
 TEST_NODES(what_an_earlier_attempt_has_left_is_given_back_if_most_nodes_say_that_they_have_not_got_it, 3)
 {
+    struct asked asked;
+
     leave_a_vote(&nodes->redis[2], "one");
     redis_kill(&nodes->redis[0]); /* who knows whether it has it, too? */
     wait_until_well(nodes, 6);
-    CHECK_INT(once_of_two(nodes, "two"), PROBLEM_LEASE_HELD);
-    CHECK_INT(once_of_two(nodes, "one"), PROBLEM_LEASE_HELD);
+    CHECK_INT(once_of_two(nodes, "two", &asked), PROBLEM_LEASE_HELD);
+    CHECK_INT(asked.call.token, 0); /* no majority was granted it */
+    CHECK_INT(once_of_two(nodes, "one", &asked), PROBLEM_LEASE_HELD);
     CHECK(has_number(&nodes->redis[2], "until", 99999999999999));
     redis_run(&nodes->redis[0], in_memory);
     wait_until_well(nodes, 7);
