@@ -145,6 +145,17 @@ def a_number_of_elsewhere_is_above_what_was_locked_and_a_hold_of_elsewhere_takes
 
 
 @test
+def a_release_is_said_again_also_behind_a_number_of_elsewhere():
+    begin()
+    lock("1"), commit("1", "4"), release("id"), ask("raise", "9", name="a")
+    check_equal([release("id"), release("id-2"), lock("2")], [["released"], ["lost"], ["locked", "9"]])
+    commit("2", "10")
+    at(1003000)
+    ask("raise", "12", name="a")
+    check_equal(release("id"), ["lost"])  # that hold ended by itself
+
+
+@test
 def a_hold_comes_to_a_node_that_knows_of_none_only_if_nobody_has_voted_there_since():
     begin()
     ask("raise", "12", name="other")

@@ -15,9 +15,9 @@ if is_short and is_free and not is_late then
 elseif tonumber(lease.number) < tonumber(ARGV[4]) then
     redis.call('HSET', KEYS[1], 'highest', higher(node.highest, ARGV[4]))
     redis.call('HSET', KEYS[2], 'number', ARGV[4], 'healed', node.healed)
-    if not lease.is_live then
+    if not lease.is_live and not lease.is_released then -- else its release may be asked for again
         redis.call('HSET', KEYS[2], 'until', '0', 'lease_id', '', 'attempt', '')
     end
-    redis.call('PEXPIRE', KEYS[2], whole(lease.left + 60000))
+    redis.call('PEXPIRE', KEYS[2], whole(higher(lease.left, '0') + 60000))
 end
 return { 'raised' }
