@@ -12,10 +12,11 @@ The files and their order stand in deploy/build/library.txt. Each file of a fold
 of a function; the others are what operations share. An operation's first block of comment lines may hold
 "-- on: store": it begins without the stripe's prelude (shared/member/scripts/lib/stripe.lua), or "-- on: node": with
 that of a quorum's node (lease/quorum/scripts/lib/node.lua); and "-- flags: WORDS", the function's flags: allow-oom for
-one that must run on a full Redis, too; and "-- batch: yes": it may run in HASH_batch (shared/member/scripts/lib/batch.lua).
+one that must run on a full Redis, too; "-- reads: yes": it shows something, and writes only by the way; and
+"-- batch: yes": it may run in HASH_batch (shared/member/scripts/lib/batch.lua).
 
 The library is called pawl_HASH and its functions HASH_NAME, by the hash of its text: two releases can stand side by
-side. One that has no flags line is there twice: Redis refuses it before it begins when no write would be taken, and
+side. One that has no flags line, or reads, is there twice: Redis refuses it before it begins when no write would be taken, and
 HASH_NAME_ro is refused at its first write.
 
 Lines that are only a comment, and blank lines, are left out (Redis keeps the text in memory). Nothing else is touched.
@@ -32,6 +33,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LIST, QUORUM = "deploy/build/library.txt", "deploy/build/library_quorum.txt"
 ON = re.compile(r"^--\s*on:\s*(\S+)\s*$")
+READS = re.compile(r"^--\s*reads:\s*(yes)\s*$")
 BATCH = re.compile(r"^--\s*batch:\s*(yes)\s*$")
 FLAGS = re.compile(r"^--\s*flags:\s*([a-z,-]*)\s*$")
 COMMENT_OR_BLANK = re.compile(r"^\s*(--(?!\[).*)?$")
@@ -63,7 +65,7 @@ ON_STORE = """local function on_store(run)
 end
 """
 
-Operation = collections.namedtuple("Operation", "name path on flags batch")  # flags: None when its head has no such line
+Operation = collections.namedtuple("Operation", "name path on flags batch twice")  # flags: None when its head has no such line
 
 
 class Wrong(Exception):
@@ -159,11 +161,12 @@ class Library:
         on, batch = (named(text, ON) or ["stripe"])[0], bool(named(text, BATCH))
         if batch and on != "stripe":
             raise Wrong(f"{path}: only what begins with the stripe's prelude can be in a batch")
-        return Operation(name, path, on, (named(text, FLAGS) or [None])[0], batch)
+        flags = (named(text, FLAGS) or [None])[0]
+        return Operation(name, path, on, flags, batch, flags is None or bool(named(text, READS)))
 
     def register(self, one):
         flags = ", ".join(f"'{word}'" for word in (one.flags or "").split(",") if word)
-        for suffix, its in (("", flags), ("_ro", "'no-writes'"))[:2 if one.flags is None else 1]:
+        for suffix, its in (("", flags), ("_ro", "'no-writes'"))[:2 if one.twice else 1]:
             self.add(f"register({{\n    function_name = '{HASH}_{one.name}{suffix}', flags = {{ {its} }},\n"
                      f"    callback = on_{'packed' if one.batch else one.on}(operations.{one.name}) }})")
 
@@ -209,7 +212,7 @@ def embed_one(library, name, prefix, header, source):
         head = "" if one.flags is None else f"#!lua flags={one.flags}\\n" if one.flags else "#!lua\\n"
         header.append(f"extern const struct store_script {prefix}_{one.name};\n")
         source.append(f'const struct store_script {prefix}_{one.name} = {{"{one.name}", "{library.hash}_{one.name}", "{head}", '
-                      f"&{name}_library, {str(one.batch).lower()}}};\n")
+                      f"&{name}_library, {str(one.batch).lower()}, {str(one.twice).lower()}}};\n")
 
 
 def embed(out, replace):

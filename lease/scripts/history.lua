@@ -1,4 +1,6 @@
 -- history.lua - what happened to a lease: grants, ends and refusals, oldest first.
+-- flags: allow-oom
+-- reads: yes
 --   KEYS[1]  stripe   KEYS[2]  due index
 --   ARGV[1]  name of the lease   ARGV[2]  remember_ms   ARGV[3]  "grant" or "hold-off", as in acquire.lua
 --   returns  {"history", seq, more, {item, ...}, {id, ...}}: the items as shared/member/scripts/lib/history.lua packs

@@ -1,4 +1,6 @@
 -- list.lua - the leases of one stripe in one state, in the order of their names, a bounded number at a time.
+-- flags: allow-oom
+-- reads: yes
 --   KEYS[1]  stripe   KEYS[2]  due index
 --   ARGV[1]  prefix of the names, or ""   ARGV[2]  remember_ms
 --   ARGV[3]  the name after which to go on, or ""   ARGV[4]  how many, 1 to 1000

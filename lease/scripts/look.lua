@@ -1,4 +1,6 @@
 -- look.lua - who holds the lease, and how many wait for it.
+-- flags: allow-oom
+-- reads: yes
 --   KEYS[1]  stripe   KEYS[2]  due index
 --   ARGV[1]  name of the lease   ARGV[2]  remember_ms   ARGV[3]  "grant" or "hold-off", as in acquire.lua
 --   returns  {"looked", seq, "free" | "held" | "delayed", last token or 0, its epoch or the stripe's,

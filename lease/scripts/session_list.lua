@@ -1,4 +1,6 @@
 -- session_list.lua - the sessions of one stripe that live, in the order of their ids, a bounded number at a time.
+-- flags: allow-oom
+-- reads: yes
 --   KEYS[1]  stripe   KEYS[2]  due index
 --   ARGV[1]  the id after which to go on, or ""   ARGV[2]  remember_ms   ARGV[3]  how many, 1 to 1000
 --   ARGV[4]  of the search that goes on (lib/lowest.lua), or ""

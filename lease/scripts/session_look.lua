@@ -1,4 +1,6 @@
 -- session_look.lua - whose session it is, for how long it lives, what it holds; never its secret.
+-- flags: allow-oom
+-- reads: yes
 --   KEYS[1]  stripe of the session   KEYS[2]  due index   KEYS[3]  session
 --   ARGV[1]  its id   ARGV[2]  remember_ms
 --   ARGV[3]  who asks, of services with --access (lib/own_hold.lua)

@@ -170,7 +170,7 @@ static bool store_tries_again(struct store *store, struct store_call *call, stru
     if (reply_error_is_not_found(error))
         return store_finds_again(store, call);
     /* It may have something to say that needs no write: that it was done before, or is refused. */
-    if (call->state != CALL_READ_ONLY && call->script->head[0] == '\0' && reply_error_is_of_writes(error)) {
+    if (call->state != CALL_READ_ONLY && call->script->twice && reply_error_is_of_writes(error)) {
         call->refusal = reply_refusal(reply_error_code(error));
         call->state = CALL_READ_ONLY;
         return true;

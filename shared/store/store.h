@@ -35,11 +35,11 @@ struct store_library {
 struct store_script {
     const char *name;     /* of its file, without ".lua" */
     const char *function; /* "HASH_NAME" */
-    /* Its first line when it is sent as a script of its own: its flags. "": it has none, and is there a
-     * second time as "HASH_NAME_ro", which may not write. */
+    /* Its first line when it is sent as a script of its own: its flags. "": it has none. */
     const char *head;
     const struct store_library *library;
     bool batch; /* may run beside others in one call */
+    bool twice; /* it is there a second time as "HASH_NAME_ro", which may not write */
 };
 
 enum store_outcome { STORE_DONE, STORE_NOT_SENT, STORE_UNKNOWN };

@@ -17,7 +17,7 @@ static const char list_text[] = LIBRARY("pawl_list")
              "return {'listed', list}");
 
 static const struct store_library list_library = {"pawl_list", list_text, sizeof(list_text) - 1, NULL};
-static const struct store_script script_list = {"list", "list", "", &list_library, false};
+static const struct store_script script_list = {"list", "list", "", &list_library, false, true};
 
 /* -- a Redis that answers with lists */
 

@@ -104,6 +104,7 @@ class Store:
         self.library = next(self.libraries)
         self.stream = self.replid()
         self.flags = {one.name: one.flags for one in self.library.operations}
+        self.twice = {one.name for one in self.library.operations if one.twice}
         self.batched = {one.name for one in self.library.operations if one.batch}
 
     def made_library(self, more=""):
@@ -121,13 +122,14 @@ class Store:
         try:
             return text(self.redis("FCALL", f"{self.library.hash}_{name}", *call))
         except RedisError as refused:
-            if not str(refused).startswith("OOM") or self.flags[name] is not None:
+            first = refused
+            if not str(refused).startswith(("OOM", "NOREPLICAS")) or name not in self.twice:
                 raise
         try:
             return text(self.redis("FCALL", f"{self.library.hash}_{name}_ro", *call))
         except RedisError as refused:
             if "Write commands are not allowed" in str(refused):
-                raise RedisError("OOM") from refused
+                raise RedisError(str(first)) from refused
             raise
 
     def call(self, path, keys, *args):

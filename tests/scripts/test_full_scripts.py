@@ -134,7 +134,7 @@ def what_keeps_and_gives_back_runs_on_a_full_redis_and_what_takes_more_is_refuse
 
 # Those that have no flags: they take more, or show, and change nothing but by the way.
 UNFLAGGED = {"acquire", "acquire_all", "session_open", "write", "intent_admit", "init_store",
-             "look", "list", "line", "history", "session_look", "session_list", "alarm", "due", "remembered", "ready", "read", "resource_list", "mark",
+             "line", "alarm", "due", "remembered", "ready", "read", "resource_list", "mark",
              "unreported_look", "gateway_look", "intent_given_up", "intent_list", "scan", "status",
              "use_look", "use_again", "stored_again", "overview", "overview_walk", "inspect", "refusal_find"}
 
@@ -172,15 +172,37 @@ def renewals_and_refusals_do_not_fill_it_further():
 
 
 @test
-def a_list_that_cannot_note_what_is_over_is_refused_and_not_told_without_the_lease():
+def a_list_notes_what_is_over_and_where_nothing_can_be_written_is_refused_and_not_told_without_the_lease():
     STORE.begin(NOW)
     lease = Lease(STORE, "shared")
     for lease_id, ttl in (("id-a", 500), ("id-b", 5000)):
         lease.acquire(lease_id, hold_of(lease_id), ttl=ttl, mode="shared")
     check_equal(on_full(STORE, lease.list), "listed")
     STORE.at(NOW + 500)
-    check_equal(on_full(STORE, lease.list), "OOM")
-    check_equal([one[0] for one in lease.list()[3]], ["shared"])
+    STORE.redis("CONFIG", "SET", "min-replicas-to-write", 1)
+    try:
+        check(False, str(lease.list()))
+    except RedisError as error:
+        check_equal(str(error).split()[0], "NOREPLICAS")
+    STORE.redis("CONFIG", "SET", "min-replicas-to-write", 0)
+    with Full(STORE):
+        check_equal([one[0] for one in lease.list()[3]], ["shared"])
+
+
+@test
+def what_is_over_is_noted_by_who_looks_and_read_also_where_nothing_can_be_written():
+    looks = {"look": (lambda s: s.plain.look(), 2, "free"), "history": (lambda s: s.plain.run("history", "full"), 0, "history"),
+             "session_look": (lambda s: s.session("look"), 2, "expired"), "list": (lambda s: s.plain.list(), 3, []),
+             "session_list": (lambda s: STORE.call(script("session_list"), Session(STORE).keys[:2], "", REMEMBER_MS, 10, ""), 3, [])}
+    for name, (deed, place, over) in looks.items():
+        scene = Scene()
+        said = deed(scene)
+        STORE.redis("CONFIG", "SET", "min-replicas-to-write", 1)
+        check_equal(deed(scene), said, name)
+        STORE.redis("CONFIG", "SET", "min-replicas-to-write", 0)
+        STORE.at(NOW + 600000)
+        with Full(STORE):
+            check_equal(deed(scene)[place], over, name)
 
 
 @test
