@@ -101,6 +101,8 @@ void http_server_drain(struct http_server *server);
 /* Requests that have a handler running or suspended, or whose answer has not been handed to
  * the kernel in whole. */
 unsigned http_server_open_requests(const struct http_server *server);
+/* Of them, those without an answer yet, or with a stream to which more may come. */
+unsigned http_server_running_requests(const struct http_server *server);
 unsigned http_server_connections(const struct http_server *server);
 /* Only when no handler is running, no request suspended and no stream open (asserted). Closes all
  * connections. */

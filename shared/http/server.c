@@ -465,6 +465,11 @@ unsigned http_server_open_requests(const struct http_server *server)
     return server->open;
 }
 
+unsigned http_server_running_requests(const struct http_server *server)
+{
+    return server->running;
+}
+
 unsigned http_server_connections(const struct http_server *server)
 {
     return server->connections;

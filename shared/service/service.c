@@ -654,7 +654,8 @@ static void service_end(struct service *service)
 
     for (unsigned i = 0; service->workers != NULL && i < service->settings.threads; i++) {
         struct worker *worker = &service->workers[i];
-        all_answered = all_answered && (worker->http == NULL || http_server_open_requests(worker->http) == 0);
+        all_answered = all_answered &&
+                       (worker->http == NULL || http_server_running_requests(worker->http) == 0);
     }
     if (!all_answered)
         return; /* the end of the process closes what is left */

@@ -155,10 +155,11 @@ struct worker {
     unsigned failovers;                    /* the same */
     uint64_t logged_second, closed_second; /* of the last lines */
     unsigned logged;
-    struct audit *audit;   /* audit.c's */
-    atomic_uint keys_seen; /* generation of the keys and the access file in use */
-    atomic_bool alive;     /* has turned since worker 0 looked last */
-    void *extra;           /* the daemon's own */
+    uint64_t unread_until_ms; /* while it drains: so long it waits for clients to read; 0: it does not */
+    struct audit *audit;      /* audit.c's */
+    atomic_uint keys_seen;    /* generation of the keys and the access file in use */
+    atomic_bool alive;        /* has turned since worker 0 looked last */
+    void *extra;              /* the daemon's own */
 };
 
 struct service {

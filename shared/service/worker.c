@@ -9,7 +9,7 @@
 
 /* FORWARDED_HEAD_MAX: of an answer that somebody else has given; 3 KiB more for each connection,
  * cleared behind each request. */
-enum { TICK_MS = 100, LOGGED_PER_SECOND_MAX = 10, FORWARDED_HEAD_MAX = 4096 };
+enum { TICK_MS = 100, UNREAD_MS = 3500, LOGGED_PER_SECOND_MAX = 10, FORWARDED_HEAD_MAX = 4096 };
 
 /* The owner is const to the HTTP layer only. */
 static struct worker *worker_from(const struct http_owner *owner)
@@ -125,14 +125,28 @@ static void worker_tell_store(struct worker *worker)
     worker->counted = now;
 }
 
+/* An answer that its client does not read is waited for only so long that time is left to leave the store:
+ * its request has nothing more to do there. */
+static bool worker_is_open(struct worker *worker)
+{
+    uint64_t now_ms = loop_now_ms();
+
+    if (worker->unread_until_ms == 0)
+        worker->unread_until_ms = now_ms + UNREAD_MS;
+    return now_ms < worker->unread_until_ms ? http_server_open_requests(worker->http) > 0
+                                            : http_server_running_requests(worker->http) > 0;
+}
+
 /* The first worker goes last, for it is the one that says farewell to the store. */
 static void worker_drain(struct worker *worker)
 {
     struct service *service = worker->service;
     bool (*drain)(struct worker *) = service->plan->drain;
+    bool is_open;
 
     http_server_drain(worker->http); /* again is nothing new */
-    if ((drain != NULL && !drain(worker)) || http_server_open_requests(worker->http) > 0)
+    is_open = worker_is_open(worker);
+    if ((drain != NULL && !drain(worker)) || is_open)
         return;
     if (worker->index != 0) {
         atomic_fetch_add(&service->idle_workers, 1);

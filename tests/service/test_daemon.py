@@ -220,6 +220,24 @@ def what_is_open_is_answered_within_five_seconds_and_what_comes_after_is_told_to
             redis.close()
 
 
+@test
+def a_client_that_does_not_read_its_answer_keeps_nobody_from_leaving_the_store():
+    members = lambda: sorted(WORLD.redis("SMEMBERS", "pawl:{store}:members"))  # noqa: E731
+    before, name, path = members(), WORLD.name(), os.path.join(WORLD.folder, "unread.sock")
+    daemon = Daemon("pawl-gateway", *WORLD.flags, "--listen-unix", path)
+    check_equal(len(members()), len(before) + 1)
+    resource = f"/v1/resources/{name}"
+    check_equal(WORLD.client(daemon)("PUT", resource, {"Fencing-Token": WORLD.acquire(name)["fencing_token"]}, b"x" * (1 << 20)).status, 201)
+    with socket.socket(socket.AF_UNIX) as unread:  # it takes some 200 KiB, whoever reads
+        unread.connect(path)
+        unread.sendall(f"GET {resource} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        check(unread.recv(1, socket.MSG_PEEK) == b"H", "it begins")
+        begun = time.monotonic()
+        check_equal(daemon.end(), 0)
+        check(time.monotonic() - begun < 5, f"it took {time.monotonic() - begun} s")
+        check_equal(members(), before)
+
+
 def open_calls(raw):
     raw.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
     text = raw.answer("GET", "/metrics").body.decode()
