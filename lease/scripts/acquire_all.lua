@@ -17,9 +17,9 @@
 --            {"over", seq, how, name}: this lease_id had the last hold of this one, which is over
 --            {"differs", seq, name}: it holds this one, but not all, or with another mode, permits or session
 --            {"mismatch", seq, permits, name}: this one is held with another number of permits
---            {"not-ours"}, {"key-reused", seq}, {"session-lost", seq}, {"not-yours", seq}, {"session-full",
---             seq}, {"exhausted", seq}, {"ceiling", seq}, {"held-off", seq}, {"quota", seq}: as there, of
---             any of them
+--            {"not-ours"}, {"key-reused", seq}, {"keys-full", seq}, {"session-lost", seq},
+--             {"not-yours", seq}, {"session-full", seq}, {"exhausted", seq}, {"ceiling", seq},
+--             {"held-off", seq}, {"quota", seq}: as there, of any of them
 local terms = { lease_id = ARGV[3], hold = ARGV[4], holder = ARGV[5], ttl = ARGV[6], meta = ARGV[7],
     identity = ARGV[10 + OWN_ARGS] and ARGV[10], more = cjson.decode(ARGV[9]) }
 local more = terms.more
@@ -27,7 +27,7 @@ local leases, are_ours = several.open(more.all)
 
 -- The answer to a lease_id that holds one of them, or did; nil for any other.
 local function answer()
-    local holds, count, unclaimed, wrong = {}, 0, 0, nil
+    local holds, count, unclaimed, wrong, is_new, is_full = {}, 0, 0, nil, {}, false
     for i, lease in ipairs(leases) do
         local hold = own_hold.find(lease, terms.lease_id)
         local ended = not hold and own_hold.ended(lease, terms.lease_id)
@@ -39,6 +39,8 @@ local function answer()
         elseif hold and own_hold.differs(lease, hold, more) then
             wrong = wrong or { 'differs', SEQ, lease.name }
         end
+        is_new[i] = hold and more.key and not known
+        is_full = is_full or is_new[i] and own_keys.is_full(lease, terms.lease_id)
         if hold then
             holds[i], count, unclaimed = hold, count + 1, unclaimed + (hold.unclaimed and 1 or 0)
         end
@@ -51,11 +53,17 @@ local function answer()
             return { 'differs', SEQ, lease.name }
         end
     end
+    if is_full then
+        return { 'keys-full', SEQ }
+    end
     for i, lease in ipairs(leases) do
         if holds[i].unclaimed then
             own_hold.take_over(lease, holds[i], terms)
         end
         own_hold.answered(holds[i])
+        if is_new[i] then
+            own_keys.remember(lease, holds[i], more.key, holds[i].holds, more.digest)
+        end
     end
     return several.reply(unclaimed > 0 and 'claimed' or 'replayed', leases, holds)
 end

@@ -246,6 +246,10 @@ def an_idempotency_key_that_came_with_another_request_is_refused():
     check_equal(leases.acquire(key="k", digest="d")[0], "granted")
     check_equal(leases.acquire(key="k", digest="d")[0], "replayed")
     check_equal(STORE.unchanged_by(lambda: leases.acquire(key="k", digest="e"))[0], "key-reused")
+    check_equal(leases.acquire(key="first in a replay", digest="d")[0], "replayed")
+    check_equal(STORE.unchanged_by(lambda: leases.acquire(key="first in a replay", digest="e"))[0], "key-reused")
+    STORE.redis("HSET", f"{leases.leases[1].stripe}:k:b/id-a", *[word for i in range(1000) for word in (f"k{i}", f"{EPOCH} 1 d")])
+    check_equal(STORE.unchanged_by(lambda: leases.acquire(key="one more", digest="d"))[0], "keys-full")
 
 
 @test
