@@ -146,6 +146,27 @@ def kubernetes_goes_on_with_another_redis():
     plays(services, 3, redis, [f"{name}/sentinel" for name in redis], list(named["pawl-lease"]), list(named["pawl-gateway"]), "init")
 
 
+@test
+def the_first_node_without_its_volume_is_the_replica_of_who_has_the_store():
+    names = ["first", "second", "third"]
+    site = Site({name: (["sh", "/etc/redis/node", "redis", name, *names], {}) for name in names}, 5)
+    ask = lambda name, *words: site.ask(name, "6379", *words)  # noqa: E731
+    for name in names:
+        site.start(name)
+    wait_until(lambda: ask("first", "SET", "pawl:{store}", "1") == b"OK\n", "it begins when all say that they are empty", PATIENCE_S, AGAIN_MS)
+    wait_until(lambda: all(ask(name, "GET", "pawl:{store}") == b"1\n" for name in names), "they copy it", PATIENCE_S, AGAIN_MS)
+    site.running["first"].kill()
+    site.running["first"].wait()
+    site.place("first").rename(site.folder / "lost")
+    site.start("first")
+    wait_until(lambda: site.said("first").count("waits until another node is primary") > 1, "it waits", PATIENCE_S, AGAIN_MS)
+    check_equal([ask(name, "GET", "pawl:{store}") for name in names[1:]], [b"1\n"] * 2)
+    check_equal([ask("second", "REPLICAOF", "NO", "ONE"), ask("third", "REPLICAOF", "second", "6379")], [b"OK\n"] * 2)
+    wait_until(lambda: ask("first", "GET", "pawl:{store}") == b"1\n", "it copies, too", PATIENCE_S, AGAIN_MS)
+    check_in(b"slave", ask("first", "ROLE"))
+    site.close()
+
+
 if APART not in os.environ:
     with tempfile.NamedTemporaryFile() as names:
         os.environ[APART] = "1"
