@@ -21,7 +21,7 @@ struct http_owner { /* the service embeds this and finds itself with container_o
                              const char *address);
 };
 
-/* In bytes; what would be more is 503 overloaded. */
+/* In bytes; what would be more is 503 overloaded, and one body that is more than all of it 413. */
 struct http_memory {
     size_t max;
     atomic_size_t used;

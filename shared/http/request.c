@@ -41,9 +41,13 @@ const char http_no_body_detail[] = "This request takes no body. Send it without 
 
 const char *http_body_max_detail(struct http_request *req)
 {
+    const char *limit = req->route->body_max > 0                                ? ""
+                        : req->body.max < req->server->options.body_max_default ? " (--max-body-memory)"
+                                                                                : " (--max-body)";
+
     snprintf((char *)req->scratch, sizeof(req->scratch),
              "The body of this request may have %zu bytes%s, and this one has more. Send less.",
-             req->body.max, req->route->body_max == 0 ? " (--max-body)" : "");
+             req->body.max, limit);
     return (const char *)req->scratch;
 }
 

@@ -252,8 +252,11 @@ static void body_rules(struct http_request *req)
     size_t max = streamed              ? HTTP_BODY_HELD_BYTES
                  : route->body_max > 0 ? route->body_max
                                        : req->server->options.body_max_default;
-    size_t held = req->head.announced < max ? (size_t)req->head.announced : max;
+    size_t held, memory = req->server->options.memory->max;
 
+    if (max > memory && !streamed && route->body != HTTP_BODY_DROPPED)
+        max = memory; /* it would never fit, whatever others hold */
+    held = req->head.announced < max ? (size_t)req->head.announced : max;
     req->body.max = max;
     (void)http_header(req, "Content-Type", &types);
     if (route->methods & HTTP_COMMAND && !http_has_json_type(req) &&

@@ -387,6 +387,18 @@ def one_body_may_take_all_the_memory_of_bodies_whatever_the_number_of_threads():
     check_equal(daemon.end(), 0)
 
 
+@test
+def a_body_that_is_longer_than_all_the_memory_of_bodies_is_too_large_and_no_reason_to_try_again():
+    daemon = Daemon("pawl-gateway", *WORLD.flags, "--max-body-memory", "64KiB")
+    grant = WORLD.acquire(WORLD.name())
+    put = lambda body: WORLD.client(daemon)("PUT", f"/v1/resources/{grant['lease']}", {"Fencing-Token": grant["fencing_token"]}, body)  # noqa: E731
+    check_equal(put(60000 * b"x").status, 201)
+    answer = put(((64 << 10) + 1) * b"x")
+    check_equal((answer.status, answer.code, answer.json["retryable"]), (413, "too-large", False))
+    check_in("65536 bytes (--max-body-memory)", answer.json["detail"])
+    check_equal(daemon.end(), 0)
+
+
 # -- metrics
 
 SAMPLE = re.compile(r'^([a-z_:][a-z0-9_:]*)(\{[a-z_]+="[^"\\]*"(?:,[a-z_]+="[^"\\]*")*\})? ([0-9.e+-]+|\+Inf)$')
