@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,6 +55,21 @@ int64_t cli_wall_ms(void)
 
     clock_gettime(CLOCK_REALTIME, &now);
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void interrupted(int number)
+{
+    (void)number;
+    _exit(CLI_OK);
+}
+
+void cli_until_interrupted(void)
+{
+    const struct sigaction action = {.sa_handler = interrupted};
+    struct sigaction before;
+
+    if (sigaction(SIGINT, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        sigaction(SIGINT, &action, NULL);
 }
 
 int cli_confirm(const char *name)

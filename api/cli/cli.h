@@ -30,6 +30,10 @@ void cli_hint(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Milliseconds since 1970, as this process believes it to be. */
 int64_t cli_wall_ms(void);
 
+/* From now on Ctrl-C ends this process at once, with CLI_OK: what was shown has been flushed. Not where it is
+ * ignored, as a shell has it in the background of a script. */
+void cli_until_interrupted(void);
+
 /* "Type the name to go on", for what cannot be undone: CLI_GO_ON when it was typed, the whole name and
  * nothing else; else has said that nothing was changed, and CLI_REFUSED. */
 int cli_confirm(const char *name);

@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -305,21 +304,14 @@ static int watch_stream(struct watching *w)
 
 /* -- until Ctrl-C */
 
-static void interrupted(int number)
-{
-    (void)number;
-    _exit(CLI_OK); /* every item has been flushed as it came */
-}
-
 int cli_watch(int argc, char **argv)
 {
-    const struct sigaction action = {.sa_handler = interrupted};
     struct watching w = {.call.verb = &watch, .pause_ms = PAUSE_FIRST_MS};
     int status = verb_read(&w.call, argc, argv);
 
     if (status != CLI_GO_ON)
         return status;
-    sigaction(SIGINT, &action, NULL);
+    cli_until_interrupted();
     sse_init(&w.sse, item_came);
     snprintf(w.sse.id, sizeof(w.sse.id), "%s", w.call.given.since != NULL ? w.call.given.since : "");
     w.idle_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);

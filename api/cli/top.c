@@ -6,7 +6,6 @@
  * It asks each second and does not follow the stream: what cannot be asked is seen not to be of now. */
 #include <inttypes.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -135,12 +134,6 @@ static void top_show(const struct call *call, const struct request *overview, co
 
 /* -- until Ctrl-C */
 
-static void interrupted(int number)
-{
-    (void)number;
-    _exit(CLI_OK); /* each picture has been flushed */
-}
-
 /* The picture of before goes also when there is no new one: old data never look live. */
 static int top_once(const struct call *call)
 {
@@ -166,14 +159,13 @@ static int top_once(const struct call *call)
 
 int cli_top(int argc, char **argv)
 {
-    const struct sigaction action = {.sa_handler = interrupted};
     struct call call = {.verb = &top};
     int status = verb_read(&call, argc, argv);
     bool ever = false;
 
     if (status != CLI_GO_ON)
         return status;
-    sigaction(SIGINT, &action, NULL);
+    cli_until_interrupted();
     do {
         status = top_once(&call);
         ever = ever || status == CLI_GO_ON;

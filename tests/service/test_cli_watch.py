@@ -72,6 +72,22 @@ def kept(name):
 
 
 @test
+def in_the_background_of_a_script_ctrl_c_ends_neither_watch_nor_top():
+    """There the shell has it ignored."""
+    name, before = world.name(), signal.signal(signal.SIGINT, signal.SIG_IGN)
+    item = kept(name)[0]
+    watch, top = Watch(name, "--since", item["id"]), pawl.start("top")
+    signal.signal(signal.SIGINT, before)
+    watch.line()
+    top.stdout.readline()
+    for process in (watch.process, top):
+        process.send_signal(signal.SIGINT)
+    watch.end(-signal.SIGTERM, signal.SIGTERM)
+    top.terminate()
+    check_equal(top.wait(DEADLINE_S), -signal.SIGTERM)
+
+
+@test
 def items_come_as_they_happen_and_ctrl_c_is_0():
     name = world.name()
     since = kept(name)[-1]["id"]
