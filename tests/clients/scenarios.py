@@ -555,8 +555,8 @@ def a_grant_beyond_the_limits_is_unknown(world, agent, lease, _gateway):
     others = [{"expires_in_ms": 86400001}, {"expires_in_ms": 9 * 10**18}, {"expires_in_ms": 10**400}, {"expires_in_ms": -1},
               {"expires_in_ms": 1e3 + 0.5}, {"expires_in_ms": True}, {"waited_ms": 10**400}, {"token": 10**15},
               {"fencing_token": "1\r\nX: y"}, {"fencing_token": ""}, {"fencing_token": "1;x=\u00e9"}, {"lease_id": "x" * 22},
-              {"lease": "other"}]
-    for other in others if CLIENT["renews"] else others[2:9:6]:
+              {"lease": "other"}, {"token": 0}, {"ttl_ms": 0}]
+    for other in others if CLIENT["renews"] else others[2:9:6] + others[-2:]:
         lease.begin(*every(grant(name, **other)))
         outcome(agent.ask("acquire", hold="i", name=name, lease_id=MINE), "unknown")
 

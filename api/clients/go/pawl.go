@@ -368,7 +368,7 @@ func (t *told) times(a *answer) bool {
 }
 
 func (t *told) grants(a *answer, name, leaseID string) error {
-	if t.Waited == nil || !t.times(a) || t.Token < 1 || t.Token > tokenMax || !tokenPattern.MatchString(t.FencingToken) || len(t.FencingToken) > 1024 || t.Lease != name || t.LeaseID != leaseID {
+	if t.Waited == nil || !t.times(a) || *t.TTL < 1 || t.Token < 1 || t.Token > tokenMax || !tokenPattern.MatchString(t.FencingToken) || len(t.FencingToken) > 1024 || t.Lease != name || t.LeaseID != leaseID {
 		return foreign(a.status, "not a grant of this lease")
 	}
 	return nil

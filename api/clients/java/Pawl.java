@@ -703,7 +703,7 @@ public final class Pawl {
         if (told == null || !name.equals(told.get("lease")) || !leaseId.equals(told.get("lease_id"))
             || !(told.get("fencing_token") instanceof String fencing) || !(told.get("token") instanceof Long token)
             || !(told.get("ttl_ms") instanceof Long ttl) || !(told.get("expires_in_ms") instanceof Long left)
-            || !(told.get("waited_ms") instanceof Long waited) || token < 0 || token > TOKEN_MAX || ttl < 0
+            || !(told.get("waited_ms") instanceof Long waited) || token < 1 || token > TOKEN_MAX || ttl < 1
             || ttl > TTL_MS_MAX || left < 0 || left > TTL_MS_MAX || waited < 0 || waited > 1_000_000_000_000L
             || !FENCING_TOKEN.matcher(fencing).matches())
             throw new Unknown("bad-answer", "the answer is not a grant of this lease; it may have happened",

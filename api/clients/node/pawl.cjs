@@ -36,6 +36,7 @@ const SESSION = /^[A-Za-z0-9_-]{16,64}$/;
 const FENCING_TOKEN = /^[!-~]{1,1024}$/;
 const ACCESS_TOKEN = /^[!-~]{1,4094}$/;
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1)$/;
+const LEAST = { token: 1, ttl_ms: 1 }; // else 0
 const MOST = { token: 999999999999999, ttl_ms: 86400000, expires_in_ms: 86400000, waited_ms: 1e12 };
 const HELD = new Set(["lease-held", "wait-timeout"]);
 const LOST = new Set(["lease-lost", "hold-over", "session-lost", "stale-token", "lease-expired"]);
@@ -218,7 +219,7 @@ function deadlineOf(answer, told) {
 
 // { told, deadline }
 function granted(answer, name, leaseId, grant = parsed(answer) ?? {}) {
-  const within = ([key, most]) => Number.isSafeInteger(grant[key]) && grant[key] >= 0 && grant[key] <= most;
+  const within = ([key, most]) => Number.isSafeInteger(grant[key]) && grant[key] >= (LEAST[key] ?? 0) && grant[key] <= most;
   if (!Object.entries(MOST).every(within) || typeof grant.fencing_token !== "string" ||
       !FENCING_TOKEN.test(grant.fencing_token) || grant.lease !== name || grant.lease_id !== leaseId) {
     throw new PawlUnknown("bad-answer", "the answer is not a grant of this lease; it may have happened", answer.status);

@@ -285,7 +285,7 @@ granted()
     grant=$(name=$name id=$id jq -rs 'select(length == 1)[] | select(.lease == env.name and .lease_id == env.id and (.fencing_token | type) == "string" and
             (.fencing_token | test("\\A[!-~]{1,1024}\\z")) and
             ([.token, .ttl_ms, .expires_in_ms, .waited_ms] | all(type == "number" and . >= 0 and . == floor)) and
-            .token <= 999999999999999 and .expires_in_ms <= 86400000 and .waited_ms <= 1000000000000)
+            .token >= 1 and .ttl_ms >= 1 and .token <= 999999999999999 and .expires_in_ms <= 86400000 and .waited_ms <= 1000000000000)
         | @sh "token=\(.token | floor) fencing=\(.fencing_token) waited=\(.waited_ms | floor) expires=\(.expires_in_ms | floor)"' \
         "$place/answer" 2> /dev/null)
     if [ -z "$grant" ]; then

@@ -41,6 +41,7 @@ _ANSWER_BYTES_MAX = 64 << 20
 _SLICE_MS = 20_000  # of one request's wait in line, before a proxy ends it; of the place's keeping; of sitting out a restart
 _WAIT_MS_MAX = 600_000  # docs/contract.md, "Limits": of several leases, of which no place is kept
 _LISTEN_S = 60.0  # a stream of events says something every 15 s
+_LEAST = {"token": 1, "ttl_ms": 1}  # else 0
 _MOST = {"token": 999_999_999_999_999, "ttl_ms": 86_400_000, "expires_in_ms": 86_400_000, "waited_ms": 10**12}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 _LEASE_ID = re.compile(r"[A-Za-z0-9_-]{22,64}")
@@ -325,7 +326,7 @@ def _deadline(answer: _Answer, told: _Json) -> float:
 
 def _granted(answer: _Answer, grant: _Json, name: str, lease_id: str) -> Tuple[_Json, float]:
     """(grant, deadline)."""
-    numbers = all(type(grant.get(key)) is int and 0 <= grant[key] <= most for key, most in _MOST.items())
+    numbers = all(type(grant.get(key)) is int and _LEAST.get(key, 0) <= grant[key] <= most for key, most in _MOST.items())
     fencing = grant.get("fencing_token")
     if not numbers or not isinstance(fencing, str) or not _FENCING_TOKEN.fullmatch(fencing) \
             or grant.get("lease") != name or grant.get("lease_id") != lease_id:
