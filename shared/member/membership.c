@@ -33,6 +33,7 @@
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "scripts.h"
@@ -45,6 +46,8 @@ enum {
     UNLEASED_HEARTBEAT_MS = 100,
     REFUSED_HEARTBEAT_MS = 250
 };
+
+static const double ALARM_LAST_MS = 1e15;
 
 static void member_tick(struct loop_timer *timer);
 static void member_alarm(struct member *member, int64_t in_ms);
@@ -234,12 +237,27 @@ static enum step look_took_own(struct store_call *call, enum store_outcome outco
     return ANSWERED;
 }
 
+/* The score of the first alarm: a hand may have put in any number, and what is behind it must be found. Less
+ * than 0: there is none. */
+static int64_t alarm_at_ms(struct bytes score)
+{
+    char text[64];
+    double at_ms;
+
+    if (score.len == 0 || score.len >= sizeof(text))
+        return -1;
+    memcpy(text, score.at, score.len);
+    text[score.len] = '\0';
+    at_ms = strtod(text, NULL);
+    return at_ms < ALARM_LAST_MS ? (at_ms > 0 ? (int64_t)at_ms : 0) : -1;
+}
+
 /* Beside a key that is something else the look goes on. */
 static enum step look_took_alarm(struct store_call *call, enum store_outcome outcome,
                                  const struct store_reply *reply)
 {
     struct member *member = container_of(call, struct member, aside[1]);
-    int64_t at_ms = outcome == STORE_DONE ? store_reply_integer(reply, 1) : INT64_MIN;
+    int64_t at_ms = outcome == STORE_DONE ? alarm_at_ms(store_reply_text(reply, 1)) : -1;
 
     if (at_ms >= 0) {
         int64_t in_ms = at_ms - epoch_now_ms(member->store_epoch);
