@@ -86,13 +86,16 @@ static uint64_t offset_of(struct bytes text)
     return offset > 0 ? (uint64_t)offset : 0;
 }
 
-/* goal: what was in the stream at the end of the cycle before. */
-static void see_slave(struct store_keep *keep, struct bytes line, uint64_t goal)
+/* Two copies may announce one address (a router, a setting that was copied): which of them is of the set is not
+ * known, so both must have it. Redis sends an online replica nothing before its first acknowledgement
+ * (replication.c of 7.0.15). */
+static void see_slave(struct store_keep *keep, struct bytes line)
 {
     struct bytes ip = slave_field(line, "ip"), port = slave_field(line, "port");
+    bool is_online = bytes_are(slave_field(line, "state"), "online");
+    uint64_t offset = is_online ? offset_of(slave_field(line, "offset")) : 0;
     char name[STORE_NODE_MAX];
     struct store_node *node;
-    bool is_online;
 
     snprintf(name, sizeof(name), "%.*s:%.*s", (int)ip.len, ip.len > 0 ? ip.at : "", (int)port.len,
              port.len > 0 ? port.at : "");
@@ -104,12 +107,9 @@ static void see_slave(struct store_keep *keep, struct bytes line, uint64_t goal)
         *node = (struct store_node){0};
         memcpy(node->name, name, sizeof(name));
     }
-    node->offset = offset_of(slave_field(line, "offset"));
+    node->offset = node->heard && node->offset < offset ? node->offset : offset;
     node->lag_s = (unsigned)offset_of(slave_field(line, "lag"));
     node->heard = true;
-    /* Redis sends an online replica nothing before its first acknowledgement (replication.c of 7.0.15). */
-    is_online = bytes_are(slave_field(line, "state"), "online") && node->offset > 0;
-    node_becomes(node, !is_online ? "not-online" : node->offset < goal ? "silent" : NULL);
 }
 
 /* Whether what the nodes acknowledge is known to be on their disks. */
@@ -148,21 +148,24 @@ static void forget_others(struct store_keep *keep)
 
 static void keep_see(struct store_keep *keep, const struct keep_cycle *cycle, struct bytes info)
 {
-    uint64_t goal = keep->nodes[0].offset;
+    uint64_t goal = keep->nodes[0].offset; /* what was in the stream at the end of the cycle before */
     char name[16] = "slave0";
 
     forget_others(keep);
     for (unsigned i = 1; i < keep->seen; i++)
         keep->nodes[i].heard = false;
     for (unsigned i = 0; reply_info_field(info, name).at != NULL; i++) {
-        see_slave(keep, reply_info_field(info, name), goal);
+        see_slave(keep, reply_info_field(info, name));
         snprintf(name, sizeof(name), "slave%u", i + 1);
     }
     for (unsigned i = 1; i < keep->seen; i++) {
-        if (!keep->nodes[i].heard) {
-            keep->nodes[i].offset = 0;
-            node_becomes(&keep->nodes[i], "absent");
-        }
+        struct store_node *node = &keep->nodes[i];
+
+        node->offset = node->heard ? node->offset : 0;
+        node_becomes(node, !node->heard          ? "absent"
+                           : node->offset == 0   ? "not-online"
+                           : node->offset < goal ? "silent"
+                                                 : NULL);
     }
     keep->syncs_seen = syncs_of(info);
     see_syncs(keep);

@@ -191,6 +191,32 @@ TEST_KEPT(a_copy_that_is_not_in_the_set_counts_for_nothing)
     kill(kept->replicas[0].pid, SIGCONT);
 }
 
+/* By its copies' addresses Redis cannot tell them apart. */
+TEST_KEPT(of_two_copies_that_announce_one_address_each_counts)
+{
+    char command[64];
+
+    snprintf(command, sizeof(command), "CONFIG SET replica-announce-port %u", kept->replicas[0].port);
+    redis_does(&kept->replicas[1], command);
+    redis_does(&kept->replicas[1], "REPLICAOF NO ONE");
+    snprintf(command, sizeof(command), "REPLICAOF 127.0.0.1 %u", kept->primary.port);
+    redis_does(&kept->replicas[1], command);
+    WAIT(world, strstr(redis_ask(&kept->primary, "INFO replication"), "slave1:") != NULL, 5000);
+    wait_until_kept(kept, 2);
+    for (unsigned i = 0; i < REPLICAS; i++) {
+        struct probe probe = {0};
+
+        freeze(&kept->replicas[i]); /* the other one goes on acknowledging */
+        probe_start(world, &probe, &script_SET, "k", "v");
+        WAIT(world, probe.ends > 0, 3000);
+        CHECK_INT(probe.outcome, STORE_UNKNOWN);
+        WAIT(world, store_not_kept(world->store) != NULL, 3000);
+        kill(kept->replicas[i].pid, SIGCONT);
+        WAIT(world, store_not_kept(world->store) == NULL, 3000);
+    }
+    CHECK_INT(probe_once(world, &script_SET, "k", "v").outcome, STORE_DONE);
+}
+
 TEST_KEPT(what_cannot_be_kept_is_not_sent)
 {
     unsigned seen, in_set;
