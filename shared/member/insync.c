@@ -298,8 +298,24 @@ static bool wish_asked(struct insync *in, const struct store_node *nodes)
     return true;
 }
 
-/* It acknowledges what its disk does not get, and without it too few are left: so nothing is answered. */
-static bool wish_doubted(struct insync *in)
+/* Between two looks one that writes to a disk is often a little behind. */
+static bool is_in_step(const struct store_node *node)
+{
+    return node->why == NULL ||
+           (strcmp(node->why, "silent") == 0 && loop_now_ms() - node->since_ms < SILENT_MS);
+}
+
+/* It acknowledges what its disk does not get, or copies nobody, so that another one acknowledges by its address. */
+static bool is_doubtful(const struct store_node *node, const char *why)
+{
+    bool copies_nobody = strcmp(why, "link-down") == 0 || strcmp(why, "not-a-replica") == 0;
+
+    return strcmp(why, "no-aof") == 0 || strcmp(why, "aof-failed") == 0 || strcmp(why, "unsafe") == 0 ||
+           (copies_nobody && is_in_step(node));
+}
+
+/* Without it too few are left: so nothing is answered. */
+static bool wish_doubted(struct insync *in, const struct store_node *nodes)
 {
     for (unsigned i = 1; i < in->set.count && in->set.syncs != STORE_SYNCS_NONE; i++) {
         const struct store_probe_answer *answer = answer_of(in, in->set.nodes[i]);
@@ -307,20 +323,12 @@ static bool wish_doubted(struct insync *in)
         if (answer == NULL || answer->why == NULL ||
             loop_now_ms() - answer->since_ms < in->member->settings->keep_wait_ms)
             continue;
-        if (strcmp(answer->why, "no-aof") == 0 || strcmp(answer->why, "aof-failed") == 0 ||
-            strcmp(answer->why, "unsafe") == 0) {
+        if (is_doubtful(&nodes[i], answer->why)) {
             wish(in, "asked", "-");
             return true;
         }
     }
     return false;
-}
-
-/* Between two looks one that writes to a disk is often a little behind. */
-static bool is_in_step(const struct store_node *node)
-{
-    return node->why == NULL ||
-           (strcmp(node->why, "silent") == 0 && loop_now_ms() - node->since_ms < SILENT_MS);
 }
 
 static void wish_grown(struct insync *in, const struct store_node *nodes, unsigned seen)
@@ -344,7 +352,8 @@ static void wish_find(struct insync *in, const struct store_node *nodes, unsigne
         wish(in, "drop", "%s/%s", in->set.nodes[last], in->set.runs[last]);
     else if (in->set.growing && has_caught_up(in, nodes, last, looked_us))
         wish(in, "grown", "%s/%s", in->set.nodes[last], in->set.runs[last]);
-    else if (!wish_asked(in, nodes) && !in->set.growing && !wish_shrunk(in, nodes) && !wish_doubted(in))
+    else if (!wish_asked(in, nodes) && !in->set.growing && !wish_shrunk(in, nodes) &&
+             !wish_doubted(in, nodes))
         wish_grown(in, nodes, seen);
 }
 

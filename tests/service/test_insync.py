@@ -122,6 +122,19 @@ def while_a_node_that_is_needed_has_nothing_on_its_disk_nothing_is_answered():
     world.close()
 
 
+@test_in(lambda: Trio(settings=((), ("--replica-priority", "0"))))
+def one_that_announces_the_address_of_a_node_of_the_set_does_not_stand_for_it(world):
+    world.nodes[2]("CONFIG", "SET", "replica-announce-port", world.nodes[1].port)
+    world.nodes[2]("REPLICAOF", "NO", "ONE")
+    world.nodes[2].copy(world.copied_by[1].port)
+    wait_until(lambda: world.redis("INFO", "replication").count(b"port=%d,state=online" % world.nodes[1].port) == 2, "both have one address")
+    world.granted("before")
+    world.nodes[1]("REPLICAOF", "127.0.0.1", world.nodes[1].port)  # it copies nobody
+    wait_until(lambda: world.lease("POST", "/v1/leases/none", body={}).code == "store-not-kept", "nothing is answered")
+    world.nodes[1].copy(world.copied_by[0].port)
+    world.granted("job")
+
+
 @test
 def a_store_that_was_made_anew_in_an_emptied_redis_goes_on_with_its_copies():
     for how in ((), ("--floor", "900000000", "--yes")):
