@@ -244,11 +244,11 @@ static void heartbeat_in(struct member *member, const struct store_reply *reply)
 
     epoch_clock_sample(store_epoch, store_reply_integer(reply, 5));
     seqs_take(store_reply_list(reply, REPLY_SEQS), seqs);
+    member->listed_epoch = epoch;
     insync_take(member, store_reply_list(reply, REPLY_SET));
     epoch_nodes(store_epoch, &set);
     goes_on = set.count > 0 && member->state == MEMBER_IN;
     snprintf(text, sizeof(text), "%.*s", (int)identity.len, identity.at);
-    member->listed_epoch = epoch;
     if (epoch != member->epoch) {
         if (set.count > 0)
             seqs_told(member, seqs);

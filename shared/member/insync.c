@@ -39,6 +39,7 @@ struct insync {
     int64_t syncs;          /* how often replicas have connected, as last seen */
     uint64_t synced_us;     /* when it was seen first */
     uint64_t grow_us, goal; /* since when a node is being added; what it must acknowledge, 0: not known yet */
+    int64_t grow_epoch;     /* which began with that; another time that it is added begins another one */
     char wish[MEMBER_WISH_SIZE], sent[MEMBER_WISH_SIZE];
     struct insync_probe others[STORE_NODES_MAX]; /* while this Redis is behind */
     unsigned other_count;
@@ -122,17 +123,17 @@ void insync_take(struct member *member, const struct store_reply *list)
     for (size_t i = 3; i < count; i++)
         if (!node_take(&set, store_reply_text(list, i)))
             return; /* of a set that is not understood nothing is told: that of before stays */
+    if (member->insync != NULL && set.growing && member->insync->grow_epoch != member->listed_epoch) {
+        member->insync->grow_epoch = member->listed_epoch;
+        member->insync->grow_us = loop_now_us();
+        member->insync->goal = 0;
+    }
     if (!epoch_set_nodes(member->store_epoch, &set))
         return;
     if (!is_same_nodes(&set, &before))
         log_set(member, &set);
-    if (member->insync == NULL)
-        return;
-    if (set.growing && !(before.growing && is_same_nodes(&set, &before))) {
-        member->insync->grow_us = loop_now_us();
-        member->insync->goal = 0;
-    }
-    member->insync->set = set;
+    if (member->insync != NULL)
+        member->insync->set = set;
 }
 
 /* -- what the nodes say of themselves */

@@ -2,6 +2,7 @@
 """test_insync.py - who must have a copy of what is answered: three real Redises."""
 
 import signal
+import time
 
 from world import check, check_equal, check_in, main, test, test_in, wait_until
 from world.trio import Load, Trio
@@ -42,6 +43,25 @@ def a_node_that_stands_still_while_it_joins_is_not_in_the_set(world):
     wait_until(lambda: world.record()[2] == "", "it is given up, or in the set")
     check_equal([node.split("/")[0] for node in world.record()[0].split()[3:]], world.called(0))
     world.acquire("job")
+
+
+@test_in(lambda: Trio(copies=1, replicas=1, settings=(("--replica-priority", "0"), ()), keep_wait="1500ms"))
+def what_a_node_had_when_it_joined_before_says_nothing_to_a_service_that_was_stopped(world):
+    other = world.daemon("pawl-lease")
+    wait_until(lambda: world.client(other)("GET", "/readyz").status == 200, "it is in")
+    for is_first in (True, False):
+        world.nodes[1]("CONFIG", "SET", "replica-priority", 100)
+        wait_until(lambda: world.record()[2], "it is waited for", again_ms=1)
+        world.nodes[1].stop()
+        if is_first:
+            wait_until(lambda: '"joins":"127' in other.log(), "it knows")
+            knows = time.monotonic()
+            wait_until(lambda: time.monotonic() > knows + 0.5, "and since when it is waited for")
+        other.send(signal.SIGSTOP if is_first else signal.SIGCONT)
+        wait_until(lambda: world.record()[2] == "", "it is given up, or in the set")
+        check_equal([node.split("/")[0] for node in world.record()[0].split()[3:]], world.called(0))
+        world.nodes[1].go_on()
+    world.wait_kept(0, 1)
 
 
 @test_in(lambda: Trio(replicas=1, settings=(("--replica-priority", "0"), ()), begins_whole=False))
