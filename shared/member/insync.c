@@ -38,6 +38,7 @@ struct insync {
     uint64_t asked_ms, wished_ms;
     int64_t syncs;          /* how often replicas have connected, as last seen */
     uint64_t synced_us;     /* when it was seen first */
+    uint64_t link;          /* the number of the link behind which */
     uint64_t grow_us, goal; /* since when a node is being added; what it must acknowledge, 0: not known yet */
     int64_t grow_epoch;     /* which began with that; another time that it is added begins another one */
     char wish[MEMBER_WISH_SIZE], sent[MEMBER_WISH_SIZE];
@@ -368,26 +369,31 @@ static bool is_applied(const struct insync *in, const struct store_node *nodes, 
     return is_same;
 }
 
+/* Behind a new link there may be another Redis, to which as many have connected: what was seen and asked before
+ * says nothing of it. */
 void insync_tick(struct insync *in)
 {
     struct store *store = in->member->store;
-    uint64_t now_ms = loop_now_ms(), looked_us;
+    uint64_t now_ms = loop_now_ms(), link = store_link_number(store), looked_us;
     int64_t syncs = store_keep_syncs(store, &looked_us);
     unsigned seen, in_set;
     const struct store_node *nodes = store_nodes(store, &seen, &in_set);
+    bool has_looked = looked_us >= store_link_since_us(store);
 
     others_close(in);
     if (nodes == NULL || in->set.count == 0 || !is_applied(in, nodes, in_set))
         return;
+    syncs = has_looked && link == in->link ? syncs : -1;
     if (syncs != in->syncs)
         in->synced_us = loop_now_us();
     in->syncs = syncs;
+    in->link = link;
     if (now_ms >= in->asked_ms + ASK_MS) {
         in->asked_ms = now_ms;
         store_keep_look(store);
         nodes_ask(in, nodes, seen);
     }
-    if (now_ms >= in->wished_ms + WISH_MS)
+    if (has_looked && now_ms >= in->wished_ms + WISH_MS)
         wish_find(in, nodes, seen, looked_us);
 }
 

@@ -57,6 +57,33 @@ def a_primary_that_is_started_again_in_its_place_goes_on_while_all_remember_and_
     world.wait_kept(0, 1)
 
 
+def connects(node):
+    said = node("INFO", "stats")
+    return sum(int(re.search(rb"\n%s:(\d+)" % name, said)[1]) for name in (b"sync_full", b"sync_partial_ok"))
+
+
+@test_in(lambda: Trio(keep_wait="2s"))
+def a_copy_is_asked_anew_at_another_primary_also_when_as_many_have_connected_there(world):
+    world.acquire("before")
+    wanted, (_, primary, copy) = connects(world.nodes[0]), world.nodes
+    world.nodes[0].kill()
+    primary("REPLICAOF", "NO", "ONE")
+    while (now := connects(primary)) < wanted:
+        copy("CONFIG", "SET", "rdb-key-save-delay", 30000 if now == wanted - 1 else 0)
+        copy("REPLICAOF", "NO", "ONE")
+        copy("SET", "other", "content")  # so it copies all
+        copy.copy(primary.port)
+        wait_until(lambda: b"state=online" in primary("INFO", "replication") and connects(primary) > now, "it is back")
+    wait_until(lambda: b"aof_rewrite_in_progress:1" in copy("INFO", "persistence"), "what it has is not on its disk yet")
+    copy.stop()  # what it has said of itself is of before
+    world.promote(1)
+    began = time.monotonic()
+    wait_until(lambda: world.lease("GET", "/readyz").code == "store-not-kept" and time.monotonic() > began + 1.2, "the store is admitted")
+    copy.go_on()
+    wait_until(lambda: world.lease("POST", f"/v1/leases/{world.name()}", body={}).status == 201, "it is answered again")
+    check_in(b"aof_rewrite_in_progress:0", copy("INFO", "persistence"))
+
+
 def start_anew(world):
     """The services, which remember what is in their state directories."""
     for daemon in world.daemons:
