@@ -307,7 +307,7 @@ static bool is_in_step(const struct store_node *node)
            (strcmp(node->why, "silent") == 0 && loop_now_ms() - node->since_ms < SILENT_MS);
 }
 
-/* It acknowledges what its disk does not get, or copies nobody, so that another one acknowledges by its address. */
+/* It acknowledges what its disk does not get; or it copies nobody, and another one has its address. */
 static bool is_doubtful(const struct store_node *node, const char *why)
 {
     bool copies_nobody = strcmp(why, "link-down") == 0 || strcmp(why, "not-a-replica") == 0;
@@ -369,8 +369,8 @@ static bool is_applied(const struct insync *in, const struct store_node *nodes, 
     return is_same;
 }
 
-/* Behind a new link there may be another Redis, to which as many have connected: what was seen and asked before
- * says nothing of it. */
+/* Behind a new link there may be another Redis, to which as many have connected: what was seen and asked
+ * before says nothing of it. */
 void insync_tick(struct insync *in)
 {
     struct store *store = in->member->store;

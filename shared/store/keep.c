@@ -86,8 +86,8 @@ static uint64_t offset_of(struct bytes text)
     return offset > 0 ? (uint64_t)offset : 0;
 }
 
-/* Two copies may announce one address (a router, a setting that was copied): which of them is of the set is not
- * known, so both must have it. Redis sends an online replica nothing before its first acknowledgement
+/* Two copies may announce one address (a router, a setting that was copied): which of them is of the set is
+ * not known, so both must have it. Redis sends an online replica nothing before its first acknowledgement
  * (replication.c of 7.0.15). */
 static void see_slave(struct store_keep *keep, struct bytes line)
 {
