@@ -75,7 +75,7 @@ static inline ssize_t client_write(struct client *c, struct bytes bytes)
     if (c->tls != NULL)
         return over_tls_write(c->tls, c->fd, bytes, CLIENT_WAIT_S * 1000);
 #endif
-    return send(c->fd, bytes.at, bytes.len, MSG_NOSIGNAL);
+    return TEMP_FAILURE_RETRY(send(c->fd, bytes.at, bytes.len, MSG_NOSIGNAL));
 }
 
 static inline ssize_t client_take(struct client *c, char *to, size_t size)
@@ -84,7 +84,7 @@ static inline ssize_t client_take(struct client *c, char *to, size_t size)
     if (c->tls != NULL)
         return over_tls_read(c->tls, c->fd, to, size, CLIENT_WAIT_S * 1000);
 #endif
-    return recv(c->fd, to, size, 0);
+    return TEMP_FAILURE_RETRY(recv(c->fd, to, size, 0)); /* it is interrupted when the process was stopped */
 }
 
 /* A server that has closed is noticed when reading. */

@@ -50,9 +50,9 @@ static struct waiting waiting;
 
 #define UNTIL(condition)                                                                                     \
     do {                                                                                                     \
-        uint64_t deadline_ms_ = loop_now_ms() + SEAT_WAIT_MS;                                                \
+        struct patience patience_ = patience_of(SEAT_WAIT_MS);                                               \
         bool held_;                                                                                          \
-        while (!(held_ = (condition)) && loop_now_ms() < deadline_ms_)                                       \
+        while (!(held_ = (condition)) && patience_lasts(&patience_))                                         \
             waited_turn(waiting.loop, 1);                                                                    \
         check_true(held_, #condition, __FILE__, __LINE__);                                                   \
     } while (0)

@@ -36,8 +36,8 @@ struct lease_world {
 /* Turns all loops that are not held up until the condition holds. */
 #define LEASE_WAIT(world_, precondition)                                                                     \
     do {                                                                                                     \
-        uint64_t till_ms_ = loop_now_ms() + LEASE_WORLD_MS;                                                  \
-        while (!(precondition) && loop_now_ms() < till_ms_)                                                  \
+        struct patience patience_ = patience_of(LEASE_WORLD_MS);                                             \
+        while (!(precondition) && patience_lasts(&patience_))                                                \
             lease_world_turn(world_);                                                                        \
         CHECK(precondition);                                                                                 \
     } while (0)

@@ -147,13 +147,13 @@ static inline void stage_turn(struct stage *stage)
 {
     for (unsigned i = 0; i < PARTIES; i++)
         if (stage->party[i].here && !stage->party[i].held_up)
-            loop_turn(stage->party[i].loop, 1);
+            waited_turn(stage->party[i].loop, 1);
 }
 
 #define UNTIL(stage, precondition)                                                                           \
     do {                                                                                                     \
-        uint64_t till_ms_ = loop_now_ms() + STAGE_MS;                                                        \
-        while (!(precondition) && loop_now_ms() < till_ms_)                                                  \
+        struct patience patience_ = patience_of(STAGE_MS);                                                   \
+        while (!(precondition) && patience_lasts(&patience_))                                                \
             stage_turn(stage);                                                                               \
         CHECK(precondition);                                                                                 \
     } while (0)

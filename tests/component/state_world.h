@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 
 #include "tests/unit/state_record.h"
+#include "tests/unit/waited.h"
 
 enum { PLACE_MAX = 200, STATE_DEADLINE_MS = 20000 };
 
@@ -164,9 +165,9 @@ static inline void place_open_fresh(struct place *place)
 
 #define WAIT(place, precondition)                                                                            \
     do {                                                                                                     \
-        uint64_t till_ms_ = loop_now_ms() + STATE_DEADLINE_MS;                                               \
-        while (!(precondition) && loop_now_ms() < till_ms_)                                                  \
-            loop_turn((place)->loop, 2);                                                                     \
+        struct patience patience_ = patience_of(STATE_DEADLINE_MS);                                          \
+        while (!(precondition) && patience_lasts(&patience_))                                                \
+            waited_turn((place)->loop, 2);                                                                   \
         CHECK(precondition);                                                                                 \
     } while (0)
 

@@ -330,8 +330,8 @@ struct probe {
 
 #define WAIT(world, precondition, wait_ms)                                                                   \
     do {                                                                                                     \
-        uint64_t till_ms_ = loop_now_ms() + (wait_ms);                                                       \
-        while (!(precondition) && loop_now_ms() < till_ms_)                                                  \
+        struct patience patience_ = patience_of(wait_ms);                                                    \
+        while (!(precondition) && patience_lasts(&patience_))                                                \
             waited_turn((world)->loop, 2);                                                                   \
         CHECK(precondition);                                                                                 \
     } while (0)

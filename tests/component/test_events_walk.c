@@ -233,21 +233,37 @@ TEST_WALK(an_id_that_cannot_be_proven_is_refused_and_nobody_listens, 1)
 
 /* -- what is kept for those who listen to all */
 
+/* Whether who listens anew, when nobody has for a moment, has what was told meanwhile; a machine that stands
+ * still may take longer than it is kept. */
+static bool comes_back(struct lease_world *world, struct event_hub *event_hub, struct asked *asked)
+{
+    listen_well(asked, &world->instance[0], "");
+    uint64_t from_ms = loop_now_ms();
+    close(asked->fd); /* still listened for, for a while */
+    LEASE_WAIT(world, listening(&world->instance[0]) == 0);
+    for (unsigned i = 1; i <= 3; i++)
+        publish(world, "a", i, 1);
+    LEASE_WAIT(world, event_hub_has(event_hub, BYTES("43.1.3.1")) || loop_now_ms() > from_ms + SHORT_MS);
+    listen_to(asked, &world->instance[0], "?since=43.1.1.1");
+    LEASE_WAIT(world, told(asked, "43.1.3.1") == 1 || told(asked, "cursor-expired") == 1);
+    if (told(asked, "43.1.3.1") == 1)
+        return true;
+    CHECK(loop_now_ms() > from_ms + SHORT_MS);
+    close(asked->fd);
+    return false;
+}
+
 TEST_WALK(the_last_items_are_kept_for_those_who_come_back_and_not_for_ever, 1)
 {
     struct event_hub *event_hub = lease_worker_from(&world->instance[0].worker)->event_hub;
     struct asked asked;
+    unsigned tries;
 
     event_hub_linger(event_hub, SHORT_MS);
-    listen_well(&asked, &world->instance[0], "");
+    for (tries = 0; tries < 3 && !comes_back(world, event_hub, &asked);)
+        tries++;
+    CHECK(tries < 3);
     CHECK(has_walked(&world->instance[0], EVENTS_SUBSCRIBER, EVENTS_STREAM));
-    close(asked.fd); /* still listened for, for a while */
-    LEASE_WAIT(world, listening(&world->instance[0]) == 0);
-    for (unsigned i = 1; i <= 3; i++)
-        publish(world, "a", i, 1);
-    LEASE_WAIT(world, event_hub_has(event_hub, BYTES("43.1.3.1")));
-    listen_to(&asked, &world->instance[0], "?since=43.1.1.1");
-    LEASE_WAIT(world, told(&asked, "43.1.3.1") == 1);
     CHECK(told(&asked, "43.1.2.1") == 1 && told(&asked, "43.1.1.1") == 0);
     uint64_t till_ms = loop_now_ms() + 2 * SHORT_MS;
     LEASE_WAIT(world, loop_now_ms() >= till_ms); /* who came back in time is no reason to stop */

@@ -58,7 +58,7 @@ static ssize_t server_recv(struct server *server, int fd, char *to, size_t size)
     ssize_t n;
 
     if (server->tls == NULL)
-        return recv(fd, to, size, 0);
+        return TEMP_FAILURE_RETRY(recv(fd, to, size, 0));
     n = gnutls_record_recv(server->tls, to, size);
     if (n < 0 && n != GNUTLS_E_PREMATURE_TERMINATION) {
         errno = n == GNUTLS_E_AGAIN ? EAGAIN : ECONNRESET;

@@ -9,6 +9,7 @@
 
 #include "shared/loop/loop.h"
 #include "tests/unit/check.h"
+#include "tests/unit/waited.h"
 
 #define TEST_LOOP(sentence) TEST_IN(sentence, struct loop *, loop, loop_new(), loop_free(loop))
 
@@ -17,10 +18,10 @@ enum { LONG_MS = 5000 };
 /* Turns until *what is at least count, or for LONG_MS. */
 static bool turn_until(struct loop *loop, const int *what, int count)
 {
-    uint64_t end = loop_now_ms() + LONG_MS;
+    struct patience patience = patience_of(LONG_MS);
 
-    while (*what < count && loop_now_ms() < end)
-        loop_turn(loop, 10);
+    while (*what < count && patience_lasts(&patience))
+        waited_turn(loop, 10);
     return *what >= count;
 }
 

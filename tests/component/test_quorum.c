@@ -179,11 +179,11 @@ static bool grant(struct nodes *nodes, unsigned side, const char *lease_id)
 /* As often as it takes, until a hold of before is over. */
 static void grant_and_release(struct nodes *nodes, unsigned side)
 {
-    uint64_t until_ms = loop_now_ms() + WAIT_MS;
+    struct patience patience = patience_of(WAIT_MS);
     struct asked asked;
 
     while (!grant(nodes, side, "mine"))
-        if (!CHECK(loop_now_ms() < until_ms))
+        if (!CHECK(patience_lasts(&patience)))
             return;
     ask(nodes, side, &asked, quorum_release, "mine");
     CHECK_INT(finish(&asked), PROBLEM_NONE);
@@ -387,9 +387,11 @@ TEST_NODES(a_node_whose_lock_came_too_late_gets_no_commit_and_the_hold_all_the_s
     CHECK_INT(scripts_run(late, "commit"), 0);
 }
 
-TEST_NODES(a_renewal_brings_the_hold_to_a_node_that_has_lost_it_and_so_it_outlives_all_of_them, 3)
+/* Whether it does; a machine that stands still for a ttl ends the hold. */
+static bool outlives_all(struct nodes *nodes, bool may_end)
 {
     struct asked asked;
+    uint64_t renewed_ms = loop_now_ms();
 
     CHECK(grant(nodes, 0, "one"));
     for (unsigned i = 0; i < nodes->count; i++)
@@ -399,13 +401,32 @@ TEST_NODES(a_renewal_brings_the_hold_to_a_node_that_has_lost_it_and_so_it_outliv
 
         redis_restart(&nodes->redis[i]);
         do {
-            if (!CHECK_INT(once(nodes, quorum_renew, "one", &asked), PROBLEM_NONE))
-                return;
+            enum problem problem = once(nodes, quorum_renew, "one", &asked);
+
+            if (problem != PROBLEM_NONE && may_end && loop_now_ms() >= renewed_ms + TTL_MS)
+                return false;
+            if (!CHECK_INT(problem, PROBLEM_NONE))
+                return true;
+            renewed_ms = loop_now_ms();
             waited_turn(nodes->loop, 20);
         } while (loop_now_ms() < until_ms &&
                  (!is_settled(nodes, 7) || !has_number(&nodes->redis[i], "token", 1)));
     }
     CHECK_INT(once(nodes, quorum_renew, "one", &asked), PROBLEM_NONE);
+    return true;
+}
+
+TEST(a_renewal_brings_the_hold_to_a_node_that_has_lost_it_and_so_it_outlives_all_of_them)
+{
+    bool done = false;
+
+    for (unsigned tries = 3; tries > 0 && !done; tries--) {
+        struct nodes nodes = {0};
+
+        nodes_open(&nodes, 3);
+        done = outlives_all(&nodes, tries > 1);
+        nodes_close(&nodes);
+    }
 }
 
 TEST_NODES(a_renewal_needs_a_majority_of_one_attempt_and_brings_the_hold_to_the_others, 3)

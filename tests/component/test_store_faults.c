@@ -40,16 +40,26 @@ TEST_STORE(a_stopped_redis_makes_calls_unknown_after_the_deadline_and_comes_back
 
 TEST_STORE(a_late_call_takes_the_younger_ones_on_its_link_along, 4 * SHORT_MS)
 {
-    struct probe old = {0}, young = {0};
+    bool came_behind = false;
 
-    kill(redis->pid, SIGSTOP);
-    probe_start(world, &old, &script_SET, "old", "v");
-    uint64_t later_ms = loop_now_ms() + SHORT_MS / 4; /* long before the old one's time is up */
-    WAIT(world, loop_now_ms() >= later_ms, 2000);
-    probe_start(world, &young, &script_SET, "young", "v");
-    WAIT(world, old.ends == 1, 2000);
-    CHECK(young.ends == 1 && young.outcome == STORE_UNKNOWN && old.outcome == STORE_UNKNOWN);
-    kill(redis->pid, SIGCONT);
+    for (unsigned tries = 0; tries < 3 && !came_behind; tries++) {
+        struct probe old = {0}, young = {0};
+
+        kill(redis->pid, SIGSTOP);
+        probe_start(world, &old, &script_SET, "old", "v");
+        uint64_t later_ms = loop_now_ms() + SHORT_MS / 4; /* long before the old one's time is up */
+        WAIT(world, loop_now_ms() >= later_ms, 2000);
+        came_behind = old.ends == 0; /* unless the machine stood still */
+        if (came_behind) {
+            probe_start(world, &young, &script_SET, "young", "v");
+            WAIT(world, old.ends == 1, 2000);
+            CHECK(young.ends == 1 && young.outcome == STORE_UNKNOWN && old.outcome == STORE_UNKNOWN);
+        }
+        kill(redis->pid, SIGCONT);
+        if (!came_behind)
+            WAIT(world, world_ready(world), 2000);
+    }
+    CHECK(came_behind);
 }
 
 TEST_STORE(an_answer_that_came_while_the_process_was_held_up_counts, SHORT_MS)

@@ -148,19 +148,26 @@ TEST_KEPT(a_frozen_node_holds_up_what_is_told_until_it_goes_on_or_the_deadline)
     static const struct store_script *const scripts[] = {&script_SET, &script_ECHO};
 
     wait_until_kept(kept, 3);
-    for (unsigned i = 0; i < 2; i++) {
+    for (unsigned i = 0, again = 0; i < 2; i++) {
         struct probe late = {0}, lost = {0};
         uint64_t from_ms;
+        bool stood_still;
 
         WAIT(world, is_in_step(&kept->primary, &kept->replicas[1]), 5000);
         freeze(&kept->replicas[1]);
-        probe_start(world, &late, scripts[i], "k", "v");
         from_ms = loop_now_ms();
+        probe_start(world, &late, scripts[i], "k", "v");
         while (loop_now_ms() < from_ms + TIMEOUT_MS / 2)
-            loop_turn(world->loop, 2);
-        CHECK_INT(late.ends, 0);
+            waited_turn(world->loop, 2);
+        stood_still = late.ends > 0 && loop_now_ms() >= from_ms + TIMEOUT_MS;
+        CHECK(late.ends == 0 || stood_still);
         kill(kept->replicas[1].pid, SIGCONT);
         WAIT(world, late.ends > 0, 3000);
+        if (stood_still && again++ < 2) { /* the machine: once more */
+            i--;
+            WAIT(world, store_not_kept(world->store) == NULL, 3000);
+            continue;
+        }
         CHECK_INT(late.outcome, STORE_DONE);
 
         WAIT(world, store_nodes(world->store, &(unsigned){0}, &(unsigned){0})[2].why == NULL, 3000);

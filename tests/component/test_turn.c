@@ -48,9 +48,9 @@ static void world_close(struct world *world)
 
 static void turn_until(struct world *world, unsigned count)
 {
-    uint64_t till_ms = loop_now_ms() + LONG_MS;
+    struct patience patience = patience_of(LONG_MS);
 
-    while (gone < count && loop_now_ms() < till_ms)
+    while (gone < count && patience_lasts(&patience))
         waited_turn(world->loop, 5);
     CHECK_INT(gone, count);
 }

@@ -45,9 +45,9 @@ static uint64_t deadline_ms(void)
 /* Turns until the condition holds. */
 #define UNTIL(world, precondition)                                                                           \
     do {                                                                                                     \
-        uint64_t give_up_ms = deadline_ms();                                                                 \
+        struct patience patience_ = patience_of(WAIT_MS);                                                    \
         bool holds = false;                                                                                  \
-        while (!(holds = (precondition)) && loop_now_ms() < give_up_ms)                                      \
+        while (!(holds = (precondition)) && patience_lasts(&patience_))                                      \
             waited_turn((world)->loop, 1);                                                                   \
         check_true(holds, #precondition, __FILE__, __LINE__);                                                \
     } while (0)

@@ -27,4 +27,20 @@ static inline uint64_t waited_ms(void)
     return waited_us / 1000;
 }
 
+/* How long a test waits for what must come: so long by the clock, and when the machine stood still meanwhile
+ * also so long in turns. */
+struct patience {
+    uint64_t till_ms, till_waited_ms;
+};
+
+static inline struct patience patience_of(uint64_t ms)
+{
+    return (struct patience){loop_now_ms() + ms, waited_ms() + ms};
+}
+
+static inline bool patience_lasts(const struct patience *patience)
+{
+    return loop_now_ms() < patience->till_ms || waited_ms() < patience->till_waited_ms;
+}
+
 #endif
