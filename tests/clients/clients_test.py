@@ -16,7 +16,7 @@ import threading
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 
-from world import BUILD, ROOT as TREE, Daemon, World, check, check_equal, check_in, main, skip, test, wait_until  # noqa: F401
+from world import BUILD, ROOT as TREE, Daemon, World, check, check_equal, check_in, main, of_time, skip, test, wait_until  # noqa: F401
 from world.ports import nobody  # noqa: F401
 from world.certificate import certificate  # noqa: F401
 from world.listening import Listening
@@ -264,6 +264,10 @@ class Agent:
 
     def go_on(self):
         self.process.send_signal(signal.SIGCONT)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
 
     def end(self):
         self.process.stdin.close()

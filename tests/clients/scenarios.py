@@ -16,7 +16,7 @@ import threading
 import time
 
 from clients_test import AFTER, BEFORE, BUILD, DEADLINE_S, DURING, MUTE, ROOT, TRICKLE, Agent, Daemon, Flood, HttpRelay, Pass, Raw, Say, World, \
-    certificate, check, check_equal, check_in, nobody, skip, test, wait_until
+    certificate, check, check_equal, check_in, nobody, of_time, skip, test, wait_until
 from world.quorum import Quorum
 
 CLIENT, WAITING, SEED = {}, [], random.randrange(1000)
@@ -38,11 +38,15 @@ def begin(argv, missing=None, renews=True, enters=True, sessions=True, attempts=
     CLIENT["world"] = world = World(gateway_flags=["--max-body", "100000"])
     CLIENT["lease"], CLIENT["gateway"] = HttpRelay(world.lease_daemon.port), HttpRelay(world.gateway_daemon.port)
     CLIENT["make"] = agents(argv)
-    CLIENT["agent"] = CLIENT["make"](CLIENT["lease"].url, CLIENT["gateway"].url)
     atexit.register(CLIENT["lease"].close)
     atexit.register(CLIENT["gateway"].close)
+    agent_begins()
+
+
+def agent_begins():
+    CLIENT["agent"] = CLIENT["make"](CLIENT["lease"].url, CLIENT["gateway"].url)
     # The first request of a program that has just begun may take longer than others may.
-    if CLIENT["agent"].ask("acquire", hold="first", name=world.name())["outcome"] == "ok":
+    if CLIENT["agent"].ask("acquire", hold="first", name=CLIENT["world"].name())["outcome"] == "ok":
         CLIENT["agent"].ask("release", hold="first")
 
 
@@ -59,8 +63,15 @@ def scenario(function, needs=None):
             skip(CLIENT["missing"])
         CLIENT["lease"].begin()
         CLIENT["gateway"].begin()
-        function(CLIENT["world"], CLIENT["agent"], CLIENT["lease"], CLIENT["gateway"])
+        try:
+            function(CLIENT["world"], CLIENT["agent"], CLIENT["lease"], CLIENT["gateway"])
+        except Exception:
+            CLIENT["agent"].kill()  # it would renew what it still holds beside the tests that follow
+            CLIENT["lease"].begin()
+            agent_begins()
+            raise
     run.__name__, run.steps = function.__name__, function
+    run = of_time(run)
     if CLIENT:
         return test(run)
     WAITING.append((run, needs))

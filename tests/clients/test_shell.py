@@ -101,6 +101,9 @@ class ShellAgent:
     def go_on(self):
         self.goes.set()
 
+    def kill(self):
+        pass
+
     def end(self):
         pass
 

@@ -1,6 +1,7 @@
 """A test is a function whose name is a sentence; the tests of a file run in the order in which they stand there."""
 
 import faulthandler
+import functools
 import os
 import pathlib
 import re
@@ -11,7 +12,9 @@ import time
 import traceback
 
 from .process import die_with_parent
+from .wait import stood_still_s, wait_noticed_s
 
+_TRIES = 3
 _tests = []
 witnesses = []  # what they give is told with a test that fails
 
@@ -38,11 +41,29 @@ def test_in(begin):
     def decorate(function):
         def run():
             world = begin()
-            function(world)
+            getattr(function, "once", function)(world)
             world.close()
         run.__name__ = function.__name__
-        return test(run)
+        return test(of_time(run) if hasattr(function, "once") else run)  # each time in a new one
     return decorate
+
+
+def of_time(function):
+    """What is tested has a deadline itself, as the end of a ttl, or who is silent for 3 s: a machine that stands still in the
+    midst of it lets that pass. Then, and only then, a test that failed is run again; a rule that is broken is broken each time."""
+    @functools.wraps(function)
+    def run(*args):
+        for tries in range(_TRIES):
+            before = stood_still_s()
+            try:
+                return function(*args)
+            except Exception as error:  # pylint: disable=broad-except # it is told, or raised
+                if wait_noticed_s() == before or tries == _TRIES - 1:
+                    raise
+                _explain(error)
+                _say(f"# the machine stood still for {stood_still_s() - before:.1f} s: once more")
+    run.once = function
+    return run
 
 
 def check(held, message="does not hold"):
