@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 
-from world import BUILD, ROOT, Client, Daemon, Keys, PrivateRedis, World, check, check_equal, check_in, main, \
+from world import BUILD, ROOT, Client, Daemon, Keys, PrivateRedis, World, check, check_equal, check_in, main, of_time, \
     read_token, run_daemon, test, test_in, wait_until
 from world.certificate import certificate
 from world.client import Closed
@@ -174,6 +174,7 @@ def what_it_inherits_from_a_parent_that_closes_streams_and_blocks_signals_is_mad
 # -- the end
 
 @test
+@of_time
 def sigterm_and_sigint_end_it_with_0_and_holds_stay():
     for name in BOTH:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -192,6 +193,7 @@ def sigterm_and_sigint_end_it_with_0_and_holds_stay():
 
 
 @test
+@of_time
 def what_is_open_is_answered_within_five_seconds_and_what_comes_after_is_told_to_go_elsewhere():
     for comes_back, status in ((True, 201), (False, 504)):
         with tempfile.TemporaryDirectory(prefix="pawl-drain-") as folder:
@@ -484,6 +486,7 @@ def no_label_comes_from_a_client():
 
 
 @test
+@of_time
 def services_that_nobody_asks_run_25_scripts_a_second_at_most_and_write_only_heartbeats():
     world = World()
 

@@ -17,7 +17,7 @@ import threading
 import time
 import urllib.request
 
-from world import (BUILD, ROOT, check, check_equal, check_in, main, test, wait_until)
+from world import (BUILD, ROOT, check, check_equal, check_in, main, of_time, test, wait_until)
 from world.process import die_with_parent
 from world.running import children, lives, name_of
 from world.wait import DEADLINE_S
@@ -162,6 +162,7 @@ def a_program_whose_path_a_shell_would_not_take_is_called_by_its_name():
 
 
 @test
+@of_time
 def the_example_shows_a_stale_write_refused_in_front_of_a_service_that_knows_nothing_of_tokens():
     data = path("example")
     for _ in range(2):  # the second time the example is elsewhere: the routes are others

@@ -3,12 +3,13 @@
 
 import time
 
-from world import check, check_equal, check_in, main, test_in, wait_until
+from world import check, check_equal, check_in, main, of_time, test_in, wait_until
 from world.asking import Later
 from world.sentinel import FAILOVER_S, Sentinel, Watched
 
 
 @test_in(Watched)
+@of_time
 def a_gateway_that_is_left_at_a_former_primary_answers_nothing_of_it_after_3_s(world):
     token = {"Fencing-Token": world.acquire("left", ttl_ms=600000)["fencing_token"]}
     check(write(world, token).status < 300, "it writes")

@@ -8,7 +8,7 @@ import re
 import tempfile
 import threading
 
-from world import BUILD, TO_REDIS, Daemon, Relay, World, check, check_equal, check_in, function_of, main, test, wait_until
+from world import BUILD, TO_REDIS, Daemon, Relay, World, check, check_equal, check_in, function_of, main, of_time, test, wait_until
 from world.asking import Later, refused
 from world.ports import nobody
 from world.process import memory_kib
@@ -25,6 +25,7 @@ ROUTES = [
     route(UPSTREAM, "/fenced/{id}/**", "fenced:{id}", reads="fenced", timeout_ms=2000),
     route(UPSTREAM, "/serial/{id}", "serial:{id}", serial=True, timeout_ms=5000),
     route(UPSTREAM, "/probed/{id}", "probed:{id}", unknown={"probe": "GET /applied/{id}"}, timeout_ms=1000),
+    route(UPSTREAM, "/shown/{id}", "shown:{id}", unknown={"probe": "GET /applied/{id}"}),
     route(UPSTREAM, "/headed/{id}", "headed:{id}", unknown={"probe": "HEAD /applied/{id}"}, timeout_ms=1000),
     route(UPSTREAM, "/grace/{id}", "grace:{id}", unknown={"grace_ms": 1000}, timeout_ms=1000),
     route(UPSTREAM, "/checked/{id}", "checked:{id}", guarantee="committed", upstream_checks=True, timeout_ms=1000),
@@ -411,9 +412,9 @@ def a_late_answer_closes_what_the_client_was_told_is_unknown():
 
 
 @test
+@of_time
 def a_refusal_that_cannot_be_noted_is_told_all_the_same_and_in_time():
-    relay = Relay(WORLD.redis)
-    with another_gateway(relay) as gateway:
+    with contextlib.closing(Relay(WORLD.redis)) as relay, another_gateway(relay) as gateway:
         for method, stem, fails in (("GET", "fenced", "script"), ("PUT", "order", "script"), ("PUT", "order", "silence"), ("PUT", "order", "line")):
             wait_until(gateway.is_ready, "its link stands, also after a silence")
             one, key = holder(stem)
@@ -430,7 +431,6 @@ def a_refusal_that_cannot_be_noted_is_told_all_the_same_and_in_time():
             check_in("; verdict=refused; reason=stale-token", answer.header("Fencing-Status"), fails)
             notes.go()
             WORLD.redis("DEL", list_key)
-    relay.close()
 
 
 @test
@@ -560,8 +560,8 @@ def what_a_probe_has_shown_of_a_write_under_way_is_not_remembered_when_its_end_s
             request.connection.close()
         else:
             Upstream.obey(upstream, request)
-    one, key = holder("probed")
-    path = f"/probed/{key}"
+    one, key = holder("shown")
+    path = f"/shown/{key}"
     with Acting(act), another_gateway(WORLD.redis) as gateway:
         old = Later(send, "PUT", path, one, b"old", client=gateway)
         wait_until(lambda: any(r.body == b"old" and r.target == path for r in UPSTREAM.requests), "the old one has come")
@@ -761,6 +761,7 @@ def a_body_beyond_the_routes_limit_is_refused_before_anything_is_sent():
 
 
 @test
+@of_time
 def a_long_body_may_take_longer_than_the_upstream_has_for_its_answer():
     one, key = holder("streamed")  # timeout_ms is 2,000
     raw, half, pause = WORLD.raw(WORLD.gateway_daemon), b"x" * 100_000, threading.Event()

@@ -7,15 +7,16 @@ import signal
 import tempfile
 import threading
 
-from world import Daemon, World, check_equal, main, test, wait_until
+from world import Daemon, World, check_equal, main, of_time, test, wait_until
 
 WORLD = World()
 FOLDER = tempfile.mkdtemp(prefix="pawl-floor-")
 
 
 @test
+@of_time
 def whoever_has_lost_its_floor_neither_grants_nor_hands_on():
-    state = os.path.join(FOLDER, "state")
+    state = os.path.join(tempfile.mkdtemp(dir=FOLDER), "state")
     lost = Daemon("pawl-lease", *WORLD.flags, environment={"STATE_DIRECTORY": state})
     WORLD.daemons.append(lost)
     client = WORLD.client(lost)

@@ -8,7 +8,7 @@ import signal
 import tempfile
 import time
 
-from world import World, check, check_equal, main, test, wait_until
+from world import World, check, check_equal, main, of_time, test, wait_until
 from world.cli import Cli
 from world.client import Closed
 from world.upstream import Upstream, route, routes_file
@@ -118,6 +118,7 @@ def objects(raw, count):
 
 
 @test
+@of_time
 def a_stream_has_one_at_once_and_each_second_until_the_service_stops():
     extra = WORLD.daemon("pawl-gateway")
     WORLD.wait_ready(WORLD.client(extra))

@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 
-from world import Client, Daemon, World, check, check_equal, check_in, main, read_token, run_daemon, signed_token, test, test_in, wait_until
+from world import Client, Daemon, World, check, check_equal, check_in, main, of_time, read_token, run_daemon, signed_token, test, test_in, wait_until
 from world.access import identities, new_token, reloaded, write_private
 from world.asking import Later, refused
 from world.cli import Cli
@@ -100,6 +100,7 @@ def what_is_not_there_is_said_and_what_is_wrong_before_that(world):
 
 
 @test_in(Quorum)
+@of_time
 def a_store_is_made_of_empty_nodes_that_can_be_reached_and_once(world):
     done = world.make()
     check_equal([done.returncode, "r.sock has a store already" in done.stderr], [78, True], str(done))
@@ -308,6 +309,7 @@ def what_nobody_began_is_renewed_and_released_by_any_identity():
 
 
 @test
+@of_time
 def who_waits_and_may_not_have_the_lease_any_more_gives_it_back_when_it_is_granted():
     tokens, rules, path = judged("a", "b")
     world = Quorum("--access", str(path), "--store-timeout", "10s", max_ttl_ms=60000)

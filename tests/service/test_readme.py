@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 
-from world import BUILD, ROOT, World, check_equal, check_in, main, test, wait_until
+from world import BUILD, ROOT, World, check_equal, check_in, main, of_time, test, wait_until
 
 WORLD = World()
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -29,6 +29,7 @@ def run(*words, text=None):
 
 
 @test
+@of_time
 def the_four_lines_end_in_a_refusal_as_often_as_they_are_typed():
     lines = [line for line in block("sh", "take()").splitlines() if line]
     check_equal(len(lines), 4)

@@ -16,7 +16,7 @@ import threading
 import time
 from functools import partial
 
-from world import World, check, check_equal, check_in, main, test, wait_until
+from world import World, check, check_equal, check_in, main, of_time, test, wait_until
 from world.access import new_token, sha256, write_private
 from world.certificate import Certificates
 from world.jwt import Key, b64, jwt
@@ -251,6 +251,7 @@ def wait_known(caller):
 
 
 @test
+@of_time
 def what_was_begun_with_it_ends_and_with_others_of_its_identity_goes_on():
     for what, caller, take_out in ENDS:
         write(DOCUMENT)
@@ -269,6 +270,7 @@ def what_was_begun_with_it_ends_and_with_others_of_its_identity_goes_on():
 
 
 @test
+@of_time
 def what_has_not_left_is_refused_and_of_what_has_a_write_alone_learns_its_end():
     for take_out in (ENDS[0][2], partial(write, changed(lambda document: document["rules"][0].update(who=["ops"])))):
         write(DOCUMENT)
@@ -348,6 +350,7 @@ def who_may_write_with_its_own_holds_only_from_now_on_sends_nothing_more_with_an
 
 
 @test
+@of_time
 def a_credential_that_stays_goes_on_also_when_its_time_is_over():
     """Expiry ends beginnings; revocation ends everything."""
     write(DOCUMENT)

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-from world import World, check, check_equal, check_in, main, skip, test, test_in, wait_until
+from world import World, check, check_equal, check_in, main, of_time, skip, test, test_in, wait_until
 from world.cli import PAWL, Cli
 from world.running import BARE, Run, children, group_lives, lives, state_of, works
 from world.wait import DEADLINE_S
@@ -211,6 +211,7 @@ def a_signal_that_the_caller_ignores_is_not_passed_on_to_a_command_that_hears_it
 
 
 @test
+@of_time
 def a_command_stopped_by_hand_keeps_its_lease():
     name = world.name()
     run = Run(pawl, name, "--ttl", "600ms", "--", *WAITS)

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-from world import World, check, check_equal, check_in, main, skip, test, wait_until
+from world import World, check, check_equal, check_in, main, of_time, skip, test, wait_until
 from world.cli import PAWL, Cli
 from world.process import die_with_parent
 from world.running import BARE, Network, Run, children, group_lives, lives, state_of, works
@@ -121,6 +121,7 @@ while True:
 
 
 @test
+@of_time
 def a_command_that_joins_another_process_group_is_signalled_and_killed():
     for before in [[], BARE] if works(*BARE, "true") else [[]]:
         for kind, said in (("polite", "told\n"), ("stubborn", "")):
@@ -331,6 +332,7 @@ def a_watchdog_that_is_killed_ends_the_command_also_when_nobody_reads_what_is_sa
 
 
 @test
+@of_time
 def a_hold_that_is_ended_by_force_ends_the_command_also_when_nobody_reads_what_is_said():
     run, begun = Unread("--ttl", "12s", "--kill-after", "100ms", script=ENDS), time.monotonic()
     world.lease("POST", f"/v1/leases/{run.name}/force-release", body={})
@@ -341,6 +343,7 @@ def a_hold_that_is_ended_by_force_ends_the_command_also_when_nobody_reads_what_i
 
 
 @test
+@of_time
 def a_trace_that_nobody_reads_keeps_no_renewal_back():
     run = Unread("--trace", "--ttl", "1500ms", script="import os, sys; print(os.getpid(), flush=True); sys.stdin.read()")
     end = time.monotonic() + 3
@@ -443,6 +446,7 @@ def a_cgroup_that_somebody_left_behind_is_passed_by():
 
 
 @test
+@of_time
 def trace_tells_every_request_and_no_secret():
     network, name = Network(world.lease_daemon), world.name()
     run = Run(pawl, name, "--trace", "--ttl", "600ms", "--holder", "it's me", "--", "sh", "-c", "echo $PAWL_FENCING_TOKEN; read x; exit 0",

@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 
-from world import World, check, check_equal, check_in, main, skip, test, wait_until
+from world import World, check, check_equal, check_in, main, of_time, skip, test, wait_until
 from world.cli import Cli
 from world.ports import nobody
 from world.running import Network, Run, children, group_lives, lives, state_of
@@ -103,6 +103,7 @@ def what_is_not_known_of_a_request_is_not_said_to_be_certain_because_the_next_wa
 
 
 @test
+@of_time
 def a_service_that_is_gone_for_good_ends_the_command_in_time():
     runs = []
     for mode in ("refuse", "hang", 503, 504):  # all at once: each takes its ttl
@@ -129,11 +130,13 @@ def is_over_in_time(*words, command):
 
 
 @test
+@of_time
 def a_command_that_ignores_the_signal_is_killed_in_time():
     is_over_in_time(command=STUBBORN)
 
 
 @test
+@of_time
 def a_command_that_ignores_the_signal_has_kill_after_and_then_is_killed():
     network = Network(world.lease_daemon)
     run, group, name = begun("--kill-after", "1s", "--signal", "USR1", network=network,
@@ -147,11 +150,13 @@ def a_command_that_ignores_the_signal_has_kill_after_and_then_is_killed():
 
 
 @test
+@of_time
 def on_lost_kill_sends_no_signal_first():
     check_equal(is_over_in_time("--on-lost", "kill", command=POLITE), "")
 
 
 @test
+@of_time
 def on_lost_warn_lets_it_run_on_and_says_so():
     for own, wanted in ((0, 76), (3, 3)):
         network = Network(world.lease_daemon)
@@ -166,6 +171,7 @@ def on_lost_warn_lets_it_run_on_and_says_so():
 
 
 @test
+@of_time
 def a_service_that_is_back_before_the_deadline_loses_nothing():
     runs = []
     for mode in ("refuse", "hang", 503, 504):
@@ -237,6 +243,7 @@ def a_loss_that_a_service_tells_ends_the_command_at_once():
 
 
 @test
+@of_time
 def a_service_that_is_back_after_the_signal_spares_nobody():
     network = Network(world.lease_daemon)
     run, group, name = begun(network=network, command=["sh", "-c", "trap 'echo told' TERM; echo $$; while :; do sleep 0.01; done"])

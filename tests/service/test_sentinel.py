@@ -5,7 +5,7 @@ nodes and the sentinels are real."""
 import json
 import os
 
-from world import DURABLE, PrivateRedis, World, check, check_equal, check_in, main, run_daemon, test, test_in, wait_until
+from world import DURABLE, PrivateRedis, World, check, check_equal, check_in, main, of_time, run_daemon, test, test_in, wait_until
 from world.asking import Later
 from world.certificate import certificate
 from world.ports import own_port
@@ -235,6 +235,7 @@ def failover(world, *flags, url=None):
 
 
 @test_in(Watched)
+@of_time
 def an_operator_makes_the_other_node_the_primary_and_nobody_is_left_in_doubt(world):
     held = world.acquire("job", ttl_ms=600000)
     there = f"127.0.0.1:{world.replica_port}"

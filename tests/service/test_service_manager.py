@@ -13,7 +13,7 @@ import socket
 import subprocess
 import time
 
-from world import BUILD, ROOT, Daemon, World, check, check_equal, check_in, keeps_within, main, run_daemon, skip, test, wait_until
+from world import BUILD, ROOT, Daemon, World, check, check_equal, check_in, keeps_within, main, of_time, run_daemon, skip, test, wait_until
 from world.access import write_private
 from world.process import die_with_parent
 
@@ -308,6 +308,7 @@ def heard_within(manager, seconds):
 
 
 @test
+@of_time
 def the_watchdog_hears_nothing_while_any_thread_stands_still():
     with Manager() as manager:
         daemon = Activated("pawl-lease", [], *WORLD.flags, "--threads", "3", environment={

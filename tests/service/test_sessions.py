@@ -4,7 +4,7 @@
 import signal
 import time
 
-from world import World, check, check_equal, check_in, main, test, test_in, wait_until
+from world import World, check, check_equal, check_in, main, of_time, test, test_in, wait_until
 from world.asking import path, refused
 from world.record import stripe_key
 from world.waiting import Waiter
@@ -244,6 +244,7 @@ def any_instance_renews_uses_and_ends_a_session_also_after_the_one_that_opened_i
 
 
 @test
+@of_time
 def what_an_instance_killed_in_mid_end_has_left_another_one_hands_on():
     dying = WORLD.daemon("pawl-lease")
     session, stem = Session(ttl_ms=86400000), WORLD.name("left") + ":"

@@ -7,7 +7,7 @@ import os
 import tempfile
 import time
 
-from world import Client, Daemon, Keys, PrivateRedis, World, check, check_equal, check_in, keeps_within, main, \
+from world import Client, Daemon, Keys, PrivateRedis, World, check, check_equal, check_in, keeps_within, main, of_time, \
     run_daemon, test, test_in, wait_until
 from world.asking import path
 
@@ -86,6 +86,7 @@ def after_a_restart_on_the_same_data_both_are_back_within_two_seconds():
 # -- stopped
 
 @test
+@of_time
 def with_the_store_stopped_in_mid_call_the_outcome_is_unknown_and_never_a_refusal():
     name = WORLD.name()
     grant = WORLD.acquire(name, ttl_ms=600000)
@@ -176,6 +177,7 @@ def init_store_says_when_there_is_no_redis():
 # -- not there yet
 
 @test
+@of_time
 def a_daemon_that_starts_before_its_redis_finds_it_later():
     with tempfile.TemporaryDirectory(prefix="pawl-late-") as folder:
         keys = os.path.join(folder, "keys")

@@ -13,7 +13,7 @@ import subprocess
 import threading
 import time
 
-from world import DURABLE, Daemon, World, check, check_equal, check_in, main, run_daemon, test, test_in, wait_until
+from world import DURABLE, Daemon, World, check, check_equal, check_in, main, of_time, run_daemon, test, test_in, wait_until
 from world.asking import Later
 from world.certificate import Certificates
 from world.listening import Listening
@@ -255,6 +255,7 @@ def livez_ms(connection):
 
 
 @test
+@of_time
 def five_hundred_handshakes_that_do_not_go_on_cost_others_nothing_and_end_in_time():
     connection = connect()
     alone_ms = min(livez_ms(connection) for _ in range(3))

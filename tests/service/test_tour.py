@@ -6,7 +6,7 @@ import pathlib
 import subprocess
 import tempfile
 
-from world import BUILD, ROOT, check, check_equal, check_in, main, test, wait_until
+from world import BUILD, ROOT, check, check_equal, check_in, main, of_time, test, wait_until
 from world.running import group_lives
 
 SCRIPT = (ROOT / "docs/access-tour.sh").read_text(encoding="utf-8")
@@ -28,6 +28,7 @@ def tour(*change):
 
 
 @test
+@of_time
 def every_answer_of_the_tour_is_as_it_says():
     status, said = tour()
     check_equal(status, 0, said)

@@ -6,7 +6,7 @@ import json
 import signal
 import time
 
-from world import World, check, check_equal, check_in, keeps_within, main, test, wait_until
+from world import World, check, check_equal, check_in, keeps_within, main, of_time, test, wait_until
 from world.asking import path
 from world.record import record_of, stripe_key
 from world.waiting import Waiter, lease_id_of
@@ -197,6 +197,7 @@ def every_thread_of_an_instance_has_its_own_desk():
 
 
 @test
+@of_time
 def a_service_that_is_stopped_sends_away_who_waits_and_the_next_is_served_at_once():
     daemon = WORLD.daemon("pawl-lease")
     name = WORLD.name()
@@ -220,6 +221,7 @@ def a_service_that_is_stopped_sends_away_who_waits_and_the_next_is_served_at_onc
 # -- a new life
 
 @test
+@of_time
 def who_waits_when_a_new_life_begins_while_the_link_stands_is_told_soon_and_has_the_lease_when_he_asks_again():
     name = WORLD.name()
     WORLD.acquire(name, ttl_ms=600000)

@@ -10,7 +10,7 @@ import os
 import signal
 import time
 
-from world import BUILD, FROM_REDIS, TO_REDIS, Daemon, Relay, World, check, check_equal, check_in, function_of, keeps_within, main, \
+from world import BUILD, FROM_REDIS, TO_REDIS, Daemon, Relay, World, check, check_equal, check_in, function_of, keeps_within, main, of_time, \
     test, wait_until
 from world.asking import Later, path, refused
 from world.record import record_of, stripe_key
@@ -146,6 +146,7 @@ def send_release(daemon, name, grant):
 
 
 @test
+@of_time
 def a_release_that_is_sent_again_takes_nothing_back_that_somebody_was_told_of():
     alone, names = aside("--threads", "1"), [WORLD.name(), WORLD.name()]
     grants = [WORLD.acquire(name, holder="A", ttl_ms=60000) for name in names]
@@ -182,6 +183,7 @@ def a_release_that_is_sent_again_takes_nothing_back_that_somebody_was_told_of():
 # -- the instance goes
 
 @test
+@of_time
 def an_instance_that_is_killed_between_a_release_and_its_reply_keeps_the_next_for_one_ttl_and_a_retry_has_it():
     name, doomed = WORLD.name(), aside()
     grant, waiters, release = crowd(name, doomed, ttl_ms=1500)
@@ -200,6 +202,7 @@ def an_instance_that_is_killed_between_a_release_and_its_reply_keeps_the_next_fo
 
 
 @test
+@of_time
 def an_instance_that_is_killed_with_a_grant_in_flight_and_many_who_wait_keeps_the_next_waiting_three_seconds_at_most():
     name = WORLD.name()
     doomed = aside()
@@ -225,6 +228,7 @@ SHIM = BUILD / "torture" / "shim.so"
 
 
 @test
+@of_time
 def instances_whose_clocks_are_an_hour_apart_serve_one_line():
     check(SHIM.exists(), f"{SHIM} is missing: make shim makes it")
     shims = [Shim(SHIM, os.path.join(WORLD.folder, f"shim{number}")) for number in (0, 1)]
