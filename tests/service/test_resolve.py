@@ -609,6 +609,7 @@ def other_routes_are_adopted_when_nothing_is_open_and_then_the_others_forward_no
     check_equal(answer, {"hash": digest[other.url], "before": digest[world.gateway.url]})
     check_equal(one.send(client=client).status, 200)
     refused(one.send(), 503, "routes-differ")
+    wait_states(one.name)  # its intent stays open for a moment
     done = pawl("routes", "adopt")
     check_equal(done.stdout, f"{digest[world.gateway.url]} is served from now on\n")
     check_in("routes-differ", done.stderr)
