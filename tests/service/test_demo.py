@@ -360,10 +360,10 @@ def without_redis_server_dev_says_what_to_install():
 # -- the demo
 
 
-def on_terminal(**variables):
+def on_terminal(*flags, **variables):
     """(exit status, text) of the demo on a terminal of 80 columns."""
     parent, child = pty.openpty()
-    process = subprocess.Popen([PAWL, "demo", "stale-holder"], stdin=subprocess.DEVNULL, stdout=child, stderr=child,
+    process = subprocess.Popen([PAWL, "demo", "stale-holder", *flags], stdin=subprocess.DEVNULL, stdout=child, stderr=child,
                                env=environment(TERM="xterm", **variables), preexec_fn=die_with_parent)
     os.close(child)
     data = b""
@@ -374,6 +374,20 @@ def on_terminal(**variables):
         pass
     os.close(parent)
     return process.wait(DEMO_DEADLINE_S), data.decode().replace("\r\n", "\n")
+
+
+def piped(*flags):
+    running = Running("demo", "stale-holder", *flags)
+    return running.wait(DEMO_DEADLINE_S), running.text
+
+
+def played(demo, **variables):
+    """What it said, with a longer ttl on a machine that is too slow for the first one."""
+    status, text = demo(**variables)
+    if status != 0:
+        status, text = demo("--ttl", "5s", **variables)
+    check_equal(status, 0, text)
+    return text
 
 
 def check_in_order(text, *parts):
@@ -396,18 +410,15 @@ def check_story(text):
 @test
 def the_demo_loses_work_without_the_fence_and_none_with_it():
     with concurrent.futures.ThreadPoolExecutor() as pool:  # side by side, because each takes its time
-        ascii_only, quiet = pool.submit(on_terminal, LC_ALL="C"), pool.submit(on_terminal, NO_COLOR="1")
-        piped = Running("demo", "stale-holder")
-        check_equal(piped.wait(DEMO_DEADLINE_S), 0, piped.text)
-        (status, coloured), (quiet_status, quiet_text) = ascii_only.result(), quiet.result()
-    check_equal((status, quiet_status), (0, 0), coloured + quiet_text)
+        plays = [pool.submit(played, on_terminal, LC_ALL="C"), pool.submit(played, on_terminal, NO_COLOR="1"), pool.submit(played, piped)]
+        coloured, quiet, unseen = [play.result() for play in plays]
     plain = re.sub(r"\x1b\[[0-9;]*m", "", coloured)
-    for text in (piped.text, plain, quiet_text):
+    for text in (unseen, plain, quiet):
         check_story(text)
         check("\x1b" not in text and max(map(len, text.splitlines())) <= 90, text)
     check(coloured.isascii() and "\x1b[" in coloured)
     for glyph in "━╱╌●✕░┏·":
-        check_in(glyph, piped.text)
+        check_in(glyph, unseen)
     check(re.search(r"refused X|X A, token", plain), plain)
     check_equal(temporary_directories(), [])
 
