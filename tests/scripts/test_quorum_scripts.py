@@ -71,7 +71,7 @@ def a_lease_is_locked_voted_for_renewed_and_released_and_its_number_stays():
             (lambda: renew("id", 4000), ["renewed", "999999999999998", "id", "1", "999999999999998", "4000", "4000", "about", "who", "0"]),
             (lambda: renew("id", attempt="1")[:7], ["renewed", "999999999999998", "id", "1", "999999999999998", "4000", "4000"]),
             (lambda: release("id", "2"), ["lost"]), (lambda: release("id-2"), ["lost"]),
-            (lambda: release("id", "1"), ["released"]), (lambda: release("id"), ["released"]), (lambda: renew("id"), ["lost", "999999999999998"]),
+            (lambda: release("id", "1"), ["released"]), (lambda: release("id"), ["released"]), (lambda: release("id", who="other"), ["not-yours"]), (lambda: renew("id"), ["lost", "999999999999998"]),
             (lambda: lock("3"), ["locked", "999999999999998"])):
         check_equal(what(), wanted)
 
