@@ -19,12 +19,15 @@ static void name_nodes(struct kept_world *kept, unsigned count, unsigned copies)
     store_keep(kept->world.store, nodes, count, 0, copies, STORE_SYNCS_ANY);
 }
 
-static bool is_copied(struct redis *primary, const struct redis *replica)
+static unsigned copies_at(struct redis *primary, const struct redis *announced)
 {
     char wanted[64];
+    unsigned count = 0;
 
-    snprintf(wanted, sizeof(wanted), "port=%u,state=online", replica->port);
-    return strstr(redis_ask(primary, "INFO replication"), wanted) != NULL;
+    snprintf(wanted, sizeof(wanted), "port=%u,state=online", announced->port);
+    for (const char *at = redis_ask(primary, "INFO replication"); (at = strstr(at, wanted)) != NULL; at++)
+        count++;
+    return count;
 }
 
 static void kept_world_open(struct kept_world *kept)
@@ -40,7 +43,7 @@ static void kept_world_open(struct kept_world *kept)
     }
     kept->world.loop = loop_new(); /* the store's is another: the first replica begins a stream */
     for (unsigned i = 0; i < REPLICAS; i++)
-        WAIT(&kept->world, is_copied(&kept->primary, &kept->replicas[i]), 5000);
+        WAIT(&kept->world, copies_at(&kept->primary, &kept->replicas[i]) == 1, 5000);
     loop_free(kept->world.loop);
     world_open_on(&kept->world, &kept->primary, TIMEOUT_MS);
 }
@@ -72,6 +75,24 @@ static void freeze(const struct redis *redis)
 {
     kill(redis->pid, SIGSTOP);
     waitpid(redis->pid, NULL, WUNTRACED);
+}
+
+/* While it stands still. NOT_SENT when it was silent for the timeout before: the machine, once more. */
+static enum store_outcome asked_with_frozen(struct kept_world *kept, const struct redis *replica)
+{
+    enum store_outcome outcome = STORE_NOT_SENT;
+
+    for (unsigned i = 0; i < 3 && outcome == STORE_NOT_SENT; i++) {
+        struct probe probe = {0};
+
+        kill(replica->pid, SIGCONT);
+        WAIT(&kept->world, store_not_kept(kept->world.store) == NULL, 3000);
+        freeze(replica);
+        probe_start(&kept->world, &probe, &script_SET, "k", "v");
+        WAIT(&kept->world, probe.ends > 0, 3000);
+        outcome = probe.outcome;
+    }
+    return outcome;
 }
 
 /* Whether it has acknowledged all that is in the stream, as it does each second without being asked. */
@@ -188,13 +209,9 @@ TEST_KEPT(a_frozen_node_holds_up_what_is_told_until_it_goes_on_or_the_deadline)
 
 TEST_KEPT(a_copy_that_is_not_in_the_set_counts_for_nothing)
 {
-    struct probe probe = {0};
-
+    (void)world;
     wait_until_kept(kept, 2);
-    freeze(&kept->replicas[0]); /* the other one goes on acknowledging */
-    probe_start(world, &probe, &script_SET, "k", "v");
-    WAIT(world, probe.ends > 0, 3000);
-    CHECK_INT(probe.outcome, STORE_UNKNOWN);
+    CHECK_INT(asked_with_frozen(kept, &kept->replicas[0]), STORE_UNKNOWN); /* the other acknowledges */
     kill(kept->replicas[0].pid, SIGCONT);
 }
 
@@ -208,15 +225,10 @@ TEST_KEPT(of_two_copies_that_announce_one_address_each_counts)
     redis_does(&kept->replicas[1], "REPLICAOF NO ONE");
     snprintf(command, sizeof(command), "REPLICAOF 127.0.0.1 %u", kept->primary.port);
     redis_does(&kept->replicas[1], command);
-    WAIT(world, strstr(redis_ask(&kept->primary, "INFO replication"), "slave1:") != NULL, 5000);
+    WAIT(world, copies_at(&kept->primary, &kept->replicas[0]) == 2, 5000);
     wait_until_kept(kept, 2);
     for (unsigned i = 0; i < REPLICAS; i++) {
-        struct probe probe = {0};
-
-        freeze(&kept->replicas[i]); /* the other one goes on acknowledging */
-        probe_start(world, &probe, &script_SET, "k", "v");
-        WAIT(world, probe.ends > 0, 3000);
-        CHECK_INT(probe.outcome, STORE_UNKNOWN);
+        CHECK_INT(asked_with_frozen(kept, &kept->replicas[i]), STORE_UNKNOWN); /* the other acknowledges */
         WAIT(world, store_not_kept(world->store) != NULL, 3000);
         kill(kept->replicas[i].pid, SIGCONT);
         WAIT(world, store_not_kept(world->store) == NULL, 3000);
