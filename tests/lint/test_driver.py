@@ -55,8 +55,9 @@ def write(path, text):
 
 
 def tree(place):
-    os.makedirs(os.path.join(place, "tests"))
-    shutil.copy(os.path.join(ROOT, "tests/run"), os.path.join(place, "tests/run"))
+    os.makedirs(os.path.join(place, "tests/world"))
+    for path in ("tests/run", "tests/world/wait.py"):
+        shutil.copy(os.path.join(ROOT, path), os.path.join(place, path))
     return place
 
 
@@ -142,6 +143,22 @@ def one_that_computes():
         assert last == "4 passed, 0 failed", output
 
 
+def component_again():
+    """A failure while the machine stood still is no verdict; without that, or when the program died, it is."""
+    fails_once = ('first = not os.path.exists("{0}/ran")\nopen("{0}/ran", "a").write("x")\n{1}\n'
+                  'print("not ok 1 - a\\n# why\\n1..1" if first else "ok 1 - a\\n1..1")\nsys.exit(first)\n')
+    stops = 'os.kill(os.getppid(), signal.SIGSTOP)\ntime.sleep(0.6)\nos.kill(os.getppid(), signal.SIGCONT)\ntime.sleep(0.2)'
+    for before, wanted, ran in ((stops, "1 passed, 0 failed", "xx"), ("", "0 passed, 1 failed", "x"),
+                                (stops + "\nos.abort()", "0 passed, 2 failed", "x")):
+        with tempfile.TemporaryDirectory() as place:
+            write(os.path.join(tree(place), "tests/component/test_x.c"), "")
+            write(os.path.join(place, "build/tests/test_x"), HEAD + fails_once.format(place, before))
+            last, output = drive(place, "--layers", "component")
+            with open(os.path.join(place, "ran"), encoding="utf-8") as file:
+                assert (last, file.read()) == (wanted, ran), output
+            assert ("once more: not ok - a\n# why" in output) == (ran == "xx"), output
+
+
 def slowest_are_told():
     with tempfile.TemporaryDirectory() as place:
         write(os.path.join(tree(place), "tests/service/test_one.py"), HEAD + 'print("ok 1 - a\\n1..1")\n')
@@ -220,6 +237,7 @@ def main():
     tap.run("the driver begins with what takes longest", longest_first)
     tap.run("the driver runs programs by turns", takes_turns)
     tap.run("the driver runs one program that computes beside those that wait", one_that_computes)
+    tap.run("the driver runs a component test again when the machine stood still", component_again)
     tap.run("the driver tells of the slowest programs", slowest_are_told)
     tap.run("the driver tells of a fuzzer that finds something", tells_of_fuzzer_that_finds)
     tap.run("the driver tells of a fuzzer that tries nothing", tells_of_fuzzer_that_tries_nothing)
