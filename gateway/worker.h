@@ -47,8 +47,9 @@ struct gateway {
     _Atomic(struct route_table *) table; /* NULL: no routes */
     struct route_table *retired;         /* those of before */
     atomic_uint generation;              /* rises with every new table */
-    atomic_bool routes_lacking;          /* the last SIGHUP found a table that cannot be served */
-    const char *id, *incarnation; /* as the store knows this process; set when the first worker opens */
+    _Atomic(const char *) sent_by; /* hash of the table by which the last write was let out; NULL: none was */
+    atomic_bool routes_lacking;    /* the last SIGHUP found a table that cannot be served */
+    const char *id, *incarnation;  /* as the store knows this process; set when the first worker opens */
 };
 
 /* service_plan: open, close, leave, reload. A process with open intents does not leave: it stays a member,

@@ -480,6 +480,8 @@ static enum step ask_admitted(struct fenced_call *fenced, const struct store_rep
         forward_intent_end(f, INTENT_CLOSE);
         return forward_away(f, PROBLEM_STORE_UNAVAILABLE);
     }
+    if (f->is_write)
+        atomic_store(&f->own->gateway->sent_by, f->use->table->hash);
     if (f->by.intent != NULL)
         sticky_recorded(f);
     return forward_send(f);

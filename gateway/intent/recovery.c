@@ -77,7 +77,8 @@ struct recovery {
     struct walk walk;
     struct intent batch[AGAIN_MAX];
     char key[KEYS_STRIPE_SIZE], from[INTENT_TEXT_MAX], number[2][MEMBER_NUMBER_SIZE];
-    int64_t members_version; /* at which the state directories have the dead that were lost */
+    char served[ROUTE_HASH_CHARS + 1]; /* the table by which the dead have sent what is open; "": not known */
+    int64_t members_version;           /* at which the state directories have the dead that were lost */
     struct bytes argv[ARGS_MAX + MEMBER_ARGS];
 };
 
@@ -255,8 +256,13 @@ static void found_log(const struct recovery *recovery, const char *event, unsign
 
 static void unreported_known(struct recovery *recovery, const struct store_reply *reply)
 {
+    struct bytes routes = store_reply_text(reply, 3);
+
     recovery->was_unreported = store_reply_integer(reply, 2) == 1;
     recovery->lost_unseen |= recovery->was_unreported && !recovery->has_taken;
+    if (!recovery->was_unreported)
+        snprintf(recovery->served, sizeof(recovery->served), "%.*s", (int)routes.len,
+                 routes.len > 0 ? routes.at : "");
     if (recovery->was_unreported)
         again_ask(recovery);
     else
@@ -436,13 +442,25 @@ static void stray_begin(struct recovery *recovery)
 
 /* -- leaving */
 
+/* Hash of the table by which all that is open was sent: no other one is adopted until it has ended. The one
+ * that is in force here may have been read since, and not be adopted. */
+static struct bytes sent_by(const struct recovery *recovery)
+{
+    struct gateway *gateway = recovery->own->gateway;
+    const struct route_table *table = atomic_load(&gateway->table);
+    const char *own = atomic_load(&gateway->sent_by);
+
+    own = own != NULL ? own : recovery->served;
+    if (own[0] != '\0' && intents_count(&gateway->intents) > 0)
+        return bytes_of(own);
+    return table != NULL ? bytes_of(table->hash) : BYTES("");
+}
+
 static void leave_ask(struct recovery *recovery)
 {
-    const struct route_table *table = atomic_load(&recovery->own->gateway->table);
-
     recovery_enter(recovery, RECOVERY_LEAVING);
     recovery_own(recovery, 0);
-    recovery->argv[3] = table != NULL ? bytes_of(table->hash) : BYTES("");
+    recovery->argv[3] = sent_by(recovery);
     recovery->argv[4] = bytes_of_number(recovery->number[0], recovery->epoch);
     recovery->argv[5] = bytes_of_number(recovery->number[1], recovery->members_version);
     recovery_run(recovery, 0, &script_unreported_leave, 5, "left", leave_done);

@@ -2,7 +2,8 @@
 -- an operator knows what has become of it.
 -- flags: allow-oom
 --   KEYS[1]  stripe 0
---   ARGV[1]  gateway   ARGV[2]  its incarnation   ARGV[3]  hash of its route table, or "": it has none
+--   ARGV[1]  gateway   ARGV[2]  its incarnation   ARGV[3]  hash of the route table by which it had sent what is
+--            open; of its own, where nothing is; or "": it has none
 --   ARGV[4]  epoch of the epoch in which that is known: a doubt that a later one has begun stays
 --   ARGV[5]  roll that all living lease services must have recorded, as unreported_dead.lua has told, 0: none
 --   returns  {"left", seq, how many are left who have yet to say}

@@ -10,7 +10,7 @@ import time
 from world import check, check_equal, check_in, main, staged, test, test_in, wait_until
 from world.record import stripe_key
 from world.relay import FROM_REDIS
-from world.upstream import route
+from world.upstream import route, routes_file
 
 DOUBT = "pawl:{store}:doubt"
 FORMER, ELSEWHERE = "former-of-this-b", "former-elsewhere"  # incarnations: of this boot, and of another
@@ -66,6 +66,13 @@ class Stage(staged.Stage):
         """Of this gateway's incarnations: which, and how."""
         gateway, _ = self.lives()
         return {who.split(" ")[1]: state for who, state in self.doubts().items() if who.startswith(gateway + " ")}
+
+
+def is_flushed(stage, *words):
+    store = stage.redis("HGET", "pawl:{store}", "id").decode().split(":", 1)[1]
+    stage.redis("FLUSHALL")
+    stage.pawl("store", "recover", "--store-id", store, *words)
+    stage.ready()
 
 
 def lost_before_the_takeover(stage):
@@ -304,6 +311,44 @@ def who_is_in_doubt_is_told_by_readyz_the_metrics_the_log_the_answers_and_pawl_s
     stage.ended(stage.later("/w/told", grant, b"new"), 200)
 
 
+# -- a table that was read again, and not adopted, when the store is lost
+
+@test
+def what_was_sent_by_a_table_of_before_lets_no_other_one_be_served_in_a_store_that_was_lost():
+    """By the new table another lease guards what the write that is open goes to."""
+    for is_killed in (False, True):
+        stage = Stage()
+        stage.ready()
+        stage.later("/w/one", stage.world.acquire("job:one", ttl_ms=600_000), b"hang:old")
+        stage.hangs(b"hang:old")
+        routes_file(stage.folder, [route(stage.upstream, "/w/{id}", "other:{id}", timeout_ms=60_000)])
+        if is_killed:
+            stage.daemon.kill()
+            stage.start()
+            wait_until(lambda stage=stage: stage.states("job:one") == ["d"], "it is that of a dead one")
+        for daemon in [stage.world.gateway_daemon] + [stage.daemon] * (not is_killed):
+            begin = len(daemon.lines)
+            daemon.send(1)
+            daemon.line(lambda line: "routes-reloaded" in line, "that the routes are new", begin)
+        stage.ready()
+        is_flushed(stage)
+        wait_until(lambda stage=stage: set(stage.doubts().values()) <= {"dead"}, "those that live have said what they have open")
+        grant = stage.world.acquire("other:one", ttl_ms=600_000)
+        told = stage.send("/w/one", grant, b"new")
+        check_equal(told.status, 503, f"killed: {is_killed}")
+        check_equal(told.json["code"], "routes-differ")
+        check_equal(stage.near("POST", "/v1/routes/adopt", held=False).status, 409)
+        stage.go(b"hang:old")
+        wait_until(lambda stage=stage: [body for _, body in stage.upstream.applied] == [b"hang:old"], "the old one has landed")
+        for gateway, incarnation in (who.split(" ") for who in stage.doubts()):
+            stage.pawl("resolve", "--gateway", gateway, "--incarnation", incarnation, "--dead", "--settled", "--yes")
+        if is_killed:
+            stage.pawl("resolve", "job:one", "--all", "--yes")
+        wait_until(lambda stage=stage: stage.near("POST", "/v1/routes/adopt", held=False).status == 200, "the new table is adopted")
+        stage.ended(stage.later("/w/one", grant, b"new"), 200)
+        stage.close()
+
+
 # -- a store that has lost something, and then once more
 
 class Loss(Stage):
@@ -329,10 +374,7 @@ class Loss(Stage):
                 if line.startswith(word + " ")}
 
     def is_flushed(self, *words):
-        store = self.redis("HGET", "pawl:{store}", "id").decode().split(":", 1)[1]
-        self.redis("FLUSHALL")
-        self.pawl("store", "recover", "--store-id", store, *words)
-        self.ready()
+        is_flushed(self, *words)
 
     def is_put_back(self):
         self.set_back(self.before)
