@@ -198,6 +198,24 @@ def a_mark_outlives_its_lease_and_a_life_of_the_store():
 
 
 @test
+def what_the_other_check_has_let_through_outlives_its_lease_where_it_is_known_by_mark():
+    for mode in ("exclusive", "exclusive bob"):  # he may write with holds of his own only
+        gate, lease = begin(OWN)
+        ada = grant(lease, 1)
+        passes(gate, lease, ada)
+        lease.release("id-1")
+        bob = Holder(lease.run("acquire", "id-2", "hold-0000002", "bob", 1000, "", "grant", "", "bob")[2], hold="hold-0000002")
+        check_equal(gate.admit(lease, one(bob.token, bob.hold, mode=mode), "a")[0], "sending")
+        check_equal(marks(lease), {lease.name: f"{EPOCH} 2 {bob.hold}"})
+        lease.release("id-2")
+        STORE.at(NOW + 100000)
+        lease.sweep()
+        check_equal(lease.field("s"), None)
+        refused(gate, lease, ada, "stale-token", 2)
+        passes(gate, lease, bob)
+
+
+@test
 def the_mark_is_told_whichever_check_has_raised_it():
     gate, lease = begin(OWN)
     told = lambda: Resource(lease).mark()[2:5]

@@ -157,9 +157,22 @@ local function mark_passes(check, is_exclusive)
     end
 end
 
+-- What goes by the check `live`: where the lease is known by mark, that is raised as well. The lease's own record is
+-- forgotten some time after its end, and a route by mark may lead to it then.
+local function live_pass(record)
+    local is_news = above(PRESENTED_EPOCH, PRESENTED, record.marked_epoch, record.mark)
+    local own = { marks = KEYS[1] .. ':marks' }
+    local text = is_news and redis.pcall('HGET', own.marks, ARGV[1])
+    if type(text) == 'string' then
+        mark_passes(own, string.find(ARGV[5], '^exclusive') ~= nil)
+        own.pass(mark_read(text))
+    end
+    return fence_pass(record)
+end
+
 -- {read() -> record, reason(record, deed) -> nil or why not, refuse(record, reason) -> reply, pass(record) ->
 -- mark}: as those of fence.lua.
-local CHECK_LIVE = { read = fence_read, reason = fence_reason, refuse = fence_refuse, pass = fence_pass }
+local CHECK_LIVE = { read = fence_read, reason = fence_reason, refuse = fence_refuse, pass = live_pass }
 local function check_by(word)
     if word == 'live' then
         return CHECK_LIVE
