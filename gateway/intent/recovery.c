@@ -463,7 +463,8 @@ static void leave_ask(struct recovery *recovery)
     recovery->argv[3] = sent_by(recovery);
     recovery->argv[4] = bytes_of_number(recovery->number[0], recovery->epoch);
     recovery->argv[5] = bytes_of_number(recovery->number[1], recovery->members_version);
-    recovery_run(recovery, 0, &script_unreported_leave, 5, "left", leave_done);
+    recovery->argv[6] = intents_count(&recovery->own->gateway->intents) > 0 ? BYTES("open") : BYTES("");
+    recovery_run(recovery, 0, &script_unreported_leave, 6, "left", leave_done);
 }
 
 static void leave_done(struct recovery *recovery, const struct store_reply *reply)

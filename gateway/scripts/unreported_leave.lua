@@ -6,11 +6,13 @@
 --            open; of its own, where nothing is; or "": it has none
 --   ARGV[4]  epoch of the epoch in which that is known: a doubt that a later one has begun stays
 --   ARGV[5]  roll that all living lease services must have recorded, as unreported_dead.lua has told, 0: none
+--   ARGV[6]  "open" if anything of it is; or nothing, or ""
 --   returns  {"left", seq, how many are left who have yet to say}
 --            {"unrecorded", seq}: nothing was changed
 --
 -- What it had sent, it had sent by its table: a store that was put back may know another one. Then nobody's
--- is served until one is adopted (routes_adopt.lua), which is not before all that was sent has ended.
+-- is served until one is adopted (routes_adopt.lua), which is not before all that was sent has ended. So it is also
+-- when nobody knows who had sent anything (api/cli/scripts/recover.lua), and this one has something open.
 local doubt, store = 'pawl:{store}:doubt', 'pawl:{store}'
 -- Who has entered others stays in doubt itself until state directories have them, or a store that is lost in
 -- between takes them along.
@@ -31,14 +33,23 @@ end
 if not is_recorded(tonumber(ARGV[5])) then
     return { 'unrecorded', SEQ }
 end
+-- In doubt, and not since a later epoch only.
+local function is_in_doubt(who)
+    local state = redis.call('HGET', doubt, who)
+    return state and tonumber(string.match(state, ' (%d+)$') or 0) <= tonumber(ARGV[4])
+end
+
 local entry = ARGV[1] .. ' ' .. ARGV[2]
-local state = redis.call('HGET', doubt, entry)
-if state and tonumber(string.match(state, ' (%d+)$') or 0) <= tonumber(ARGV[4]) then
+local is_its = is_in_doubt(entry)
+if is_its then
     touch()
     redis.call('HDEL', doubt, entry)
-    local routes = redis.call('HGET', store, 'routes') or ''
-    if ARGV[3] ~= '' and routes ~= ARGV[3] then
-        redis.call('HSET', store, 'routes', routes == '' and ARGV[3] or '?')
-    end
+end
+local routes = redis.call('HGET', store, 'routes') or ''
+local has_open = ARGV[6 + OWN_ARGS] and ARGV[6] == 'open'
+local counts = is_its or has_open and is_in_doubt('whichever_it_was whichever_it_was')
+if counts and ARGV[3] ~= '' and routes ~= ARGV[3] then
+    touch()
+    redis.call('HSET', store, 'routes', routes == '' and ARGV[3] or '?')
 end
 return { 'left', SEQ, redis.call('HLEN', doubt) }

@@ -735,6 +735,25 @@ def who_leaves_doubt_with_another_table_than_the_store_has_makes_it_nobodys():
 
 
 @test
+def where_nobody_knows_who_was_in_doubt_the_table_of_each_that_has_said_what_it_has_open_counts():
+    gate, lease, ada = begin()
+    everybody = "whichever_it_was whichever_it_was"
+    leave = lambda *told: STORE.call(script("unreported_leave"), ["pawl:{00}"], "gate-b", "life-7", told[0], EPOCH, 0, *told[1:])
+    for begun, stored, told, left in ((3, "", (ROUTES, "open"), ROUTES), (3, "", (ROUTES, ""), ""), (3, "", ("", "open"), ""),
+                                      (3, ROUTES, (ROUTES, "open"), ROUTES), (3, ROUTES, ("s" * 43, "open"), "?"),
+                                      (3, ROUTES, ("s" * 43, ""), ROUTES), (EPOCH + 1, "", (ROUTES, "open"), "")):
+        STORE.redis("HSET", RECORD, "routes", stored)
+        STORE.redis("HSET", DOUBT, everybody, f"open {begun}")
+        check_equal(leave(*told)[2], 1, "whoever that was is in doubt")
+        check_equal(STORE.redis("HGET", RECORD, "routes").decode(), left, f"{begun} {stored} {told}")
+    STORE.redis("HSET", RECORD, "routes", "")
+    STORE.redis("HSET", DOUBT, everybody, "open 3")
+    leave("s" * 43, "open")
+    STORE.redis("DEL", DOUBT)
+    check_equal(gate.admit(lease, ada)[0], "routes-differ")
+
+
+@test
 def what_was_sent_and_waits_in_a_store_that_was_put_back_is_recorded_as_sent_again():
     gate, lease, _, bob, first = overtaken()
     second = queued(gate.admit(lease, bob), first)
