@@ -238,14 +238,14 @@ def release(who, grant, client=None):
     check_equal((client or WORLD.lease)("DELETE", lease_path(grant["lease"]), {**bearer(who), "Lease-Id": grant["lease_id"]}).status, 204)
 
 
-def until_full(who, limit, client=None, lease=None, **asked):
+def until_full(who, limit, client=None, lease=None, most_s=10, **asked):
     """Nothing is left: what is granted meanwhile is given back."""
     def ask():
         answer = (client or WORLD.lease)("POST", lease_path(lease or name()), bearer(who), body=asked)
         if answer.status == 201:
             release(who, answer.json, client)
         return answer
-    over(until_over(ask), "held", limit)
+    over(until_over(ask, most_s), "held", limit)
 
 
 def lease_id():
@@ -341,16 +341,20 @@ def so_many_wait_here_and_the_next_is_refused_unless_it_is_free_or_its_own_place
 
 
 @test
+@of_time
 def a_place_that_outlives_its_connection_counts_and_not_twice():
     theirs, other, mine = acquire("free"), acquire("free"), lease_id()
-    asked = {"lease_id": mine, "wait_ms": 50, "keep_place_ms": 3000}
+    asked, elsewhere = {"lease_id": mine, "wait_ms": 50, "keep_place_ms": 3000}, {"wait_ms": 50}
+
+    def wait_no_place():
+        wait_until(lambda: WORLD.lease("POST", lease_path(other["lease"]), bearer("keeper"), body=elsewhere).code == "wait-timeout", "it is kept no more")
+    wait_no_place()  # of a try before
     for _ in range(3):
         answer = WORLD.lease("POST", lease_path(theirs["lease"]), bearer("keeper"), body=asked)
         check_equal((answer.code, answer.json["place_kept_ms"]), ("wait-timeout", 3000))
-    elsewhere = {"wait_ms": 50}
     for body in (elsewhere, asked):  # a lease_id of its place in another line is none here
         over(WORLD.lease("POST", lease_path(other["lease"]), bearer("keeper"), body=body), "waiting", 1, 1)
-    wait_until(lambda: WORLD.lease("POST", lease_path(other["lease"]), bearer("keeper"), body=elsewhere).code == "wait-timeout", "it is kept no more")
+    wait_no_place()
 
 
 @test
@@ -414,7 +418,7 @@ def so_many_bytes_are_stored_of_who_wrote_last():
 
 
 @test
-def what_one_gateway_stored_counts_at_the_other_within_3_s():
+def what_one_gateway_stored_counts_at_the_other():
     other = WORLD.client(WORLD.daemon("pawl-gateway"))
     wait_until(other.is_ready, "it is ready")
     lease = acquire("storer")
@@ -425,13 +429,14 @@ def what_one_gateway_stored_counts_at_the_other_within_3_s():
         return client("PUT", f"/v1/resources/{lease['lease']}/{key}", header, body=b"x" * size)
     check_equal([put(WORLD.gateway, "a", 500).status, put(other, "b", 400).status], [201, 201])
     for client in (WORLD.gateway, other):
-        full = until_over(lambda: put(client, "c", 101), 3)  # pylint: disable=cell-var-from-loop
+        full = until_over(lambda: put(client, "c", 101))  # pylint: disable=cell-var-from-loop
         check_equal((full.json["quota"], 900 <= full.json["used"] <= 1001), ("stored_bytes", True), f"{full}")
     wait_until(lambda: put(other, "a", 10).status == 201, "there is room")
-    wait_until(lambda: put(WORLD.gateway, "c", 500).status == 201, "there too", 3)
+    wait_until(lambda: put(WORLD.gateway, "c", 500).status == 201, "there too")
 
 
 @test
+@of_time
 def what_began_before_anybody_had_a_quota_counts_within_3_s():
     file = FOLDER / "later.json"
     write_private(file, RULES)
@@ -470,10 +475,11 @@ def what_began_while_nobody_had_a_quota_any_more_counts_too():
         check(counted() < 5, "nobody counts")
         write_private(file, RULES | {"limits": LIMITS})
         check("access-loaded" in reloaded(world.lease_daemon))
-        wait_until(lambda: counted() == 5, "it is counted, too", 3)
+        wait_until(lambda: counted() == 5, "it is counted, too")
 
 
 @test
+@of_time
 def what_a_loss_has_ended_is_room_again_within_3_s():
     with contextlib.closing(World("--access", str(FILE))) as world:
         for _ in range(3):
@@ -495,7 +501,7 @@ def a_redis_that_may_not_load_the_library_counts_too():
             admin(*words)
         for _ in range(3):
             acquire("holder", client=world.lease)
-        until_full("holder", 3, world.lease)
+        until_full("holder", 3, world.lease, most_s=60)  # each of some 300 calls brings all scripts along
 
 
 main(WORLD.close)
