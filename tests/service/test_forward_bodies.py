@@ -11,7 +11,7 @@ import tempfile
 import threading
 import time
 
-from world import FROM_REDIS, Daemon, Relay, World, check, check_equal, check_in, main, test, wait_until
+from world import FROM_REDIS, Daemon, Relay, World, check, check_equal, check_in, main, of_time, test, wait_until
 from world.asking import Later, refused
 from world.ports import nobody
 from world.upstream import Connection, Upstream, route, routes_file
@@ -367,6 +367,7 @@ def resolve(one, number, more="", client=None):
 
 
 @test
+@of_time
 def an_upstream_that_never_answers_is_given_up():
     one = Holder("whole")
     answer = one.send(rest="/hang")

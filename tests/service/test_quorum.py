@@ -235,6 +235,7 @@ def who_waits_is_sent_away_by_a_service_that_stops_and_leaves_with_its_connectio
 
 
 @test_in(Quorum)
+@of_time
 def pawl_waits_until_it_is_granted_or_its_time_is_up(world):
     pawl = Cli(world)
     grant = world.acquire("job")
