@@ -5,7 +5,7 @@ import os
 import signal
 
 from client_world import CUT_BEFORE_ANSWER, CUT_IN_REQUEST, Line, Plan, World, now_ms, problem, program, until_ms, wait_until
-from world import check, check_equal, check_in, main, test
+from world import check, check_equal, check_in, main, of_time, test
 
 WORLD = World()
 LEASE = Line(WORLD.lease_daemon.port)
@@ -58,6 +58,7 @@ def check_over_for_good(run, name):
 # -- held
 
 @test
+@of_time
 def it_renews_for_longer_than_its_ttl_and_tells_each_deadline():
     name = WORLD.name()
     with guarded() as run:
@@ -74,6 +75,7 @@ def it_renews_for_longer_than_its_ttl_and_tells_each_deadline():
 
 
 @test
+@of_time
 def it_renews_at_a_third_of_its_ttl_or_somewhat_earlier():
     name, times = WORLD.name(), []
     with guarded() as run:
@@ -87,6 +89,7 @@ def it_renews_at_a_third_of_its_ttl_or_somewhat_earlier():
 
 
 @test
+@of_time
 def a_renewal_that_fails_is_tried_again_and_is_no_loss():
     name = WORLD.name()
     with guarded() as run:
@@ -122,6 +125,7 @@ def the_last_leave_releases_and_no_earlier_one():
 
 
 @test
+@of_time
 def closing_releases_whatever_the_count_and_ends_at_once():
     name = WORLD.name()
     with guarded() as run:
@@ -134,6 +138,7 @@ def closing_releases_whatever_the_count_and_ends_at_once():
 
 
 @test
+@of_time
 def closing_does_not_wait_for_a_renewal_that_hangs():
     name, met = WORLD.name(), []
     with guarded(timeout=20000) as run:
@@ -148,6 +153,7 @@ def closing_does_not_wait_for_a_renewal_that_hangs():
 
 
 @test
+@of_time
 def a_guard_waits_in_line_and_is_refused_as_an_acquire_is():
     name = WORLD.name()
     held = WORLD.acquire(name)
@@ -193,6 +199,7 @@ def a_child_neither_renews_nor_releases():
 # -- lost
 
 @test
+@of_time
 def it_is_lost_when_it_is_ended_by_force():
     name = WORLD.name()
     with guarded() as run:
@@ -212,6 +219,7 @@ def it_is_lost_when_it_is_ended_by_force():
 
 
 @test
+@of_time
 def it_is_lost_at_its_deadline_when_the_service_is_gone():
     for how in ("dark", "cut"):
         name = WORLD.name()
@@ -234,6 +242,7 @@ def it_is_lost_at_its_deadline_when_the_service_is_gone():
 
 
 @test
+@of_time
 def an_answer_that_comes_after_the_deadline_saves_nothing():
     name, late = WORLD.name(), []
     with guarded() as run:
@@ -249,6 +258,7 @@ def an_answer_that_comes_after_the_deadline_saves_nothing():
 
 
 @test
+@of_time
 def after_a_pause_nothing_remains_at_once_and_the_loss_is_told_once():
     name = WORLD.name()
     for first_call in ("state", "poll ms=0", "enter"):
@@ -273,6 +283,7 @@ def after_a_pause_nothing_remains_at_once_and_the_loss_is_told_once():
 
 
 @test
+@of_time
 def what_is_lost_here_may_live_on_there_and_is_given_back_at_the_end():
     name = WORLD.name()
     with guarded() as run:
