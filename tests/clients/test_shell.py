@@ -147,7 +147,7 @@ def run_that_is_interrupted_ends_the_command_and_gives_the_lease_back(world, age
 def run_renews_and_stops_the_command_when_the_hold_is_lost(world, agent, lease, _gateway):
     name = world.name()
     lease.begin(None, None, AFTER)
-    done = runs(name, 900, 0, "sh", "-c", "exec tail -f /dev/null")
+    done = runs(name, 1500, 0, "sh", "-c", "exec tail -f /dev/null")
     wait_until(lambda: lease.methods().count("PUT") >= 4, "it renews, also after a lost answer")
     check(done.poll() is None, "it still runs")
     check_equal(history(world, name), ["granted"])

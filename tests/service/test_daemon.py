@@ -223,6 +223,7 @@ def what_is_open_is_answered_within_five_seconds_and_what_comes_after_is_told_to
 
 
 @test
+@of_time
 def a_client_that_does_not_read_its_answer_keeps_nobody_from_leaving_the_store():
     members = lambda: sorted(WORLD.redis("SMEMBERS", "pawl:{store}:members"))  # noqa: E731
     before, name, path = members(), WORLD.name(), os.path.join(WORLD.folder, "unread.sock")

@@ -184,6 +184,7 @@ def a_text_that_a_hand_made_too_long_stops_nobody_and_is_in_doubt_after_a_loss(s
     wait_until(lambda: stage.states("job:one") == ["d"] * 102, "all of the dead one's are taken over")
     stage.set_back(stage.keep())
     wait_until(lambda: stage.own_doubts() == {life: "dead"}, "of one of them nobody could record it again")
+    stage.daemon.line(lambda line: "intent-damaged" in line, "which it is")
     check_equal(stage.daemon.log().count("intent-damaged"), 1)
 
 

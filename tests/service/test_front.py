@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 
-from world import BUILD, World, check, check_equal, check_in, main, skip, test, wait_until
+from world import BUILD, World, check, check_equal, check_in, main, of_time, skip, test, wait_until
 from world.certificate import certificate
 from world.ports import own_port
 from world.proxies import App, Proxy, behind_each, shipped
@@ -260,6 +260,7 @@ def listeners(lease):
 
 
 @each
+@of_time
 def events_come_at_once_and_who_hangs_up_is_not_listened_for(name):
     front = Front.of(name)
     for accept, wanted in (("text/event-stream", b"\nevent: granted\n"), ("application/x-ndjson", b'"type":"granted"')):
@@ -439,6 +440,7 @@ def the_limit_of_a_wait_is_the_line_of_the_file_that_says_so(name):
 
 
 @each
+@of_time
 def who_hangs_up_leaves_the_line(name):
     """Not behind Apache, lighttpd and Varnish, as their files say: what is granted to who has gone is nobody's until its ttl is over."""
     front, lease = Front.of(name), WORLD.name()
@@ -465,7 +467,7 @@ def one_of_two_services_is_enough(name):
     def all_well():
         lines = [("PUT", f"/v1/leases/{lease}", [("Lease-Id", grant["lease_id"])]), ("GET", f"/v1/resources/{lease}", [])]
         return all(front(method, target, headers=headers)[0] in (200, 404) for method, target, headers in lines * 5)
-    wait_until(all_well, "what is away is left out", 8)
+    wait_until(all_well, "what is away is left out", 20)
     front.close()
 
 

@@ -280,6 +280,7 @@ def a_loss_that_shows_only_at_the_release_is_told():
 
 
 @test
+@of_time
 def a_release_that_nobody_answers_keeps_the_status_and_nobody_waiting():
     runs = []
     for mode in ("hang", "refuse", 503):

@@ -111,6 +111,7 @@ def an_operator_ends_a_session_without_its_secret():
 
 
 @test
+@of_time
 def a_session_is_opened_with_an_id_for_everybody_and_a_secret():
     session = Session(holder="node-3", ttl_ms=15000, meta={"rack": 7})
     check_equal((session.opened["ttl_ms"], session.opened["expires_in_ms"]), (15000, 15000))

@@ -136,8 +136,8 @@ def a_node_outside_of_the_set_is_the_store_by_an_operators_word_and_no_other_one
     check_equal(done.returncode, 0, done.stdout + done.stderr)
     for says in (r"It lacks [1-9]\d* changes", "is the store: epoch", "all holds have ended"):
         check(re.search(says, done.stdout), f"{says}: {done.stdout}")
-    check_in("store-loss-accepted", world.lease_daemon.log())
-    check_equal(world.lease.metric("pawl_store_losses_total"), 1)
+    world.lease_daemon.line(lambda line: "store-loss-accepted" in line, "that it has learned of it")
+    wait_until(lambda: world.lease.metric("pawl_store_losses_total") == 1, "it is counted")
     world.nodes[1].copy(world.nodes[2].port)
     world.wait_kept(0, 1)
     check_equal((world.look("job")["holders"], world.look("late")["holders"]), ([], []))

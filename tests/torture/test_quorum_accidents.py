@@ -11,7 +11,7 @@ import time
 
 import pycurl
 
-from world import check, check_equal, main, test, test_in, wait_until
+from world import check, check_equal, main, of_time, test, test_in, wait_until
 from world.quorum import IN_MEMORY, MAX_TTL_MS, Quorum
 
 CLIENTS, HOUR_S = 8, 3600
@@ -163,6 +163,7 @@ def tokens_rise_and_nobody_holds_with_another_whatever_happens_to_as_many_nodes_
 
 
 @test_in(lambda: Quorum(troubled=True))
+@of_time
 def when_more_clocks_jump_two_hold_it_and_the_later_one_has_the_greater_token(world):
     began = time.monotonic()
     first = world.acquire("job")
