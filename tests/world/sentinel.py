@@ -122,17 +122,22 @@ class Watched(World):
             said = [client("GET", "/readyz").body for client in (self.lease, self.gateway)]
             with open(self.sentinel.conf + ".log", encoding="utf-8") as log:
                 check(self.lease.is_ready() and self.gateway.is_ready(), f"{said} {log.read()[-1500:]}")
-        name = self.name()
-        grant = wait_until(lambda: (lambda answer: answer.json if answer.status == 201 else None)(
-            self.lease("POST", f"/v1/leases/{name}", body={})), "a lease is granted", FAILOVER_S)
-        waiter = wait_until(lambda: self.waits(name), "one waits")
-        self.release(name, grant)
-        check_equal(waiter.get().status, 201)
+        wait_until(self.hands_on, "a waiter is handed a lease", FAILOVER_S)
         for daemon, client in ((self.lease_daemon, self.lease), (self.gateway_daemon, self.gateway)):
             counted = wait_until(lambda client=client: client.metric("pawl_store_failovers_total") >= failovers and
                                  client.metric("pawl_store_failovers_total") + 1, "it was counted") - 1
             wait_until(lambda daemon=daemon, counted=counted: len(self.seen(daemon)) >= counted, "each has a line")
             check(failovers > 0 or counted == 0, f"{counted} failovers were seen")
+
+    def hands_on(self):
+        """None: an epoch began meanwhile, or is to begin."""
+        name = self.name()
+        grant = self.lease("POST", f"/v1/leases/{name}", body={})
+        waiter = self.waits(name) if grant.status == 201 else None
+        if waiter:
+            wait_until(lambda: self.lease("DELETE", f"/v1/leases/{name}", {"Lease-Id": grant.json["lease_id"]}).status != 503, "it is released")
+            check(waiter.get().status in (201, 503), repr(waiter.answer))
+        return waiter and waiter.answer.status == 201
 
     def waits(self, name):
         """None: at a worker to which the store can send nothing yet."""
