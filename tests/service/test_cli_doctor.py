@@ -162,6 +162,7 @@ def a_setting_that_can_lose_locks_is_told():
         check_in("maxmemory-policy", " ".join(wrong.values()))
     finally:
         world.redis("CONFIG", "SET", "maxmemory-policy", "noeviction")
+    world.wait_ready()  # a service that has seen it, too
 
 
 @test

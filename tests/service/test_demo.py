@@ -116,7 +116,7 @@ class Dev(Running):
         return {name_of(pid): pid for pid in children(self.process.pid)}
 
     def shell(self, script):
-        done = subprocess.run(["sh", "-euc", script], capture_output=True, text=True, timeout=DEADLINE_S, check=False,
+        done = subprocess.run(["sh", "-euc", script], capture_output=True, text=True, timeout=4 * DEADLINE_S, check=False,
                               env=environment(PAWL_LEASE_URL=self.lease_url, PAWL_GATEWAY_URL=self.gateway_url))
         check_equal(done.returncode, 0, f"{script}: {done.stdout}{done.stderr}")
         return done.stdout
