@@ -59,6 +59,20 @@ static inline void relay_pass(struct relay *relay, int way)
     }
 }
 
+/* What goes that way waits from now on, and passes again. Of a link that is gone nothing waits: the store has
+ * given it up, on a machine that stood still for so long. */
+static inline void relay_hold(struct relay *relay, int way)
+{
+    if (relay->fd[way] >= 0)
+        loop_watch_set(&relay->watch[!way], 0);
+}
+
+static inline void relay_go_on(struct relay *relay, int way)
+{
+    if (relay->fd[way] >= 0)
+        loop_watch_set(&relay->watch[!way], LOOP_READ);
+}
+
 static inline void relay_from_store(struct loop_watch *watch, int events)
 {
     (void)events;

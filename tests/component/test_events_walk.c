@@ -100,7 +100,7 @@ static void listen_and_stop(struct lease_world *world, struct asked *first, stru
     struct instance *two = &world->instance[1];
 
     listen_well(first, two, "?lease=busy");
-    loop_watch_set(&two->relay.watch[!way], 0);
+    relay_hold(&two->relay, way);
     listen_to(asked, two, query);
     LEASE_WAIT(world, has_walked(two, EVENTS_SUBSCRIBER, EVENTS_STORE) && listening(two) == 2);
 }
@@ -116,7 +116,7 @@ TEST_WALK(what_is_heard_before_the_store_has_answered_is_told_behind_it, 2)
     in_and_out(&world->instance[0], "busy", 'b');
     LEASE_WAIT(world, told(&first, "\"released\"") == 1);
     CHECK_INT(told(&asked, "200"), 0);
-    loop_watch_set(&world->instance[1].relay.watch[RELAY_UP], LOOP_READ);
+    relay_go_on(&world->instance[1].relay, RELAY_DOWN);
     LEASE_WAIT(world, told(&asked, "\"released\"") >= 1);
     CHECK_INT(told(&asked, "\"granted\""), 1);
     CHECK_INT(told(&asked, "\"released\""), 1);
@@ -133,7 +133,7 @@ TEST_WALK(what_is_heard_and_in_the_stores_answer_too_is_not_told_twice, 2)
     listen_and_stop(world, &first, &asked, RELAY_UP, "?lease=busy");
     in_and_out(&world->instance[0], "busy", 'd'); /* before the store is asked */
     LEASE_WAIT(world, told(&first, "\"released\"") == 1);
-    loop_watch_set(&world->instance[1].relay.watch[RELAY_DOWN], LOOP_READ);
+    relay_go_on(&world->instance[1].relay, RELAY_UP);
     LEASE_WAIT(world, told(&asked, "200") >= 1);
     in_and_out(&world->instance[0], "busy", 'e');
     LEASE_WAIT(world, told(&first, "\"released\"") == 2 && told(&asked, "\"released\"") >= 1);
@@ -151,7 +151,7 @@ TEST_WALK(more_than_can_be_kept_until_the_store_answers_is_not_skipped, 2)
     for (unsigned i = 0; i < EARLY_BYTES / 4000 + 1; i++)
         publish(world, "busy", 1000 + i, 4000);
     LEASE_WAIT(world, listening(&world->instance[1]) == 1);
-    loop_watch_set(&world->instance[1].relay.watch[RELAY_UP], LOOP_READ);
+    relay_go_on(&world->instance[1].relay, RELAY_DOWN);
     asked_is(&asked, 503, "store-unavailable");
     leave(&first);
 }
