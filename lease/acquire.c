@@ -151,6 +151,16 @@ static bool acquire_is_patient(struct acquire *a)
     return true;
 }
 
+/* By its words, which the answers name but for those that refuse. */
+static bool acquire_is_granted(const struct acquire *a, const struct store_reply *reply)
+{
+    const struct script_answer *answer = a->kind->answers;
+
+    while (answer->word != NULL && !store_reply_is(reply, answer->word))
+        answer++;
+    return answer->word != NULL;
+}
+
 static enum step acquire_answer(struct member_call *call, enum problem bad, const struct store_reply *reply)
 {
     struct acquire *a = container_of(call, struct acquire, lease.record);
@@ -162,7 +172,9 @@ static enum step acquire_answer(struct member_call *call, enum problem bad, cons
         return wait_begin(a->waiter, req);
     if (bad == PROBLEM_NONE && store_reply_is(reply, "ceiling") && acquire_is_patient(a))
         return SUSPENDED;
-    if (a->waiter != NULL)
+    if (a->waiter != NULL && bad == PROBLEM_NONE && acquire_is_granted(a, reply))
+        wait_drop_granted(a->waiter);
+    else if (a->waiter != NULL)
         wait_drop(a->waiter);
     return bad != PROBLEM_NONE ? http_refuse(req, bad) : lease_answer(&a->lease, reply, a->kind->answers);
 }
@@ -456,15 +468,16 @@ static struct bytes packed_names(struct bytes packed)
 }
 
 /* Whether it has as much as it may have. The store refuses for that last, and only what is new. is_counted:
- * it counts among those who wait. */
-static void acquire_count(struct acquire *a, const struct lease_names *names, bool *is_counted)
+ * it counts among those who wait; kept_ms: for how long a place of before is kept. */
+static void acquire_count(struct acquire *a, const struct lease_names *names, bool *is_counted,
+                          uint64_t *kept_ms)
 {
     struct http_request *req = a->lease.req;
 
     if (!service_judges(req) || http_identity(req) == NULL)
         return;
-    *is_counted = a->request.wait_ms > 0 &&
-                  service_waiting_take(worker_of(req), http_identity(req), a->lease.name, a->lease_id);
+    *is_counted = a->request.wait_ms > 0 && service_waiting_take(worker_of(req), http_identity(req),
+                                                                 a->lease.name, a->lease_id, kept_ms);
     if (service_quota_room(req, ACCESS_HELD) < (names != NULL ? (int64_t)names->count : 1))
         a->over = ACCESS_HELD;
     else if (a->request.wait_ms > 0 && !*is_counted)
@@ -484,6 +497,7 @@ static enum step acquire_begin(struct acquire *a, const struct lease_names *name
                           ? "Several leases are not entered again. Leave the member reentrant out."
                           : acquire_options_read(&a->options, request, lease->req);
     bool is_counted = false;
+    uint64_t kept_ms = 0;
 
     if (bad != NULL)
         return http_refuse_detail(lease->req, PROBLEM_INVALID_REQUEST, bad);
@@ -491,7 +505,7 @@ static enum step acquire_begin(struct acquire *a, const struct lease_names *name
     lease_request_defaults(&a->request, http_identity(lease->req));
     token_hold_name(a->hold);
     a->lease_id = (struct bytes){request->lease_id, request->lease_id_len};
-    acquire_count(a, names, &is_counted);
+    acquire_count(a, names, &is_counted, &kept_ms);
     if (request->wait_ms > 0) {
         a->waiter = wait_new(worker_of(lease->req), &a->kind->wait,
                              &(struct wait_request){
@@ -501,6 +515,7 @@ static enum step acquire_begin(struct acquire *a, const struct lease_names *name
                                  .extra = names != NULL ? packed_names(acquire_pack(a, names)) : BYTES(""),
                                  .identity = http_identity(lease->req),
                                  .is_counted = is_counted,
+                                 .kept_ms = kept_ms,
                                  .started_us = loop_now_us(),
                                  .wait_ms = request->wait_ms,
                                  .keep_ms = request->keep_place_ms,

@@ -29,6 +29,7 @@ struct wait_request {
     struct bytes extra;                /* handed to the scripts as it is: the names of several; else empty */
     const char *identity;              /* who waits; NULL: nobody. It outlives the request */
     bool is_counted;                   /* by service_waiting_take(): given back when it waits no more */
+    uint64_t kept_ms;                  /* of the same */
     uint64_t started_us;               /* when the request arrived, loop_now_us() */
     int64_t wait_ms, keep_ms; /* keep_ms: for how long its place outlives its connection, 0 to 60000 */
 };
@@ -57,8 +58,10 @@ struct waiter *wait_new(struct worker *worker, const struct wait_kind *kind,
                         const struct wait_request *request);
 /* Names it to the script, beside the inbox's key. */
 uint64_t wait_wid(const struct waiter *waiter);
-/* It does not wait: acquire.lua has said something else than "queued". */
+/* It does not wait: acquire.lua has said something else than "queued". A place that it had before it has
+ * still; granted: not that either. */
 void wait_drop(struct waiter *waiter);
+void wait_drop_granted(struct waiter *waiter);
 /* It waits: parks the request, SUSPENDED. Ends it later, however this ends. */
 enum step wait_begin(struct waiter *waiter, struct http_request *req);
 /* A release that was sent from here at that time has granted the lease of this name to one that waits here:

@@ -74,7 +74,7 @@ struct waiter {
     const char *identity; /* NULL: nobody */
     uint64_t started_us;
     uint32_t wait_ms, extra_len;
-    uint16_t keep_ms, kept_ms; /* kept_ms: for how long its place is kept from now on; 0: it is not */
+    uint16_t keep_ms, kept_ms; /* kept_ms: for how long its place is kept when it goes now; 0: it is not */
     unsigned char state, name_len, lease_id_len, hold_len;
     unsigned char early; /* enum inbox_news: what came while acquire.lua or again.lua was under way */
     unsigned char looks; /* for how often it has looked for an inbox to ask again from */
@@ -168,6 +168,12 @@ void wait_drop(struct waiter *waiter)
                              waiter->kept_ms);
     inbox_leave(wait_worker(waiter)->inbox, &waiter->place);
     free(waiter);
+}
+
+void wait_drop_granted(struct waiter *waiter)
+{
+    waiter->kept_ms = 0;
+    wait_drop(waiter);
 }
 
 /* -- how it ends. req: NULL when the request is parked. */
@@ -626,6 +632,7 @@ static void wait_gone(struct http_suspended *parked)
 enum step wait_begin(struct waiter *waiter, struct http_request *req)
 {
     worker_count(waiter->worker, COUNT_WAIT_QUEUED);
+    waiter->kept_ms = 0;
     if (waiter->identity != NULL && !waiter->is_counted) { /* beyond its quota, but in a place that it had */
         waiter->is_counted = true;
         service_quota_count(waiter->identity, ACCESS_WAITING);
@@ -652,7 +659,8 @@ struct waiter *wait_new(struct worker *worker, const struct wait_kind *kind,
 
     if (!inbox_is_open(inbox)) {
         if (request->is_counted)
-            service_waiting_give(worker, request->identity, request->name, request->lease_id, 0);
+            service_waiting_give(worker, request->identity, request->name, request->lease_id,
+                                 request->kept_ms);
         return NULL;
     }
     waiter = must_have(calloc(1, sizeof(*waiter) + len));
@@ -666,6 +674,7 @@ struct waiter *wait_new(struct worker *worker, const struct wait_kind *kind,
     waiter->started_us = request->started_us;
     waiter->wait_ms = (uint32_t)request->wait_ms;
     waiter->keep_ms = (uint16_t)request->keep_ms;
+    waiter->kept_ms = (uint16_t)request->kept_ms;
     waiter->name_len = (unsigned char)request->name.len;
     waiter->lease_id_len = (unsigned char)request->lease_id.len;
     waiter->hold_len = (unsigned char)request->hold.len;

@@ -336,9 +336,10 @@ static enum step wait_begin(struct quorum_request *r)
     struct worker *worker = worker_of(r->req);
     const char *identity = http_identity(r->req);
     bool is_limited = service_judges(r->req) && identity != NULL;
+    uint64_t kept_ms; /* no place is */
     struct quorum_wait *w;
 
-    if (is_limited && !service_waiting_take(worker, identity, r->call.name, r->lease_id)) {
+    if (is_limited && !service_waiting_take(worker, identity, r->call.name, r->lease_id, &kept_ms)) {
         quorum_call_free(&r->call);
         return service_quota_refuse(r->req, ACCESS_WAITING);
     }

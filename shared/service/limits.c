@@ -183,10 +183,11 @@ void service_quota_give(const char *identity, enum access_quota quota)
 
 /* -- places in line that outlive their connections */
 
-/* Takes out what is kept no more, and the place of this lease_id in this line: whether there was one. With
- * the lock. No identity has more of them than it may have waiting. */
-static bool kept_take(const char *identity, struct bytes lease, struct bytes lease_id)
+/* Takes out what is kept no more, and the place of this lease_id in this line: whether there was one, and for
+ * how long it would still be kept. With the lock. No identity has more of them than it may have waiting. */
+static bool kept_take(const char *identity, struct bytes lease, struct bytes lease_id, uint64_t *kept_ms)
 {
+    uint64_t now_ms = loop_now_ms();
     struct kept_place *place = identity != NULL ? LIST_FIRST(&access_use(identity)->kept) : NULL, *next;
     bool is_there = false;
 
@@ -196,8 +197,10 @@ static bool kept_take(const char *identity, struct bytes lease, struct bytes lea
 
         next = LIST_NEXT(place, entry);
         is_there = is_there || is_it;
-        if (!is_it && place->until_ms > loop_now_ms())
+        if (!is_it && place->until_ms > now_ms)
             continue;
+        if (is_it)
+            *kept_ms = place->until_ms > now_ms ? place->until_ms - now_ms : 0;
         if (!is_it)
             service_quota_give(identity, ACCESS_WAITING);
         LIST_REMOVE(place, entry);
@@ -207,13 +210,14 @@ static bool kept_take(const char *identity, struct bytes lease, struct bytes lea
 }
 
 bool service_waiting_take(const struct worker *worker, const char *identity, struct bytes lease,
-                          struct bytes lease_id)
+                          struct bytes lease_id, uint64_t *kept_ms)
 {
     struct limits *limits = worker->service->limits;
     bool is_there;
 
+    *kept_ms = 0;
     pthread_mutex_lock(&limits->lock);
-    is_there = kept_take(identity, lease, lease_id);
+    is_there = kept_take(identity, lease, lease_id, kept_ms);
     pthread_mutex_unlock(&limits->lock);
     return is_there || service_quota_take(worker, identity, ACCESS_WAITING);
 }
@@ -235,7 +239,7 @@ void service_waiting_give(const struct worker *worker, const char *identity, str
     place->lease_id_len = lease_id.len < LEASE_ID_MAX ? lease_id.len : LEASE_ID_MAX;
     memcpy(place->lease_id, lease_id.at, place->lease_id_len);
     pthread_mutex_lock(&limits->lock);
-    if (kept_take(identity, lease, lease_id)) /* it was superseded meanwhile, and counts once */
+    if (kept_take(identity, lease, lease_id, &kept_ms)) /* it was superseded meanwhile, and counts once */
         service_quota_give(identity, ACCESS_WAITING);
     LIST_INSERT_HEAD(&access_use(identity)->kept, place, entry);
     pthread_mutex_unlock(&limits->lock);

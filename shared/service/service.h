@@ -268,9 +268,10 @@ bool service_quota_take(const struct worker *worker, const char *identity, enum 
 void service_quota_give(const char *identity, enum access_quota quota);
 void service_quota_count(const char *identity, enum access_quota quota); /* whether there is room or not */
 /* The same of who waits, with --access: a place that is kept for so long after its client has left counts as
- * long, and not again when the same lease_id takes it up in the line of the same lease. */
+ * long, and not again when the same lease_id takes it up in the line of the same lease. kept_ms: for how long
+ * it is still kept, if it had one; who does not take it up gives that back. */
 bool service_waiting_take(const struct worker *worker, const char *identity, struct bytes lease,
-                          struct bytes lease_id);
+                          struct bytes lease_id, uint64_t *kept_ms);
 void service_waiting_give(const struct worker *worker, const char *identity, struct bytes lease,
                           struct bytes lease_id, uint64_t kept_ms);
 

@@ -26,7 +26,7 @@ PROXY = "127.0.0.1"
 
 
 LIMITS = {"slow": {"requests_per_s": 10}, "holder": {"held": 3}, "sharer": {"held": 3}, "several": {"held": 3}, "liner": {"held": 2},
-          "waiter": {"waiting": 2}, "keeper": {"waiting": 1}, "opener": {"sessions": 2}, "streamer": {"streams": 2}, "writer": {"stored_bytes": 1000}, "storer": {"stored_bytes": 1000}}
+          "waiter": {"waiting": 2}, "keeper": {"waiting": 1}, "stayer": {"waiting": 1}, "opener": {"sessions": 2}, "streamer": {"streams": 2}, "writer": {"stored_bytes": 1000}, "storer": {"stored_bytes": 1000}}
 WHO = ["free", "other", *LIMITS]
 TOKENS = {name: new_token() for name in WHO}
 KEY = Key(FOLDER, "EdDSA", "1", "-algorithm", "ed25519")
@@ -355,6 +355,21 @@ def a_place_that_outlives_its_connection_counts_and_not_twice():
     for body in (elsewhere, asked):  # a lease_id of its place in another line is none here
         over(WORLD.lease("POST", lease_path(other["lease"]), bearer("keeper"), body=body), "waiting", 1, 1)
     wait_no_place()
+
+
+@test
+def a_place_that_is_kept_counts_on_when_its_lease_id_is_refused():
+    theirs, other = acquire("free"), acquire("free")
+    asked, elsewhere = {"lease_id": lease_id(), "wait_ms": 50, "keep_place_ms": 60000}, {"wait_ms": 50}
+    check_equal(WORLD.lease("POST", lease_path(theirs["lease"]), bearer("stayer"), body=asked).code, "wait-timeout")
+    nobodys = {**bearer("stayer"), "Session-Secret": "s" * 22}
+    check_equal(WORLD.lease("POST", lease_path(theirs["lease"]), nobodys, body=asked | {"session": "s" * 22}).code, "session-lost")
+    check_equal(WORLD.lease("GET", lease_path(theirs["lease"]), bearer("stayer")).json["waiting"], 1)
+    over(WORLD.lease("POST", lease_path(other["lease"]), bearer("stayer"), body=elsewhere), "waiting", 1, 1)
+    WORLD.lease("DELETE", lease_path(theirs["lease"]), bearer("free") | {"Lease-Id": theirs["lease_id"]})
+    granted = WORLD.lease("POST", lease_path(theirs["lease"]), bearer("stayer"), body=asked)
+    check_equal(granted.status, 201, f"{granted}")
+    check_equal(WORLD.lease("POST", lease_path(other["lease"]), bearer("stayer"), body=elsewhere).code, "wait-timeout")
 
 
 @test
