@@ -610,13 +610,17 @@ static void wait_notified(struct inbox_place *place, enum inbox_news news)
 static void wait_late(struct alarm *alarm)
 {
     struct waiter *waiter = container_of(alarm, struct waiter, alarm);
+    bool returns;
 
     if (waiter->state == WAIT_AGAIN) {
         wait_look(waiter);
     } else if (!wait_leaves_later(waiter)) {
         waiter->is_denied = wait_denied_lease(waiter).len > 0;
-        wait_leave(waiter, waiter->is_denied || http_suspended_is_gone(&waiter->parked) ? WAIT_RETURNING
-                                                                                        : WAIT_LEAVING);
+        returns = waiter->is_denied || http_suspended_is_gone(&waiter->parked);
+        if (returns || loop_now_ms() >= wait_late_ms(waiter))
+            wait_leave(waiter, returns ? WAIT_RETURNING : WAIT_LEAVING);
+        else /* it was to leave later, and may have it again */
+            alarm_set(inbox_clock(wait_worker(waiter)->inbox), alarm, wait_late_ms(waiter));
     }
 }
 

@@ -4,6 +4,7 @@
 #include "tests/unit/drawing.h"
 
 enum { ARROWS = 17, TIMEOUT_MS = 2000, AT_ONCE = 3 };
+enum { MANY_LEAVE = 1000, LATER_AT_MOST_MS = 600 }; /* waiter.c has 256, and 517 ms */
 
 #define ADA "ada-------------------"
 #define BOB "bob-------------------"
@@ -165,6 +166,29 @@ TEST_WALK(no_more_than_so_many_places_of_clients_that_left_are_remembered, 1)
     CHECK(own->kept.count < KEPT_MAX);
     kept_free(&own->kept);
     CHECK_INT(own->kept.count, 0);
+}
+
+/* So many leave just then that it is to leave in its turn. */
+TEST_WALK(who_may_have_it_again_before_it_has_left_waits_on, 1)
+{
+    struct instance *his = &world->instance[0];
+    struct lease_worker *own = lease_worker_from(&his->worker);
+    uint64_t judged_ms;
+    struct asked bob;
+
+    lease_take(his, "x", ADA);
+    asked_waits(&bob, his, "x", BOB, 60000);
+    LEASE_WAIT(world, has_walked(his, WAIT_REQUESTED, WAIT_QUEUED));
+    own->may_have = nobody_may_have;
+    own->leaving += MANY_LEAVE;
+    inbox_judge(own->inbox);
+    own->leaving -= MANY_LEAVE;
+    own->may_have = NULL;
+    judged_ms = loop_now_ms();
+    LEASE_WAIT(world, loop_now_ms() > judged_ms + LATER_AT_MOST_MS);
+    CHECK_INT(lease_waiting(world, "x"), 1);
+    lease_release(his, "x", ADA);
+    asked_is(&bob, 201, BOB);
 }
 
 /* Of the waiter who was handed the lease, but has not claimed it. */
