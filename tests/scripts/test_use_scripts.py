@@ -73,9 +73,10 @@ def whatever_happened_what_is_counted_is_what_is_in_the_records():
             desk_lives(STORE)
             with STORE.asking(chance.choice(WHO)):
                 reply = step(chance, leases, pair, session)
+            now_used = used()
             for stripe in {one.stripe for one in [*leases, session]}:
-                check_equal(counted(stripe), 0, f"seed {seed}, step {number}, after {reply}: {used()}")
-            seen |= {(field, count) for field, count in used().items()}
+                check_equal(counted(stripe), 0, f"seed {seed}, step {number}, after {reply}: {now_used}")
+            seen |= {(field, count) for field, count in now_used.items()}
     check({("hada", 2), ("hbob", 1), ("sada", 1), ("sbob", 1)} <= seen, f"{seen}")
 
 
