@@ -133,8 +133,8 @@ def over_a_unix_socket_each_user_has_as_many_as_one_address():
         one = socket.socket(socket.AF_UNIX)
         one.settimeout(DEADLINE_S)
         one.connect(path)
-        one.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
         try:
+            one.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
             return one if one.recv(100) else None
         except ConnectionError:
             return None
