@@ -57,6 +57,7 @@ class Connection:
         lines = head.decode("latin-1").split("\r\n")
         method, target, version = lines[0].split(" ")
         assert version == "HTTP/1.1", lines[0]
+        self.upstream.begun.append(target)
         headers = [(name, value.strip()) for name, _, value in (line.partition(":") for line in lines[1:])]
         names = {name.lower(): value for name, value in headers}
         assert not ("content-length" in names and "transfer-encoding" in names), headers
@@ -95,12 +96,13 @@ class Connection:
 
 class Upstream(Listening):
     """act(request): what it does with a request; by default it applies writes and answers 200. Runs on a thread for each
-    connection. Everything that came is in `requests`; what was applied, by apply(), in `applied`. tls: a context of ssl."""
+    connection. Everything that came whole is in `requests`, its target already from its head on in `begun`; what was applied, by
+    apply(), in `applied`. tls: a context of ssl."""
 
     def __init__(self, act=None, path=None, tls=None):
         self.act, self.tls = act or Upstream.obey, tls
         self.lock = threading.Condition()
-        self.requests, self.applied, self.connections, self.wrong = [], [], 0, []
+        self.requests, self.begun, self.applied, self.connections, self.wrong = [], [], [], 0, []
         self.listen(path, scheme="https" if tls else "http")
 
     def _serve(self, sock):
