@@ -7,7 +7,7 @@ export interface Client {
 }
 
 export async function tell(client: Client, name: string): Promise<void> {
-  const first = await client.acquire(name, 300);
+  const first = await client.acquire(name, 1000);
   const written = await client.write(name, first, "first");
   while (await client.state(name) !== "free") await new Promise((resolve) => setTimeout(resolve, 20));
   const expired = await client.write(name, first, "late");
