@@ -298,9 +298,12 @@ def when_no_sentinel_begins_a_failover_all_goes_on_at_the_former_primary(world):
     world.sentinel = Sentinel(world.folder, world.port, world.known, "user default on nopass ~* &* +@all -sentinel|failover",
                               port=world.sentinel.port)
     world.hears(1)
-    while "nothing was changed" in (told := failover(world))[1]:  # a node was away for a moment, and comes back
-        world.wait_kept(2)
-    check_equal((told[0], "no sentinel begins a failover" in told[1]), (1, True), told[1])
+    for _ in range(3):
+        code, said = failover(world)
+        if "nothing was changed" not in said:
+            break
+        world.wait_kept(2)  # a node was away for a moment, and comes back
+    check_equal((code, "no sentinel begins a failover" in said), (1, True), said)
     world.follows(0)
     check(int(world.redis("HGET", "pawl:{store}", "epoch")) > epoch, "the gate was shut, and is open again")
 
