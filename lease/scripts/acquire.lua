@@ -45,7 +45,7 @@ local wrong = more and more.session and session_wrong(more, terms.identity)
 if wrong == 'not-yours' then
     return { wrong, SEQ }
 end
-if record.many or record.lease_id == terms.lease_id then
+if record.many or record.last_ended or record.lease_id == terms.lease_id then
     local answer = own_hold.answer(lease, terms)
     if answer then
         if answer[1] == 'over' then

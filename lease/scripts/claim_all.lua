@@ -42,5 +42,5 @@ if is_superseded then
     return { 'superseded', SEQ }
 end
 local record = lost.record
-local how = record.lease_id == ARGV[3] and (record.last_ended or record.ended) or 'unknown'
+local how = record.lease_id == ARGV[3] and (record.many and record.last_ended or record.ended) or 'unknown'
 return { 'lost', SEQ, how, lost.name }

@@ -43,7 +43,7 @@ class LeaseModel:
     def forget(self):
         self.holds, self.line, self.token, self.delayed_until, self.forget_at = {}, {}, 0, 0, 0
         self.mode, self.permits = None, 0  # of those who hold
-        self.last = self.before = (None, None)  # lease_id and end of the hold that ended last; before what is on its way
+        self.last = self.before = (None, None)  # lease_id and end of the hold that ended last; before what was handed on
 
     # -- what the scripts have in common
 
@@ -124,7 +124,7 @@ class LeaseModel:
         return hold if hold and hold.lives(self.world.now) else None
 
     def ended(self, lease_id):
-        return self.last[1] if self.last[0] == lease_id else None
+        return dict([self.before, self.last] if self.mode == "exclusive" else [self.last]).get(lease_id)
 
     def told(self, word, hold):
         hold.untold = hold.untold and word in ("claimed", "handed")
@@ -139,8 +139,10 @@ class LeaseModel:
         hold = self.live(lease_id)
         if hold:
             return self.again(hold, terms)
-        if self.ended(lease_id):
-            return ["over", self.ended(lease_id)]
+        how = self.ended(lease_id)
+        if how:
+            self.turn()
+            return ["over", how]
         has_place = "desk" in terms and lease_id in self.line
         if not has_place and self.mode == terms.get("mode") == "permits" and terms["permits"] != self.permits:
             return ["mismatch", self.permits]

@@ -156,6 +156,15 @@ def whose_it_was_is_known_for_as_long_as_anything_of_it_is_and_then_it_is_lost_a
         check_equal(lease.renew()[::2], ["lost", "unknown"])
     lease = begin()
     with STORE.asking("ada"):
+        held(lease)
+    with STORE.asking("bob"):
+        lease.acquire("id-b", hold_of("id-b"), **WAITS)
+    with STORE.asking("ada"):
+        check_equal([lease.release(desk=DESK)[0] for _ in "12"], ["handed", "released"])
+    with STORE.asking("bob"):
+        check_equal((lease.renew()[0], lease.release()[0], lease.release("id-b")[0]), ("not-yours", "not-yours", "released"))
+    lease = begin()
+    with STORE.asking("ada"):
         held(lease, mode="shared")
     with STORE.asking("bob"):
         held(lease, "id-b", mode="shared")

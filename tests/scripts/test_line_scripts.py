@@ -199,6 +199,12 @@ def a_grant_that_nobody_claims_goes_on_to_the_next_after_three_seconds_and_was_n
     check_equal(claim(lease, "id-b")[::2], ["lost", "unknown"])
     check_equal(lease.release("id-b")[::2], ["lost", "unknown"])
     check_equal(ask(lease, "id-b")[0], "granted", "no hold-over: its lease_id may be used")
+    jobs = held("jobs")
+    wait(All(STORE, "never-held", "jobs"), "id-b")
+    jobs.release("id-a")
+    at(CLAIM_MS)
+    lease = Lease(STORE, "never-held")
+    check_equal((lease.look()[2], ask(lease, "id-b")[0]), ("free", "granted"), "it was never a hold's")
 
 
 @test
@@ -416,9 +422,21 @@ def a_grant_that_comes_back_was_no_hold_and_the_one_before_it_is_the_last_again(
     ring(STORE)
     at(1000 + CLAIM_MS, DESK)
     check_equal((ring(STORE), lease.renew("id-a")[::2], ask(lease, "id-a")[0]), ([], ["lost", "expired"], "over"))
-    lease, _ = handed()
-    lease.renew("id-b")
-    check_equal(lease.field("r"), None, "it was told: nothing else is kept")
+
+
+@test
+def who_released_is_told_so_again_also_while_the_one_has_it_to_whom_it_was_handed_on():
+    for desk in ("", DESK):  # offered, or granted in the release's step
+        lease = held()
+        wait(lease, "id-b")
+        lease.release("id-a", desk=desk)
+        for _ in ("no answer has named it", "held, and renewed"):
+            for hold, word in (("", "released"), (hold_of("id-a"), "released"), (hold_of("id-b"), "lost")):
+                check_equal(STORE.unchanged_by(lambda lease=lease, hold=hold: lease.release("id-a", hold, desk=DESK))[0], word, desk)
+            check_equal((lease.renew("id-a")[::2], ask(lease, "id-a", desk=DESK, wid="7")[::2]), (["lost", "released"], ["over", "released"]))
+            check_equal((holders(lease), line_of(lease)), (["id-b"], []))
+            claim(lease, "id-b"), lease.renew("id-b")
+        check_equal((lease.release("id-b")[0], lease.release("id-a")[0]), ("released", "lost"))
 
 
 # -- places that outlive their connection
@@ -889,7 +907,7 @@ def an_administrator_ends_every_hold_or_the_one_with_the_token_however_many_they
     wait(lease, "id-b")
     check_equal(STORE.unchanged_by(lambda: lease.run("force_release", "grant", 9, "x"))[:1], ["moved-on"])
     check_equal(lease.run("force_release", "grant", 1, "stuck")[::3], ["forced", 1])
-    check_equal((ear.heard(), lease.renew("id-a")[::2]), (["granted 1"], ["lost", "unknown"]))
+    check_equal((ear.heard(), lease.renew("id-a")[::2]), (["granted 1"], ["lost", "forced"]))
     check_equal(lease.happened()[1].split("\t")[1:3] + ["stuck"], ["forced", "1", "stuck"])
     check_equal(lease.run("force_release", "grant", "", "")[::3], ["forced", 2], "one that is not claimed, too")
     check_equal(claim(lease, "id-b")[::2], ["lost", "forced"])

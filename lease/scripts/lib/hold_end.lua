@@ -91,6 +91,12 @@ local function hold_unhook(lease, hold, how)
     end
 end
 
+-- Of an exclusive hold that was handed on, the last one before it: how it ended, lease_id, identity, name; or nothing.
+local function hold_before(record)
+    local text = record.held and not record.many and record.last_ended
+    return string.match(text or '', '^(.-)\31(.-)\31(.-)\31(.*)$')
+end
+
 -- The exclusive hold is over, or the last of many: the lease is remembered, and nobody is granted before
 -- delayed_until. It is not judged anew.
 local function hold_stop(record, how, forget_at, delayed_until)
@@ -116,8 +122,7 @@ local function hold_over(lease, how, reason)
         use_count(record.stripe, 'h', record.identity, '-1')
     end
     if how == 'returned' and record.last_ended then
-        how, record.lease_id, record.identity, record.last_hold =
-            string.match(record.last_ended, '^(.-)\31(.-)\31(.-)\31(.*)$')
+        how, record.lease_id, record.identity, record.last_hold = hold_before(record)
     end
     hold_stop(record, how, NOW + REMEMBER_MS, delayed_until)
 end

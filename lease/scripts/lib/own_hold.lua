@@ -30,8 +30,9 @@ function own_hold.find(lease, lease_id)
     return hold.live and hold.lease_id == lease_id and hold or nil
 end
 
--- How the last hold ended, if it was this lease_id's; nil: it was not, or it never was a hold. One of
--- many that is over may not have been taken out yet: it is now.
+-- How the last hold ended, if it was this lease_id's, and its name; nil: it was not, or it never was a hold. Also
+-- the last one before a hold that was handed on: its lease_id may ask again. One of many that is over may not have
+-- been taken out yet: it is now.
 function own_hold.ended(lease, lease_id)
     local record = lease.record
     if record.many then
@@ -41,10 +42,11 @@ function own_hold.ended(lease, lease_id)
         end
     end
     if record.lease_id ~= lease_id then
-        return nil
+        local how, id, _, name = hold_before(record)
+        return id == lease_id and how or nil, name
     end
     local how = record.many and record.last_ended or (not record.held and record.ended)
-    return how ~= 'returned' and how or nil
+    return how ~= 'returned' and how or nil, record.last_hold or record.hold
 end
 
 function own_hold.reply(word, hold, holds)
@@ -66,7 +68,8 @@ function own_hold.is_anothers(lease, lease_id, asker)
     local record = lease.record
     local one = record.many and multi.read(lease, lease_id)
     local terms = record.queue and line.terms(lease, lease_id)
-    return record.lease_id == lease_id and is_foreign(record.identity, asker)
+    local _, id, identity = hold_before(record)
+    return id == lease_id and is_foreign(identity, asker) or record.lease_id == lease_id and is_foreign(record.identity, asker)
         or one and is_foreign(one.identity, asker) or terms and is_foreign(terms.identity or '', asker)
 end
 
@@ -85,7 +88,7 @@ end
 -- An answer names this hold: from now on it is nobody's to give back (lease/scripts/leave.lua).
 function own_hold.answered(hold)
     if hold.unanswered then
-        hold.claim, hold.last_ended = false, false
+        hold.claim = false
         hold_write(hold)
     end
 end
@@ -119,8 +122,8 @@ end
 -- "unknown"}; and whether more of the line is to be done.
 function own_hold.lost(lease, lease_id, hold, may_grant)
     lease_settle(lease)
-    local how, record = own_hold.ended(lease, lease_id), lease.record -- may end one: before the hand-off
-    if not how or hold ~= '' and hold ~= (record.last_hold or record.hold) then
+    local how, name = own_hold.ended(lease, lease_id) -- may end one: before the hand-off
+    if not how or hold ~= '' and hold ~= name then
         how = 'unknown'
     end
     local more = lease_close(lease, may_grant)

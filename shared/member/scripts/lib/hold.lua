@@ -23,8 +23,8 @@
 --   grant_id   SEQ.N of the grant's item, which is not in the history's list yet, and what only that says (history.lua)
 -- and behind them a letter and its value for each that there is:
 --   M  many: "shared" | "permits"   N  permits: how many
---   r  last_ended: how the hold of lease_id ended, while others hold; of an exclusive grant that was handed on, until an
---      answer has named it: how, lease_id, identity and name of the last hold before it, a character 31 between
+--   r  last_ended: how the hold of lease_id ended, while others hold; of an exclusive hold that was handed on: how,
+--      lease_id, identity and name of the last hold before it, a character 31 between
 --   u  last_hold: the name of the last hold, if it is not the one of token
 --   c  claim: not claimed yet: the grant was handed on to this inbox, "KEY WID", and goes back at the
 --      deadline; "": claimed, and perhaps no answer has named it
