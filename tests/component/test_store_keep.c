@@ -408,23 +408,18 @@ TEST_KEPT(a_node_says_itself_whether_its_disk_has_what_it_acknowledges)
     store_probe_close(node);
 }
 
-/* All commands that Redis has had. */
-static unsigned long commands(struct redis *redis)
-{
-    static const char name[] = "total_commands_processed:";
-    const char *at = strstr(redis_ask(redis, "INFO stats"), name);
-
-    return at != NULL ? strtoul(at + strlen(name), NULL, 10) : 0;
-}
-
 TEST_STORE(with_one_node_redis_is_asked_nothing_more, 2000)
 {
-    unsigned long before = commands(redis);
+    const char *stats;
 
     store_keep(world->store, &BYTES("127.0.0.1:6379"), 1, 0, 1, STORE_SYNCS_ANY);
     for (unsigned i = 0; i < FEW; i++)
         CHECK_INT(probe_once(world, &script_ECHO, "k", "v").outcome, STORE_DONE);
-    CHECK_INT(commands(redis) - before, FEW + 1);
+    stats = redis_ask(redis, "INFO commandstats");
+    CHECK(strstr(stats, "cmdstat_fcall:") != NULL);
+    for (unsigned i = 0; i < 3; i++)
+        CHECK(strstr(stats, ((const char *[]){"cmdstat_wait:", "cmdstat_role:", "cmdstat_publish:"})[i]) ==
+              NULL);
 }
 
 CHECK_MAIN
