@@ -302,6 +302,56 @@ void loop_jobs_wait(struct loop *loop)
         uv_run(&loop->uv, UV_RUN_ONCE);
 }
 
+/* -- names: again a heap object of its own */
+
+struct lookup_request {
+    uv_getaddrinfo_t uv;
+    struct loop_lookup *lookup; /* NULL: nobody wants to know any more */
+};
+
+static void lookup_over(uv_getaddrinfo_t *uv, int status, struct addrinfo *list)
+{
+    struct lookup_request *request = container_of(uv, struct lookup_request, uv);
+    struct loop_lookup *lookup = request->lookup;
+
+    free(request);
+    if (lookup != NULL) {
+        lookup->impl = NULL;
+        lookup->found(lookup, status == 0 ? list : NULL, status == 0 ? NULL : uv_strerror(status));
+    }
+    uv_freeaddrinfo(list);
+}
+
+const char *loop_lookup_begin(struct loop *loop, struct loop_lookup *lookup, const char *host, unsigned port,
+                              void (*found)(struct loop_lookup *, const struct addrinfo *, const char *))
+{
+    static const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
+    struct lookup_request *request = must_have(calloc(1, sizeof(*request)));
+    char service[16];
+    int error;
+
+    snprintf(service, sizeof(service), "%u", port);
+    request->lookup = lookup;
+    error = uv_getaddrinfo(&loop->uv, &request->uv, lookup_over, host, service, &hints);
+    if (error != 0) {
+        free(request);
+        return uv_strerror(error);
+    }
+    lookup->found = found;
+    lookup->impl = request;
+    return NULL;
+}
+
+void loop_lookup_end(struct loop_lookup *lookup)
+{
+    struct lookup_request *request = lookup->impl;
+
+    if (request == NULL)
+        return;
+    lookup->impl = request->lookup = NULL;
+    uv_cancel((uv_req_t *)&request->uv); /* one that has been begun goes on */
+}
+
 /* -- signals */
 
 static void signal_caught(uv_signal_t *uv, int signum)

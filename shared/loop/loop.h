@@ -17,6 +17,7 @@ enum step {
     SUSPENDED /* a continuation is registered and will run exactly once, later */
 };
 
+struct addrinfo;
 struct loop;
 
 /* Never returns NULL: a process that cannot have a loop aborts with a line on stderr. */
@@ -95,6 +96,21 @@ void loop_job_run(struct loop *loop, struct loop_job *job);
 /* Turns until no job is open, those that are run meanwhile among them; at once when none is. What else hangs
  * on the loop gets its turns too. For the end, when loop_run() has returned. */
 void loop_jobs_wait(struct loop *loop);
+
+/* -- names: the addresses of a host, looked up on a thread of the same pool: getaddrinfo(3) may block for as long as
+ * the resolver does, so libuv lets no more than half of the threads do this. */
+struct loop_lookup {
+    /* Once, always later. list: until it returns; NULL: why not. */
+    void (*found)(struct loop_lookup *lookup, const struct addrinfo *list, const char *why);
+    void *impl; /* the loop's own; NULL: it is not under way */
+};
+
+/* NULL, or why it cannot be begun. */
+const char *loop_lookup_begin(struct loop *loop, struct loop_lookup *lookup, const char *host, unsigned port,
+                              void (*found)(struct loop_lookup *, const struct addrinfo *, const char *));
+/* After this the struct may be freed; no callback comes any more. Nothing when none is under way. The thread goes on:
+ * loop_free() waits for it. */
+void loop_lookup_end(struct loop_lookup *lookup);
 
 /* -- signals, delivered on this loop. At most once for each signal number and loop. */
 struct loop_signal {

@@ -1,6 +1,7 @@
 /* dial.c - where Redis is, how a connection to it is made, and when again: for link and subscriber. */
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -339,16 +340,13 @@ static void password_again(char **password, const char *path)
         close(fd);
 }
 
-/* hiredis resolves the host's name here, and getaddrinfo(3) may block the loop for as long as the resolver
- * does (net.c of 0.14.1 and 1.2.0). An address, or a name in /etc/hosts, does not. */
-bool dial_begin(struct dial *dial, void (*ready)(struct loop_watch *watch, int events),
-                char why[DIAL_WHY_MAX])
+/* hiredis would look up a name on the loop's own thread (net.c of 0.14.1 and 1.2.0): it is given addresses only. */
+static bool connect_to(struct dial *dial, const char *address, char why[DIAL_WHY_MAX])
 {
     const struct store_url *url = &dial->url;
     redisContext *context = url->path[0] != '\0' ? redisConnectUnixNonBlock(url->path)
-                                                 : redisConnectNonBlock(url->host, (int)url->port);
+                                                 : redisConnectNonBlock(address, (int)url->port);
 
-    password_again(&dial->password, dial->files.password);
     if (context == NULL || context->err != 0) {
         snprintf(why, DIAL_WHY_MAX, "%s", context != NULL ? context->errstr : "out of memory");
         if (context != NULL)
@@ -358,8 +356,75 @@ bool dial_begin(struct dial *dial, void (*ready)(struct loop_watch *watch, int e
     /* hiredis opens sockets without SOCK_CLOEXEC; a child must not keep the connection alive. */
     fcntl(context->fd, F_SETFD, FD_CLOEXEC);
     dial->context = context;
-    loop_watch_init(dial->loop, &dial->watch, context->fd, ready, LOOP_WRITE);
+    loop_watch_init(dial->loop, &dial->watch, context->fd, dial->ready, LOOP_WRITE);
     return true;
+}
+
+static void disconnect(struct dial *dial)
+{
+    if (dial->context != NULL) {
+        loop_watch_done(&dial->watch);
+        redisFree(dial->context);
+        dial->context = NULL;
+    }
+}
+
+/* To the next of its addresses; false: there is none any more, and dial->why. */
+static bool connect_next(struct dial *dial)
+{
+    disconnect(dial);
+    while (dial->address_next < dial->address_count)
+        if (connect_to(dial, dial->addresses[dial->address_next++], dial->why))
+            return true;
+    return false;
+}
+
+/* IPv4 first, as hiredis has it. */
+static void addresses_take(struct dial *dial, const struct addrinfo *list, int family)
+{
+    for (; list != NULL && dial->address_count < DIAL_ADDRESSES_MAX; list = list->ai_next)
+        if (list->ai_family == family &&
+            getnameinfo(list->ai_addr, list->ai_addrlen, dial->addresses[dial->address_count],
+                        DIAL_ADDRESS_SIZE, NULL, 0, NI_NUMERICHOST) == 0)
+            dial->address_count++;
+}
+
+static void host_found(struct loop_lookup *lookup, const struct addrinfo *list, const char *why)
+{
+    struct dial *dial = container_of(lookup, struct dial, lookup);
+
+    snprintf(dial->why, sizeof(dial->why), "%s", why != NULL ? why : "its name has no address");
+    addresses_take(dial, list, AF_INET);
+    addresses_take(dial, list, AF_INET6);
+    if (!connect_next(dial))
+        dial->ready(&dial->watch, LOOP_WRITE); /* to be told why */
+}
+
+static bool is_address(const char *host)
+{
+    const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST};
+    struct addrinfo *list = NULL;
+    bool is = getaddrinfo(host, NULL, &hints, &list) == 0;
+
+    if (is)
+        freeaddrinfo(list);
+    return is;
+}
+
+bool dial_begin(struct dial *dial, void (*ready)(struct loop_watch *watch, int events),
+                char why[DIAL_WHY_MAX])
+{
+    const struct store_url *url = &dial->url;
+    const char *bad;
+
+    password_again(&dial->password, dial->files.password);
+    dial->ready = ready;
+    dial->address_count = dial->address_next = 0;
+    if (url->path[0] != '\0' || is_address(url->host))
+        return connect_to(dial, url->host, why);
+    bad = loop_lookup_begin(dial->loop, &dial->lookup, url->host, url->port, host_found);
+    snprintf(why, DIAL_WHY_MAX, "%s", bad != NULL ? bad : "");
+    return bad == NULL;
 }
 
 /* A socket that is writable has been connected, or has failed to (connect(2), EINPROGRESS). */
@@ -409,7 +474,11 @@ enum dial_step dial_go_on(struct dial *dial, const char **why)
     struct store_wire *wire = &dial->wire;
     enum tls_step step = TLS_FAILED;
 
-    *why = wire->tls == NULL ? socket_wrong(dial->context) : NULL;
+    *why = dial->context == NULL ? dial->why : wire->tls == NULL ? socket_wrong(dial->context) : NULL;
+    if (*why != NULL && dial->address_next < dial->address_count) {
+        *why = dial->why;
+        return connect_next(dial) ? DIAL_WAITS : DIAL_FAILED;
+    }
     if (*why == NULL && dial->url.is_tls && wire->tls == NULL) {
         struct tls_trust *trust = trust_new(&dial->files, why);
 
@@ -468,13 +537,15 @@ enum wire_end dial_write(struct dial *dial)
     return end;
 }
 
+bool dial_is_open(const struct dial *dial)
+{
+    return dial->context != NULL || dial->lookup.impl != NULL;
+}
+
 void dial_end(struct dial *dial)
 {
-    if (dial->context != NULL) {
-        loop_watch_done(&dial->watch);
-        redisFree(dial->context);
-        dial->context = NULL;
-    }
+    loop_lookup_end(&dial->lookup);
+    disconnect(dial);
     wire_reset(&dial->wire);
     dial->blocked = false;
 }

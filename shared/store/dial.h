@@ -35,6 +35,8 @@ bool store_place_read(struct bytes host, struct bytes port, struct store_place *
 
 enum { DIAL_WHY_MAX = 448 };
 
+enum { DIAL_ADDRESSES_MAX = 8, DIAL_ADDRESS_SIZE = 64 };
+
 struct store_finder;
 
 /* A connection of a link, of a subscriber, or for one question: where it goes, and its bytes. */
@@ -45,7 +47,12 @@ struct dial {
     char *password;               /* NULL: none */
     struct store_finder *finder;  /* NULL: the url is that of the Redis */
     unsigned found;               /* the version of what it goes to */
-    struct redisContext *context; /* NULL: there is none */
+    struct redisContext *context; /* NULL: there is none, or not yet */
+    struct loop_lookup lookup;    /* of the name of its host */
+    char addresses[DIAL_ADDRESSES_MAX][DIAL_ADDRESS_SIZE];
+    unsigned address_count, address_next; /* those that have not been tried begin here */
+    char why[DIAL_WHY_MAX];               /* there is no context */
+    void (*ready)(struct loop_watch *watch, int events);
     struct loop_watch watch;
     struct store_wire wire;
     bool blocked; /* the kernel takes no more for now, or never again */
@@ -55,8 +62,8 @@ struct dial {
 char *dial_password(struct store_url *url, const char *password);
 /* Wiped and freed; NULL is none. */
 void dial_forget_password(char *password);
-/* A socket that is being connected, with the password of now: ready, and then dial_go_on(), when it is
- * writable. false: it could not be begun, and why. */
+/* A connection begins, with the password of now: ready, and then dial_go_on(), when there is something to do for it.
+ * false: it could not be begun, and why. */
 bool dial_begin(struct dial *dial, void (*ready)(struct loop_watch *watch, int events),
                 char why[DIAL_WHY_MAX]);
 /* The next step, when the socket is ready: wire.tls is set on the way. DIAL_WAITS: for what is watched for.
@@ -68,7 +75,9 @@ enum { DIAL_READ_SIZE = 16 * 1024 /* of redisBufferRead() (hiredis.c of 0.14.1 a
 int dial_read(struct dial *dial);
 /* As wire_flush(), and watches for what is to come then. */
 enum wire_end dial_write(struct dial *dial);
-/* Nothing when there is no connection. */
+/* Whether there is a connection, or one has begun. */
+bool dial_is_open(const struct dial *dial);
+/* Nothing when there is none. */
 void dial_end(struct dial *dial);
 /* Whether AUTH is to be said, and AUTH. */
 bool dial_names_itself(const struct dial *dial);

@@ -96,8 +96,6 @@ static void connect_begin(struct store *store)
         link_enter(store, LINK_WAITING);
     } else if (!dial_begin(&store->dial, link_io, why)) {
         link_drop(store, "store-connecting", "%s", why);
-    } else {
-        store->dial.context->reader->maxbuf = READER_KEEPS;
     }
 }
 
@@ -106,10 +104,12 @@ void link_connected(struct store *store)
     const char *why;
     enum dial_step step = dial_go_on(&store->dial, &why);
 
-    if (step == DIAL_FAILED)
+    if (step == DIAL_FAILED) {
         link_drop(store, "store-connecting", "%s", why);
-    else if (step == DIAL_STANDS)
+    } else if (step == DIAL_STANDS) {
+        store->dial.context->reader->maxbuf = READER_KEEPS;
         link_enter(store, LINK_GREETING);
+    }
 }
 
 void link_ready(struct store *store)
@@ -159,7 +159,10 @@ static void link_timer_fired(struct loop_timer *timer)
     switch (store->link.state) {
     case LINK_WAITING: link_enter(store, LINK_CONNECTING); return;
     case LINK_CONNECTING:
-    case LINK_GREETING: link_drop(store, "store-connecting", "no answer in %u ms", store->timeout_ms); return;
+    case LINK_GREETING:
+        link_drop(store, "store-connecting", "%s in %u ms",
+                  store->dial.lookup.impl != NULL ? "its name is not found" : "no answer", store->timeout_ms);
+        return;
     case LINK_READY: link_look_at_deadlines(store); return;
     case LINK_LEAVING:
     case LINK_IDLE:
@@ -237,7 +240,7 @@ void link_drop(struct store *store, const char *check, const char *why, ...)
 
 void link_follow(struct store *store)
 {
-    if (store->dial.context != NULL && finder_has_moved(&store->dial))
+    if (dial_is_open(&store->dial) && finder_has_moved(&store->dial))
         link_drop(store, "store-connecting", "it is not the primary any more");
 }
 

@@ -137,7 +137,7 @@ static void peer_ask(struct peer *peer)
 {
     char why[DIAL_WHY_MAX];
 
-    if (peer->dial.context != NULL)
+    if (dial_is_open(&peer->dial))
         return;
     peer->says_master = peer->stands = peer->is_refused = false;
     if (!dial_begin(&peer->dial, peer_io, why)) {
@@ -432,7 +432,7 @@ static void search_begin(struct store_finder *finder)
 static void end_late(struct store_finder *finder, struct peer *peers, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
-        if (peers[i].dial.context != NULL && loop_now_ms() >= peers[i].deadline_ms) {
+        if (dial_is_open(&peers[i].dial) && loop_now_ms() >= peers[i].deadline_ms) {
             note(&peers[i], "does not answer in %u ms", finder->timeout_ms);
             peer_end(&peers[i]);
         }
@@ -444,7 +444,7 @@ static void promote(struct store_finder *finder)
 {
     struct peer *sentinel = &finder->sentinels[finder->promoter];
 
-    if (finder->promotion != STORE_PROMOTION_ASKED || sentinel->dial.context != NULL)
+    if (finder->promotion != STORE_PROMOTION_ASKED || dial_is_open(&sentinel->dial))
         return;
     if (finder->was_asked) {
         finder->was_asked = false;

@@ -1,5 +1,9 @@
 /* test_store_link.c - which Redis is at the other end of the link, the how-manieth link it is, and when one
  * that still works is left. */
+#include <dlfcn.h>
+#include <netdb.h>
+#include <stdatomic.h>
+
 #include "tests/component/store_relay.h"
 
 enum { STILL_COPY_MS = 1200 };
@@ -38,12 +42,17 @@ static bool fails(const struct world *world, const char *wanted)
     return bytes_are(bytes_of(store_not_ready(world->store, &detail)), wanted);
 }
 
-static bool told(const struct world *world, const char *what)
+static bool tells(const struct world *world, const char *what)
 {
-    const char *detail;
+    const char *detail = "";
 
     store_not_ready(world->store, &detail);
-    return CHECK(strstr(detail, what) != NULL);
+    return strstr(detail, what) != NULL;
+}
+
+static bool told(const struct world *world, const char *what)
+{
+    return CHECK(tells(world, what));
 }
 
 static void open_url(struct world *world, const char *url, bool allow_unsafe)
@@ -81,6 +90,43 @@ TEST_REDIS(each_link_knows_the_run_id_of_its_redis_before_calls_are_taken)
         CHECK_INT(store_counts(world.store).reconnects, 1);
         world_close(&world);
     }
+}
+
+/* A resolver that knows a name only when it may, and gives up on it after a while. At the first of its addresses there is
+ * nobody. */
+static atomic_bool may_resolve, has_given_up;
+
+int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **list)
+{
+    int (*next)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+    bool is_slow = strcmp(host, "slow.example") == 0 && (hints->ai_flags & AI_NUMERICHOST) == 0;
+
+    *(void **)&next = dlsym(RTLD_NEXT, "getaddrinfo");
+    for (unsigned ms = 0; is_slow && !atomic_load(&may_resolve); ms++) {
+        usleep(1000);
+        if (ms == 20000) {
+            atomic_store(&has_given_up, true);
+            return EAI_AGAIN;
+        }
+    }
+    if (is_slow && next("127.0.0.2", port, hints, list) == 0)
+        return next("127.0.0.1", port, hints, &(*list)->ai_next);
+    return next(host, port, hints, list);
+}
+
+TEST_REDIS(a_resolver_that_does_not_answer_holds_up_nobody_and_the_link_is_made_when_it_does)
+{
+    struct world world;
+    char url[96];
+
+    snprintf(url, sizeof(url), "redis://slow.example:%u", redis->port);
+    open_url(&world, url, true);
+    WAIT(&world, tells(&world, "its name is not found in 1000 ms"), 15000);
+    CHECK(!atomic_load(&has_given_up));
+    atomic_store(&may_resolve, true);
+    WAIT(&world, world_ready(&world), 15000);
+    check_link(&world, redis, 1);
+    world_close(&world);
 }
 
 TEST_REDIS(a_redis_that_may_not_be_asked_for_its_run_id_is_not_used)
