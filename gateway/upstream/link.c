@@ -25,8 +25,7 @@
  * LISTENING: the upstream may have answered before it closed, and that answer has come. But an error that
  * send(2) has reported is not reported again: the end of the stream then reads as a FIN and is none (Linux,
  * tcp_recvmsg_locked() and sock_error()), so an answer that only a FIN completes is not whole there. *
- * A name is looked up on another thread, since getaddrinfo(3) may block for as long as the resolver does, and
- * what was found counts for a short while. A lookup cannot be called back: it outlives the pool. */
+ * What was found for a name counts for a short while. */
 #include <assert.h>
 #include <errno.h>
 #include <netdb.h>
@@ -317,33 +316,13 @@ enum {
     KEEPALIVE_TRIES = 2 /* a dead host is noticed within 15 s */
 };
 
-struct upstream_lookup {
-    struct loop_job job;
-    struct upstream_pool *pool; /* NULL: it is gone */
-    const char *why;            /* NULL: found */
-    struct upstream_address list[UPSTREAM_ADDRESSES_MAX];
-    unsigned count;
-    char port[PORT_CHARS];
-    char host[];
-};
-
-/* NULL, or why not. */
-static const char *resolve(const char *host, const char *port, int flags,
-                           struct upstream_address list[UPSTREAM_ADDRESSES_MAX], unsigned *count)
+static void addresses_take(struct upstream_place *addresses, const struct addrinfo *found)
 {
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | flags};
-    struct addrinfo *found = NULL;
-    int error = getaddrinfo(host, port, &hints, &found);
-
-    *count = 0;
-    if (error != 0)
-        return gai_strerror(error);
-    for (const struct addrinfo *at = found; at != NULL && *count < UPSTREAM_ADDRESSES_MAX; at = at->ai_next) {
-        memcpy(&list[*count].at, at->ai_addr, at->ai_addrlen);
-        list[(*count)++].len = at->ai_addrlen;
+    addresses->count = 0;
+    for (; found != NULL && addresses->count < UPSTREAM_ADDRESSES_MAX; found = found->ai_next) {
+        memcpy(&addresses->list[addresses->count].at, found->ai_addr, found->ai_addrlen);
+        addresses->list[addresses->count++].len = found->ai_addrlen;
     }
-    freeaddrinfo(found);
-    return NULL;
 }
 
 static void address_of_path(struct upstream_place *addresses, const char *path)
@@ -358,58 +337,49 @@ static void address_of_path(struct upstream_place *addresses, const char *path)
     addresses->count = 1;
 }
 
+static void address_literal(struct upstream_place *addresses)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | AI_NUMERICHOST};
+    struct addrinfo *found = NULL;
+    char port[PORT_CHARS];
+
+    snprintf(port, sizeof(port), "%u", addresses->port);
+    if (getaddrinfo(addresses->host, port, &hints, &found) != 0)
+        return;
+    addresses_take(addresses, found);
+    freeaddrinfo(found);
+}
+
 static void addresses_init(struct upstream_pool *pool, const struct route_upstream *upstream)
 {
     struct upstream_place *addresses = &pool->place;
-    char port[PORT_CHARS];
 
-    pool->place.host = must_have(strdup(upstream->host));
-    pool->place.port = upstream->port;
-    snprintf(port, sizeof(port), "%u", upstream->port);
+    addresses->host = must_have(strdup(upstream->host));
+    addresses->port = upstream->port;
     if (upstream->scheme == ROUTE_UNIX)
         address_of_path(addresses, upstream->host);
     else
-        resolve(upstream->host, port, AI_NUMERICHOST, addresses->list, &addresses->count);
+        address_literal(addresses);
     addresses->until_ms = addresses->count > 0 ? UINT64_MAX : 0;
 }
 
-static void lookup_work(struct loop_job *job)
+static void host_found(struct loop_lookup *lookup, const struct addrinfo *found, const char *why)
 {
-    struct upstream_lookup *lookup = container_of(job, struct upstream_lookup, job);
+    struct upstream_pool *pool = container_of(lookup, struct upstream_pool, place.lookup);
 
-    lookup->why = resolve(lookup->host, lookup->port, 0, lookup->list, &lookup->count);
+    addresses_take(&pool->place, found);
+    pool->place.until_ms = why == NULL ? loop_now_ms() + NAME_KEPT_MS : 0;
+    pool_named(pool, why);
 }
 
-static void lookup_done(struct loop_job *job)
+/* NULL: it is under way, or why not. */
+static const char *lookup_begin(struct upstream_pool *pool)
 {
-    struct upstream_lookup *lookup = container_of(job, struct upstream_lookup, job);
-    struct upstream_pool *pool = lookup->pool;
-    const char *why = lookup->why;
+    struct upstream_place *addresses = &pool->place;
 
-    if (pool != NULL) {
-        struct upstream_place *addresses = &pool->place;
-
-        memcpy(addresses->list, lookup->list, sizeof(addresses->list));
-        addresses->count = lookup->count;
-        addresses->until_ms = why == NULL ? loop_now_ms() + NAME_KEPT_MS : 0;
-        addresses->lookup = NULL;
-        pool_named(pool, why);
-    }
-    free(lookup);
-}
-
-static void lookup_begin(struct upstream_pool *pool)
-{
-    size_t size = strlen(pool->place.host) + 1;
-    struct upstream_lookup *lookup = must_have(calloc(1, sizeof(*lookup) + size));
-
-    lookup->pool = pool;
-    lookup->job.work = lookup_work;
-    lookup->job.done = lookup_done;
-    snprintf(lookup->port, sizeof(lookup->port), "%u", pool->place.port);
-    memcpy(lookup->host, pool->place.host, size);
-    pool->place.lookup = lookup;
-    loop_job_run(pool->loop, &lookup->job);
+    return addresses->lookup.impl != NULL ? NULL
+                                          : loop_lookup_begin(pool->loop, &addresses->lookup, addresses->host,
+                                                              addresses->port, host_found);
 }
 
 /* -- the connection: one address after the other, and TLS over it */
@@ -417,6 +387,7 @@ static void lookup_begin(struct upstream_pool *pool)
 void uplink_dial(struct upstream_link *link)
 {
     struct upstream_pool *pool = link->pool;
+    const char *why;
 
     link->dialed_us = epoch_clock_us();
     link->ms.connect_by = loop_now_ms() + UPSTREAM_CONNECT_MS;
@@ -425,9 +396,11 @@ void uplink_dial(struct upstream_link *link)
         uplink_connect(link, NULL);
         return;
     }
-    if (pool->place.lookup == NULL)
-        lookup_begin(pool);
-    uplink_enter(link, UPLINK_NAMING);
+    why = lookup_begin(pool);
+    if (why == NULL)
+        uplink_enter(link, UPLINK_NAMING);
+    else
+        uplink_over(link, UPSTREAM_NOT_SENT, why);
 }
 
 /* None of these can fail on a socket that is one; and if it did, only dead hosts would be noticed later. */
@@ -569,8 +542,7 @@ void upstream_pool_free(struct upstream_pool *pool)
     upstream_pool_drain(pool);
     assert(LIST_EMPTY(&pool->due) && LIST_EMPTY(&pool->naming));
     loop_hook_remove(pool->loop, &pool->turn_end);
-    if (pool->place.lookup != NULL)
-        pool->place.lookup->pool = NULL;
+    loop_lookup_end(&pool->place.lookup);
     alarm_clock_free(pool->clock);
     free(pool->place.host);
     free(pool->in);

@@ -93,9 +93,9 @@ struct upstream_place {
     unsigned port;
     struct upstream_address list[UPSTREAM_ADDRESSES_MAX];
     unsigned count;
-    uint64_t until_ms;              /* how long they count; UINT64_MAX: for ever */
-    struct upstream_lookup *lookup; /* that is under way, or NULL */
-    struct tls_trust *trust;        /* NULL: no https */
+    uint64_t until_ms; /* how long they count; UINT64_MAX: for ever */
+    struct loop_lookup lookup;
+    struct tls_trust *trust; /* NULL: no https */
 };
 
 struct upstream_pool {

@@ -485,7 +485,7 @@ TEST(a_name_that_is_not_found_in_time_is_given_up_and_may_still_be_looked_for)
     ask(&asker, world);
     late_now(&asker);
     ends(&asker, UPSTREAM_NOT_SENT, "in time");
-    CHECK(world->pool->place.lookup != NULL);
+    CHECK(world->pool->place.lookup.impl != NULL);
     walked_add(world->pool);
     upstream_pool_free(world->pool);
     close(pipes[1]);
