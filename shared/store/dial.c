@@ -340,7 +340,8 @@ static void password_again(char **password, const char *path)
         close(fd);
 }
 
-/* hiredis would look up a name on the loop's own thread (net.c of 0.14.1 and 1.2.0): it is given addresses only. */
+/* hiredis would look up a name on the loop's own thread (net.c of 0.14.1 and 1.2.0): it is given addresses
+ * only. */
 static bool connect_to(struct dial *dial, const char *address, char why[DIAL_WHY_MAX])
 {
     const struct store_url *url = &dial->url;

@@ -62,8 +62,8 @@ struct dial {
 char *dial_password(struct store_url *url, const char *password);
 /* Wiped and freed; NULL is none. */
 void dial_forget_password(char *password);
-/* A connection begins, with the password of now: ready, and then dial_go_on(), when there is something to do for it.
- * false: it could not be begun, and why. */
+/* A connection begins, with the password of now: ready, and then dial_go_on(), when there is something to do
+ * for it. false: it could not be begun, and why. */
 bool dial_begin(struct dial *dial, void (*ready)(struct loop_watch *watch, int events),
                 char why[DIAL_WHY_MAX]);
 /* The next step, when the socket is ready: wire.tls is set on the way. DIAL_WAITS: for what is watched for.

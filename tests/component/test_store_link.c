@@ -1,6 +1,7 @@
 /* test_store_link.c - which Redis is at the other end of the link, the how-manieth link it is, and when one
  * that still works is left. */
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <stdatomic.h>
 
@@ -92,26 +93,25 @@ TEST_REDIS(each_link_knows_the_run_id_of_its_redis_before_calls_are_taken)
     }
 }
 
-/* A resolver that knows a name only when it may, and gives up on it after a while. At the first of its addresses there is
- * nobody. */
-static atomic_bool may_resolve, has_given_up;
+/* A resolver that knows a name only when the other end of a pipe is closed, and gives up on it after a while.
+ * At the first of its addresses there is nobody. */
+static int resolver[2];
+static atomic_bool has_given_up;
 
 int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **list)
 {
     int (*next)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
-    bool is_slow = strcmp(host, "slow.example") == 0 && (hints->ai_flags & AI_NUMERICHOST) == 0;
+    struct pollfd may = {.fd = resolver[0], .events = POLLIN};
 
     *(void **)&next = dlsym(RTLD_NEXT, "getaddrinfo");
-    for (unsigned ms = 0; is_slow && !atomic_load(&may_resolve); ms++) {
-        usleep(1000);
-        if (ms == 20000) {
-            atomic_store(&has_given_up, true);
-            return EAI_AGAIN;
-        }
+    if (strcmp(host, "slow.example") != 0 || hints->ai_flags & AI_NUMERICHOST)
+        return next(host, port, hints, list);
+    if (poll(&may, 1, 20000) != 1) {
+        atomic_store(&has_given_up, true);
+        return EAI_AGAIN;
     }
-    if (is_slow && next("127.0.0.2", port, hints, list) == 0)
-        return next("127.0.0.1", port, hints, &(*list)->ai_next);
-    return next(host, port, hints, list);
+    CHECK_INT(next("127.0.0.2", port, hints, list), 0);
+    return next("127.0.0.1", port, hints, &(*list)->ai_next);
 }
 
 TEST_REDIS(a_resolver_that_does_not_answer_holds_up_nobody_and_the_link_is_made_when_it_does)
@@ -119,14 +119,16 @@ TEST_REDIS(a_resolver_that_does_not_answer_holds_up_nobody_and_the_link_is_made_
     struct world world;
     char url[96];
 
+    CHECK(pipe2(resolver, O_CLOEXEC) == 0);
     snprintf(url, sizeof(url), "redis://slow.example:%u", redis->port);
     open_url(&world, url, true);
     WAIT(&world, tells(&world, "its name is not found in 1000 ms"), 15000);
     CHECK(!atomic_load(&has_given_up));
-    atomic_store(&may_resolve, true);
+    close(resolver[1]);
     WAIT(&world, world_ready(&world), 15000);
     check_link(&world, redis, 1);
     world_close(&world);
+    close(resolver[0]);
 }
 
 TEST_REDIS(a_redis_that_may_not_be_asked_for_its_run_id_is_not_used)
