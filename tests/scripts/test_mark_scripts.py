@@ -182,6 +182,10 @@ def what_the_lease_says_of_its_holds_does_not_count_and_what_the_other_check_has
     check_equal(gate.admit(lease, bob)[0], "sending")
     check_equal(admit(gate, lease, ada)[2], "stale-token")
     passes(gate, lease, bob)
+    gate, lease = begin(OWN)
+    ada, bob = grant(lease, 1), grant(lease, 2)
+    check_equal(gate.admit(lease, bob)[0], "sending")
+    check_equal((marks(lease), admit(gate, lease, ada)[2]), ({}, "stale-token"), "it is not known by mark")
 
 
 @test
