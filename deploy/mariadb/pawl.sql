@@ -212,8 +212,20 @@ CREATE OR REPLACE DEFINER = pawl_owner@localhost PROCEDURE pawl.pawl_fenced_writ
 MODIFIES SQL DATA SQL SECURITY DEFINER
 CALL pawl.pass(@pawl_token, lease) //
 
--- Makes the three triggers of a table; template is a lease, or one with a column of the table in it: order:{id}. The
+-- The same before a row is there, whose lease may be known only then (AUTO_INCREMENT): the token is good for its own lease.
+CREATE OR REPLACE DEFINER = pawl_owner@localhost PROCEDURE pawl.pawl_fenced_insert()
+MODIFIES SQL DATA SQL SECURITY DEFINER
+BEGIN
+    IF @pawl_token IS NULL THEN
+        CALL pawl.refuse('token-required', 'nothing was handed over for this row');
+    END IF;
+    CALL pawl.pass(@pawl_token, IF(pawl.is_token(@pawl_token), SUBSTRING_INDEX(SUBSTRING_INDEX(@pawl_token, '"', 2), '"', -1), 'none'));
+END //
+
+-- Makes the five triggers of a table; template is a lease, or one with a column of the table in it: order:{id}. The
 -- table must be one of InnoDB: another engine keeps what was refused.
+-- In a function or a trigger MariaDB undoes nothing when a statement fails: if a handler there goes on, what the statement
+-- has changed stays. So a row is fenced before it is changed, and behind that only what was not known by then.
 CREATE OR REPLACE DEFINER = pawl_owner@localhost
 PROCEDURE pawl.pawl_guard(guarded_schema VARCHAR(64) CHARACTER SET utf8mb4, guarded_table VARCHAR(64) CHARACTER SET utf8mb4,
                           template VARCHAR(200) CHARACTER SET utf8mb4)
@@ -222,6 +234,7 @@ BEGIN
     DECLARE head, tail VARCHAR(200) CHARACTER SET utf8mb4;
     DECLARE col VARCHAR(64) CHARACTER SET utf8mb4;
     DECLARE place, old_lease, new_lease TEXT CHARACTER SET utf8mb4;
+    DECLARE before_insert TEXT CHARACTER SET utf8mb4 DEFAULT 'pawl.pawl_fenced_insert()';
     IF (SELECT t.engine FROM information_schema.tables AS t
          WHERE t.table_schema = guarded_schema AND t.table_name = guarded_table) <=> 'InnoDB' THEN
         SET place = CONCAT('`', REPLACE(guarded_schema, '`', '``'), '`.`', REPLACE(guarded_table, '`', '``'), '`');
@@ -242,13 +255,18 @@ BEGIN
         SET new_lease = CONCAT('CONCAT(', QUOTE(head), ', NEW.`', col, '`, ', QUOTE(tail), ')');
     ELSE
         SET old_lease = QUOTE(template), new_lease = QUOTE(template);
+        SET before_insert = CONCAT('pawl.pawl_fenced_write(', new_lease, ')');
     END IF;
+    EXECUTE IMMEDIATE CONCAT('CREATE OR REPLACE TRIGGER ', REPLACE(place, '`.`', '`.`pawl_preins_'), ' BEFORE INSERT ON ', place,
+        ' FOR EACH ROW CALL ', before_insert);
     EXECUTE IMMEDIATE CONCAT('CREATE OR REPLACE TRIGGER ', REPLACE(place, '`.`', '`.`pawl_insert_'), ' AFTER INSERT ON ', place,
         ' FOR EACH ROW CALL pawl.pawl_fenced_write(', new_lease, ')');
+    EXECUTE IMMEDIATE CONCAT('CREATE OR REPLACE TRIGGER ', REPLACE(place, '`.`', '`.`pawl_preupd_'), ' BEFORE UPDATE ON ', place,
+        ' FOR EACH ROW CALL pawl.pawl_fenced_write(', old_lease, ')');
     EXECUTE IMMEDIATE CONCAT('CREATE OR REPLACE TRIGGER ', REPLACE(place, '`.`', '`.`pawl_update_'), ' AFTER UPDATE ON ', place,
-        ' FOR EACH ROW BEGIN CALL pawl.pawl_fenced_write(', old_lease, '); IF NOT BINARY ', new_lease, ' <=> BINARY ', old_lease,
-        ' THEN CALL pawl.pawl_fenced_write(', new_lease, '); END IF; END');
-    EXECUTE IMMEDIATE CONCAT('CREATE OR REPLACE TRIGGER ', REPLACE(place, '`.`', '`.`pawl_delete_'), ' AFTER DELETE ON ', place,
+        ' FOR EACH ROW IF NOT BINARY ', new_lease, ' <=> BINARY ', old_lease,
+        ' THEN CALL pawl.pawl_fenced_write(', new_lease, '); END IF');
+    EXECUTE IMMEDIATE CONCAT('CREATE OR REPLACE TRIGGER ', REPLACE(place, '`.`', '`.`pawl_delete_'), ' BEFORE DELETE ON ', place,
         ' FOR EACH ROW CALL pawl.pawl_fenced_write(', old_lease, ')');
 END //
 

@@ -569,7 +569,7 @@ def every_way_to_write_a_guarded_row_is_fenced():
     Order("plain")  # for a join
     ways = {"update": order.set("x"), "delete": f"DELETE FROM orders WHERE id = {order.id}",
             "insert": f"INSERT INTO orders (id, state) VALUES ({fresh}, 'x')", "truncate": "TRUNCATE orders", **SHOP_DB.driver.ways(order, fresh)}
-    states = {"truncate": (SHOP_DB.driver.truncated,) * 2, **dict.fromkeys(("insert", "insert ignore", "copy"), (REQUIRED, LEASE))}
+    states = {"truncate": (SHOP_DB.driver.truncated,) * 2, **dict.fromkeys(("insert", "insert ignore", "copy"), (REQUIRED, SHOP_DB.driver.inserted))}
     one, admin = SHOP_DB.session(), SHOP_DB.session(SHOP_DB.driver.administrator)
     for way, statement in ways.items():
         who = admin if way == "copy" else one  # only the administrator reads files

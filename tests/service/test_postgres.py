@@ -42,6 +42,7 @@ class Postgres:
     outside, impatient, readings = "SELECT 1", "SET lock_timeout = '1s'", ("SELECT 1",)
     keys = "SELECT kid, encode(secret, 'hex') FROM pawl.keys ORDER BY kid"
     truncated, after_error, keys_end_in_lf = PARAMETER, "25P02", False
+    inserted = LEASE
 
     def set_up(self):
         SHOP_DB.server.create_database("shop")
