@@ -112,6 +112,20 @@ def the_key_of_a_write_holds_whatever_the_epoch_of_another_store_is():
 
 
 @test
+def a_repetition_by_a_newer_token_fences_what_is_older_as_the_write_itself_would():
+    for check in (FOREIGN, OWN):
+        _, lease = begin(check)
+        it = Resource(lease)
+
+        def by(token, check=check):
+            return one(token, mode=f"exclusive\n{check}")
+        for token, (deed, reply, at) in enumerate(((it.write, "written", 4), (it.write, "repeated", 4), (it.remove, "removed", 2), (it.remove, "repeated", 4)), 33):
+            told = deed(by(token), key=f"of {deed.__name__}", digest="d")
+            check_equal([told[0], told[1], told[at]], [reply, lease.seq(), token])
+            check_equal(it.write(by(token - 1))[2], "stale-token", f"{reply} {token}")
+
+
+@test
 def the_same_number_under_the_name_of_another_hold_was_never_issued():
     gate, lease = begin()
     passes(gate, lease, one(33))

@@ -115,8 +115,8 @@ local function version_repeated(version, idempotency_key, digest, mark, is_void)
 end
 
 -- What speaks against a change of a resource, in the contract's order: its repetition, the fence, its
--- Idempotency-Key, its preconditions. All of it comes before the first write. nil when the change may be
--- made, else the reply.
+-- Idempotency-Key, its preconditions. All of it comes before the first write, but that a repetition is let
+-- through. nil when the change may be made, else the reply.
 --   ARGV[7]  If-Match   ARGV[8]  If-None-Match   ARGV[9]  Idempotency-Key   ARGV[10]  digest of the request
 local function admit(check, record, version)
     local mark = record and record.mark or 0
@@ -130,6 +130,10 @@ local function admit(check, record, version)
     -- Epochs of another store say nothing of this one's losses; its version stands.
     local repeated = version_repeated(version, ARGV[9], ARGV[10], mark, version.key_is_void and not check.of)
     if repeated then
+        if repeated[1] == 'repeated' then
+            repeated[5] = check.pass(record) -- the writer goes on from here, as after a write of its own
+            repeated[2] = SEQ
+        end
         return repeated
     end
     if not version_matches(version, ARGV[7], ARGV[8]) then
