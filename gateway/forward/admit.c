@@ -59,13 +59,16 @@ bool sticky_is(const struct sticky *sticky, struct bytes id)
     return bytes_equal(intent_part(sticky_text(sticky), INTENT_ID), id);
 }
 
-bool forward_is_its_own(const struct forward *f)
+static bool intent_is_its_own(const struct forward *f, const struct intent *intent)
 {
-    const struct intent *intent = f->by.sticky != NULL ? f->by.sticky->intent : f->by.intent;
-
     return f->fenced.own.len == 0 ||
            bytes_equal(f->fenced.own,
                        intent_part((struct bytes){intent->text, intent->len}, INTENT_IDENTITY));
+}
+
+bool forward_is_its_own(const struct forward *f)
+{
+    return intent_is_its_own(f, f->by.sticky != NULL ? f->by.sticky->intent : f->by.intent);
 }
 
 static bool is_of(const struct sticky *sticky, struct bytes lease)
@@ -220,9 +223,11 @@ static struct token *seen_place(const struct forward *f)
     return &f->own->stickies.seen[keys_stripe_of(f->fenced.lease)][place];
 }
 
+/* One that a write by `mark` has opened knows of no identity that began the hold. */
 static bool is_usable(const struct sticky *sticky, const struct forward *f)
 {
     return may_stay(f) && !sticky->is_over && is_same_token(sticky->token, f->fenced.claim.token) &&
+           intent_is_its_own(f, sticky->intent) &&
            bytes_are(intent_part(sticky_text(sticky), INTENT_POLICY), f->route->unknown_text);
 }
 

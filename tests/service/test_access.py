@@ -26,6 +26,7 @@ from world.ports import own_port
 from world.process import die_with_parent, memory_kib
 from world.record import stripe_do, stripe_key
 from world.relay import Relay
+from world.staged import Hanging
 from world.upstream import Upstream, route, routes_file
 from world.wait import keeps_within
 from world.world import Daemon, run_daemon
@@ -52,10 +53,11 @@ def bearer(name, field="Authorization"):
 
 
 write_private(FILE, rules())
-UPSTREAM = Upstream()
+UPSTREAM, ELSEWHERE = Upstream(), Hanging()
 TABLE = routes_file(FOLDER, [route(UPSTREAM, "/orders/{id}/**", "orders:{id}"),
                              route(UPSTREAM, "/theirs/{id}/**", "orders:{id}", credential="upstream"),
-                             route(UPSTREAM, "/marked/{id}/**", "marked:{id}", check="mark", guarantee="admitted")])
+                             route(UPSTREAM, "/marked/{id}/**", "marked:{id}", check="mark", guarantee="admitted"),
+                             route(ELSEWHERE, "/elsewhere/{id}/**", "orders:{id}", check="mark", timeout_ms=20_000)])
 SOCKET = os.path.join(FOLDER, "lease.sock")
 WORLD = World("--access", str(FILE), "--trusted-proxy", "127.0.0.1", lease_flags=["--listen-unix", SOCKET], gateway_flags=["--routes", TABLE])
 WORLD.contract.forwards = True
@@ -399,6 +401,26 @@ def write_own_is_for_the_token_of_a_hold_of_ones_own():
     for method, body, status in (("PUT", {"body": b"2"}, 201), ("DELETE", {}, 204)):
         refused(by_mark(method, kept, {**bearer("right"), **header(own)}, **body), 403, "forbidden", verb="write")
         check_equal(by_mark(method, kept, {**bearer("all"), **header(own)}, **body).status, status)
+    reload(rules())
+
+
+@test
+def write_own_goes_on_beside_an_intent_that_stays_open_and_knows_no_identity():
+    reload(rules({"who": ["right"], "may": ["write-own", "acquire", "read"], "on": ["orders:*"]}))
+    order = name("orders")
+    own, rest = acquire("right", order), order.partition(":")[2] + "/x"
+    one = WORLD.client(WORLD.daemon("pawl-gateway", "--threads", "1", "--routes", TABLE))
+    wait_until(one.is_ready, "it is ready")
+
+    def put(who, path, body):
+        return one("PUT", path + rest, [*bearer(who).items(), *header(own).items()], body, held=False)
+    check_equal([put("all", "/elsewhere/", b"1").status, put("all", "/elsewhere/", b"2").status], [200, 200])
+    told = Later(put, "all", "/elsewhere/", b"hang")
+    wait_until(lambda: b"hang" in ELSEWHERE.hanging, "it has come")
+    check(any(item.get("sticky") for item in one("GET", f"/v1/intents/{order}", bearer("all")).json["items"]), "none stays open")
+    check_equal(put("right", "/orders/", b"own").status, 200)
+    ELSEWHERE.hanging[b"hang"].set()
+    check_equal(told.get().status, 200)
     reload(rules())
 
 
