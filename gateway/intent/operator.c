@@ -10,7 +10,7 @@
  *
  *   resolve_start    run intent_resolve.lua                                   400, or suspended
  *   resolve_answers  with force, and it is being sent: wait                   suspended, or
- *                                                                             200 | 404 | 503 | 504
+ *                                                                             200 | 400 | 404 | 503 | 504
  *   resolve_rings    its gateway may have closed the connection: again        504, or suspended
  *
  *   routes_start     which route table this gateway has                       200 | 404
@@ -300,9 +300,10 @@ struct resolve {
     struct alarm alarm;
 };
 
-static fenced_then_fn resolve_answer;
+static fenced_then_fn resolve_answer, resolve_several;
 
-static const struct fenced_answer resolve_answers[] = {{"resolved", resolve_answer}, {NULL, NULL}};
+static const struct fenced_answer resolve_answers[] = {
+    {"resolved", resolve_answer}, {"several", resolve_several}, {NULL, NULL}};
 
 static const char *query_read(struct resolve *r)
 {
@@ -363,6 +364,16 @@ static bool resolve_waits(struct resolve *r)
     r->alarm = (struct alarm){.rings = resolve_rings};
     alarm_set(gateway_worker_of(r->fenced.req)->clock, &r->alarm, now_ms + GIVEN_UP_AGAIN_MS);
     return true;
+}
+
+/* {"several", seq} */
+static enum step resolve_several(struct fenced_call *fenced, const struct store_reply *reply)
+{
+    (void)reply;
+    return http_refuse_detail(fenced->req, PROBLEM_INVALID_REQUEST,
+                              "Several open intents of this lease have this id, since the store was set "
+                              "back. Nothing was resolved: "
+                              "look at all of them, and then resolve without an id.");
 }
 
 /* {"resolved", seq, how many, {texts of those that are being sent}} */

@@ -6,6 +6,8 @@
 --   ARGV[3]  with a SEQ: "force": one that is being sent is given up. Its gateway closes the connection, and
 --            the same again removes it then; or, when that gateway was silent both times, SILENT_MS later. Else ""
 --   returns  {"resolved", seq, how many were removed, {texts of those that are being sent}}
+--            {"several", seq}: intents of the lease have this SEQ, in a store that was set back (intent_again.lua); which
+--              one is meant nobody can say, and nothing was changed
 --
 -- One that is being sent has a gateway that may yet tell its end, or send it only now: without force it is
 -- never removed here, but after its gateway was said to be dead (intent_takeover.lua). One that waits, when
@@ -43,14 +45,22 @@ local function is_given_up(text)
     return false
 end
 
-local seq, removed, sending = ARGV[2] ~= '' and ARGV[2] + 0, 0, {}
+local seq, removed, sending, meant = ARGV[2] ~= '' and ARGV[2] + 0, 0, {}, {}
 local name, key = ARGV[1], KEYS[1] .. ':i'
 for _, text in ipairs(redis.call('ZRANGEBYLEX', key, '[' .. name .. ' ', '(' .. name .. '!')) do
-    local its_seq, state = string.match(text, '^%S+ %d+ %d+ (%d+) (%a) ')
-    local is_meant = not seq or seq == tonumber(its_seq)
-    if is_meant and state == 's' and not (ARGV[3] == 'force' and is_given_up(text)) then
+    local its_seq = string.match(text, '^%S+ %d+ %d+ (%d+) ')
+    if not seq or seq == tonumber(its_seq) then
+        meant[#meant + 1] = text
+    end
+end
+if seq and #meant > 1 then
+    return { 'several', SEQ }
+end
+for _, text in ipairs(meant) do
+    local state = string.match(text, '^%S+ %d+ %d+ %d+ (%a) ')
+    if state == 's' and not (ARGV[3] == 'force' and is_given_up(text)) then
         sending[#sending + 1] = text
-    elseif is_meant and (state ~= 'q' or seq) then
+    elseif state ~= 'q' or seq then
         touch()
         removed = removed + redis.call('ZREM', key, text)
     end

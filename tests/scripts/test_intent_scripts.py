@@ -901,6 +901,19 @@ def an_operator_resolves_what_nobody_will_tell_but_nothing_that_a_gateway_may_ye
 
 
 @test
+def an_id_that_several_have_since_the_store_was_set_back_resolves_none_of_them():
+    gate, lease, _, _, first = overtaken()
+    close(STORE, ("unknown", lease, first))
+    parts = first.split(" ")
+    twin = " ".join([parts[0], f"{EPOCH + 1:015}", *parts[2:4], "u", parts[5], "gate-x", *parts[7:]])
+    check_equal(gate.again(lease, twin)[2], 1)
+    resolve = lambda *more: STORE.call(script("intent_resolve"), [lease.stripe], lease.name, *more)
+    for force in ("", "force"):
+        check_equal(STORE.unchanged_by(lambda force=force: resolve(parse(first).seq, force))[0], "several")
+    check_equal((resolve("", "")[2:], texts_of(STORE, lease)), ([2, []], []))
+
+
+@test
 def what_is_being_sent_is_removed_by_force_only_when_its_gateway_is_silent():
     _, lease, _, _, first = overtaken()
     one, other = parse(first), ["gate-x", "life-1"]

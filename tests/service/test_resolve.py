@@ -219,6 +219,21 @@ def a_lease_for_which_nothing_is_open_has_an_empty_list():
 
 
 @test
+def an_id_that_several_have_names_none_of_them():
+    one = unknown()
+    [text] = [text.decode() for text in world.redis("ZRANGE", stripe(one.name) + ":i", 0, -1) if text.decode().startswith(one.name + " ")]
+    world.redis("ZADD", stripe(one.name) + ":i", 0, text.replace(intents(one.name)[0]["gateway"], GHOST))  # as after a set back
+    number = intents(one.name)[0]["id"]
+    answer = world.gateway("POST", f"/v1/intents/{one.name}/resolve?id={number}")
+    refused(answer, 400, "invalid-request")
+    check_in("Several open intents", answer.json["detail"])
+    check_in("Several open intents", pawl("resolve", one.name, "--id", number, "--yes", status=64).stderr)
+    one.stays_in_doubt()
+    pawl("resolve", one.name, "--all", "--yes")
+    wait_until(one.is_let_through, "it is sent")
+
+
+@test
 def a_write_with_no_known_end_is_a_row_that_says_what_to_look_for_at_the_upstream():
     one = Holder()
     token, before = one.grant["token"], len(upstream.requests)
