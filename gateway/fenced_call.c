@@ -111,11 +111,10 @@ void fenced_add_fence(struct fenced_call *fenced)
     fenced_add(fenced, bytes_of_number(fenced->number[0], fenced->claim.token.number));
     fenced_add(fenced, bytes_of_number(fenced->number[1], fenced->claim.token.epoch));
     fenced_add(fenced, fenced->claim.hold);
-    if (fenced->own.len > 0)
-        snprintf(fenced->mode, sizeof(fenced->mode), "%s %.*s", mode, (int)fenced->own.len, fenced->own.at);
-    else if (*fenced->check != '\0')
-        snprintf(fenced->mode, sizeof(fenced->mode), "%s\n%s", mode, fenced->check);
-    fenced_add(fenced, bytes_of(fenced->own.len > 0 || *fenced->check != '\0' ? fenced->mode : mode));
+    snprintf(fenced->mode, sizeof(fenced->mode), "%s%s%.*s%s%s", mode, fenced->own.len > 0 ? " " : "",
+             (int)fenced->own.len, fenced->own.len > 0 ? fenced->own.at : "",
+             *fenced->check != '\0' ? "\n" : "", fenced->check);
+    fenced_add(fenced, bytes_of(fenced->mode));
 }
 
 static enum step fenced_failed(struct fenced_call *fenced, enum problem problem)
@@ -291,6 +290,7 @@ static enum step refusal_note(struct fenced_call *fenced)
     struct bytes asked = fenced->resource;
 
     asked.len = asked.len < FENCED_ASKED_MAX ? asked.len : FENCED_ASKED_MAX;
+    *fenced->check = '\0'; /* nothing passes */
     fenced_begin_lease(fenced);
     fenced_add_fence(fenced);
     fenced_add(fenced, bytes_of(problem_info(refusal->problem)->code));

@@ -20,9 +20,12 @@ enum {
     FENCED_ARGS_MAX = 17,
     FENCED_FENCE_ARGS = 5,
     FENCED_NUMBER_SIZE = 24,
-    FENCED_MODE_SIZE = 80,
+    FENCED_MODE_SIZE = 112,
     FENCED_CHECK_SIZE = sizeof("mark ") + TOKEN_STORE_CHARS
 };
+
+/* The check `live` of a lease to which a route by `mark` may lead, as scripts have it. */
+#define FENCED_LIVE_KEPT "live kept"
 
 /* Which statuses a refusal has: its own, or those that the forward-auth protocols of proxies understand. */
 enum fenced_status { FENCED_NATIVE, FENCED_FORWARD_AUTH };
@@ -56,7 +59,7 @@ struct fenced_call {
      * Empty: not asked. Never with by_mark, which knows no hold. */
     struct bytes own;
     bool by_mark; /* the check `mark`: what it lets through says nothing of what the store has granted */
-    char check[FENCED_CHECK_SIZE]; /* of what is no route's, by mark: as scripts have it; else "" */
+    char check[FENCED_CHECK_SIZE]; /* of what is no route's: as scripts have it; "": live */
     struct token_claim claim;
     const char *assumes; /* a refusal rests on this; NULL: on nothing */
     bool claimed;        /* claim says something, if only for the refusal */

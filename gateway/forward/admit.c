@@ -341,7 +341,10 @@ static const struct store_script *ask_fill(struct forward *f)
 
     fenced_begin_lease(fenced);
     fenced_add_fence(fenced);
-    fenced_add(fenced, bytes_of(f->route->check_text));
+    if (f->route->check != ROUTE_MARK && route_marks(f->use->table, fenced->lease))
+        fenced_add(fenced, BYTES(FENCED_LIVE_KEPT));
+    else
+        fenced_add(fenced, bytes_of(f->route->check_text));
     fenced_add(fenced, bytes_of(f->use->table->hash));
     if (!f->is_write) {
         fenced_add(fenced, bytes_of(f->route->unknown_text));

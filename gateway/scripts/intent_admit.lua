@@ -3,7 +3,7 @@
 -- batch: yes
 --   KEYS[1]  stripe
 --   ARGV[1..5]  the fence (lib/fence.lua): lease, token, epoch, hold, mode
---   ARGV[6]  "live" | "mark": which check (lib/marks.lua)   ARGV[7]  hash of the route table, not ""
+--   ARGV[6]  "live" | "mark" ...: which check (lib/marks.lua)   ARGV[7]  hash of the route table, not ""
 --   ARGV[8]  kind: o | o+ | o~ | c | k | a (lib/intent.lua)   ARGV[9]  gateway   ARGV[10]  its incarnation
 --   ARGV[11]  number of the request there, [A-Za-z0-9.]{1,24}   ARGV[12]  h | p | g<ms>: what becomes of an
 --             unknown outcome   ARGV[13]  "full", or nothing: the store is full, and nothing new is recorded

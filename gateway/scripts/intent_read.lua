@@ -2,7 +2,7 @@
 -- flags: allow-oom
 --   KEYS[1]  stripe
 --   ARGV[1..5]  the fence (lib/fence.lua): lease, token, epoch, hold, mode
---   ARGV[6]  "live" | "mark": which check (lib/marks.lua)   ARGV[7]  hash of the route table, not ""
+--   ARGV[6]  "live" | "mark" ...: which check (lib/marks.lua)   ARGV[7]  hash of the route table, not ""
 --   ARGV[8]  h | p | g<ms>: what becomes of an unknown outcome here
 --   returns  {"accepted", seq, mark}
 --            {"wait", seq, mark, text of the first that it waits for}; or "store", "GATEWAY INCARNATION" in

@@ -20,6 +20,7 @@
 #include "gateway/fenced_call.h"
 #include "gateway/precondition.h"
 #include "gateway/stored/stored.h"
+#include "gateway/worker.h"
 #include "scripts.h"
 #include "shared/service/page.h"
 #include "shared/text/ascii.h"
@@ -56,10 +57,19 @@ enum step read_start(struct http_request *req)
     return bad != PROBLEM_NONE ? fenced_refuse(&r->fenced, bad) : read_ask(r);
 }
 
+void stored_keep(struct fenced_call *fenced)
+{
+    const struct table_use *use = gateway_worker_of(fenced->req)->use;
+
+    if (!fenced->by_mark && use != NULL && route_marks(use->table, fenced->lease))
+        snprintf(fenced->check, sizeof(fenced->check), FENCED_LIVE_KEPT);
+}
+
 static enum step read_ask(struct reading *r)
 {
     struct fenced_call *fenced = &r->fenced;
 
+    stored_keep(fenced);
     fenced_begin_lease(fenced);
     fenced_add_key(fenced, keys_resource(fenced->resource_key, fenced->lease, fenced->resource));
     if (fenced->claimed)
@@ -67,7 +77,7 @@ static enum step read_ask(struct reading *r)
     else
         fenced_add(fenced, fenced->lease);
     fenced_add(fenced, r->precondition.if_none_match);
-    if (!fenced->claimed && *fenced->check != '\0')
+    if (!fenced->claimed && fenced->by_mark)
         fenced_add(fenced, bytes_of(fenced->check));
     return fenced_run(fenced, fenced->claimed ? &script_read_fenced : &script_read, read_answers);
 }
@@ -311,6 +321,7 @@ enum step check_start(struct http_request *req)
 
 static enum step check_ask(struct fenced_call *fenced)
 {
+    stored_keep(fenced);
     fenced_begin_lease(fenced);
     fenced_add_fence(fenced);
     return fenced_run(fenced, &script_check, check_answers);

@@ -234,6 +234,26 @@ def what_the_other_check_has_let_through_outlives_its_lease_where_it_is_known_by
 
 
 @test
+def what_went_by_live_alone_outlives_its_lease_where_a_route_by_mark_may_lead_to_it():
+    for way in ("admit", "read", "check", "write", "read_fenced"):
+        gate, lease = begin(OWN)
+        ada = grant(lease, 1)
+        lease.release("id-1")
+        bob = grant(lease, 2)
+        stored = one(bob.token, bob.hold, mode="exclusive\nlive kept")
+        {"admit": lambda: gate.admit(lease, bob, "a", check="live kept"), "read": lambda: gate.read(lease, bob, check="live kept"),
+         "check": lambda: Resource(lease).check(stored), "write": lambda: Resource(lease).write(stored),
+         "read_fenced": lambda: Resource(lease).read_fenced(stored)}[way]()
+        check_equal(marks(lease), {lease.name: f"{EPOCH} 2 {bob.hold}"}, way)
+        lease.release("id-2")
+        STORE.at(NOW + 100000)
+        lease.sweep()
+        check_equal(lease.field("s"), None)
+        refused(gate, lease, ada, "stale-token", 2)
+        passes(gate, lease, bob)
+
+
+@test
 def the_mark_is_told_whichever_check_has_raised_it():
     gate, lease = begin(OWN)
     told = lambda: Resource(lease).mark()[2:5]

@@ -12,16 +12,18 @@ import tempfile
 from world import World, check, check_equal, check_in, main, read_token, signed_token, test, test_in, wait_until
 from world.asking import refused
 from world.cli import Cli
+from world.record import stripe_key
 from world.upstream import Upstream, route, routes_file
 
 OTHER = "another-store".ljust(24, "-")
 ABSURD = 999999999999999
 FOLDER = tempfile.mkdtemp(prefix="pawl-marks-")
-UPSTREAM = Upstream()
+UPSTREAM, ELSEWHERE = Upstream(), Upstream()
 TABLE = routes_file(FOLDER, [
     route(UPSTREAM, "/own/{id}", "own:{id}", guarantee="admitted", check="mark"),
     route(UPSTREAM, "/other/{id}", "other:{id}", guarantee="admitted", check="mark", store=OTHER),
     route(UPSTREAM, "/live/{id}", "live:{id}", guarantee="admitted"),
+    route(ELSEWHERE, "/elsewhere/{id}", "own:{id}", guarantee="admitted"),
 ])
 
 
@@ -95,6 +97,21 @@ def one_absurd_number_neither_passes_for_its_own_store_nor_exhausts_the_tokens(w
     world.lease = world.client(world.lease_daemon)
     after = granted(world, "own:2")
     check(after["epoch"] > grant["epoch"] and after["token"] < ABSURD / 2, repr(after))
+
+
+@test_in(begin)
+def what_went_by_live_is_kept_where_a_route_by_mark_may_lead_to_the_lease_and_nowhere_else(world):
+    def kept(name):
+        text = world.redis("HGET", stripe_key(name) + ":marks", name)
+        return text and int(text.split()[1])
+    for number, (method, target) in enumerate((("PUT", "/elsewhere/{}"), ("PUT", "/v1/resources/own:{}"), ("GET", "/v1/check/own:{}"))):
+        grant = world.acquire(f"own:{number}")
+        answer = world.gateway(method, target.format(number), {"Fencing-Token": grant["fencing_token"]}, b"x" if method == "PUT" else None, held=False)
+        check(answer.status in (200, 201), repr(answer))
+        check_equal(kept(f"own:{number}"), grant["token"], target)
+    for target, name in (("/live/1", "live:1"), ("/v1/resources/live:2", "live:2")):
+        check(send(world, target, world.acquire(name)["fencing_token"]).status in (200, 201), target)
+        check_equal(kept(name), None, target)
 
 
 @test_in(begin)

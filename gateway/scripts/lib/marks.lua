@@ -1,7 +1,8 @@
 -- marks.lua - the check `mark`, and which of the two checks a script goes by: plain fencing by what was let
 -- through, for gateways whose store is not that of the leases.
---   ARGV[6]  "live" | "mark" | "mark STORE": whose tokens, if not those of this store; of stored resources and the
---            check endpoint the same stands behind the mode, ARGV[5], and a line feed, if it is not "live"
+--   ARGV[6]  "live" | "live kept": a route by mark may lead to the lease | "mark" | "mark STORE": whose tokens, if not
+--            those of this store; of stored resources and the check endpoint the same stands behind the mode, ARGV[5],
+--            and a line feed, if it is not "live"
 --
 --   pawl:{SS}:marks, a hash: NAME -> "EPOCH TOKEN HOLD", the highest exclusive token that was let through, or
 --     "EPOCH TOKEN HOLD EPOCH TOKEN": and a shared one above it, which has read; "0 0 -": none yet
@@ -157,12 +158,15 @@ local function mark_passes(check, is_exclusive)
     end
 end
 
--- What goes by the check `live`: where the lease is known by mark, that is raised as well. The lease's own record is
--- forgotten some time after its end, and a route by mark may lead to it then.
-local function live_pass(record)
+-- What goes by the check `live`: where the lease is known by mark, or may be later, that is raised as well. The lease's
+-- own record is forgotten some time after its end, and a route by mark may lead to it then.
+local function live_pass(record, is_kept)
     local is_news = above(PRESENTED_EPOCH, PRESENTED, record.marked_epoch, record.mark)
     local own = { marks = KEYS[1] .. ':marks' }
-    local text = is_news and redis.pcall('HGET', own.marks, ARGV[1])
+    local text = (is_news or is_kept) and redis.pcall('HGET', own.marks, ARGV[1])
+    if is_kept and not text then
+        text = '0 0 -'
+    end
     if type(text) == 'string' then
         mark_passes(own, string.find(ARGV[5], '^exclusive') ~= nil)
         own.pass(mark_read(text))
@@ -173,9 +177,12 @@ end
 -- {read() -> record, reason(record, deed) -> nil or why not, refuse(record, reason) -> reply, pass(record) ->
 -- mark}: as those of fence.lua.
 local CHECK_LIVE = { read = fence_read, reason = fence_reason, refuse = fence_refuse, pass = live_pass }
+local CHECK_KEPT = { read = fence_read, reason = fence_reason, refuse = fence_refuse, pass = function(record)
+    return live_pass(record, true)
+end }
 local function check_by(word)
-    if word == 'live' then
-        return CHECK_LIVE
+    if word == 'live' or word == 'live kept' then
+        return word == 'live' and CHECK_LIVE or CHECK_KEPT
     end
     local of, is_exclusive = string.match(word, '^mark (.+)$'), ARGV[5] == 'exclusive'
     if of == string.match(ARGV[#ARGV - 3], ':(.*)$') then
@@ -192,7 +199,7 @@ local function check_of()
 end
 
 local function check_of_stored()
-    local mode, word = string.match(ARGV[5], '^(%l+)\n(.+)$')
+    local mode, word = string.match(ARGV[5], '^([^\n]+)\n(.+)$')
     ARGV[5] = mode or ARGV[5]
     return check_by(word or 'live')
 end
