@@ -112,6 +112,16 @@ def the_key_of_a_write_holds_whatever_the_epoch_of_another_store_is():
 
 
 @test
+def who_is_told_that_there_is_nothing_to_delete_fences_what_would_still_come():
+    for check in (FOREIGN, OWN):
+        _, lease = begin(check)
+        it = Resource(lease)
+        it.check(one(33, mode=f"exclusive\n{check}"))
+        check_equal(it.remove(one(34, mode=f"exclusive\n{check}")), ["missing", lease.seq(), 34])
+        check_equal(it.write(one(33, mode=f"exclusive\n{check}"))[2], "stale-token", check)
+
+
+@test
 def a_repetition_by_a_newer_token_fences_what_is_older_as_the_write_itself_would():
     for check in (FOREIGN, OWN):
         _, lease = begin(check)
