@@ -281,6 +281,7 @@ static int acquire_show(const struct acquire *a)
     /* One that was made now can only be held since the attempt before. */
     bool same = answer->status == 200 && a->origin != SECRET_NEW;
 
+    signal(SIGPIPE, SIG_IGN); /* of a reader that has gone the write says so */
     grant_show(&a->call, same ? SHOW_GRANT_SAME : SHOW_GRANT_NEW);
     if (same)
         tell_same(a);

@@ -774,6 +774,13 @@ def a_grant_that_could_not_be_told_is_given_back():
     mine = acquired(name)
     pawl.unread("acquire", name, "-o", "env", PAWL_LEASE_ID=mine["lease_id"])  # it was held before: it stays
     check_equal((world.look(name)["token"], world.look(name)["state"]), (mine["token"], "held"))
+    name = world.name()  # a pipe whose reader has gone
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([PAWL, "acquire", name, "-o", "env"], env=environment(), stdin=subprocess.DEVNULL, stdout=writer,
+                          stderr=subprocess.PIPE, text=True, timeout=DEADLINE_S, check=False)
+    os.close(writer)
+    check_equal((done.returncode, world.look(name)["state"]), (1, "free"), done.stderr)
 
 
 @test
