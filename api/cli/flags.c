@@ -3,6 +3,7 @@
 #include "api/cli/flags.h"
 
 #include <assert.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 #include "api/cli/cli.h"
 #include "shared/service/options.h"
 
-enum { NAME_SIZE = 64, WORD_SIZE = 128, WIDTH = 26, COMMANDS_MAX = 40, STATUS_LOST = 76 };
+enum { NAME_SIZE = 64, WORD_SIZE = 128, WIDTH = 26, COMMANDS_MAX = 40, STATUS_LOST = 76, SIGNALLED = 128 };
 
 #define PREFIX "PAWL_"
 
@@ -546,13 +547,14 @@ char **environment_without(const char *const *beginnings, size_t room)
  * eval of an empty text is a success, and the variables of an earlier hold would still stand there. */
 
 #define OF_A_HOLD "PAWL_LEASE PAWL_TOKEN PAWL_FENCING_TOKEN"
+#define OF_AN_ACQUIRE OF_A_HOLD " LEASE_GRANT LEASE_HOLDS"
 
 /* ls, history and watch are not here: they print an item a line, which is no one eval. */
 static const struct {
     const char *command, *variables;
     bool of_its_hold; /* they stand until the hold is known to be lost */
 } assigning[] = {
-    {"acquire", OF_A_HOLD " LEASE_GRANT LEASE_HOLDS", false},
+    {"acquire", OF_AN_ACQUIRE, false}, /* the first */
     {"renew", OF_A_HOLD " PAWL_LEASE_ID", true},
     {"release", OF_A_HOLD " PAWL_LEASE_ID", true},
     {"get", "LEASE LEASE_STATE LEASE_TOKEN LEASE_WAITING LEASE_HOLDER LEASE_EXPIRES_IN_MS", false},
@@ -572,19 +574,59 @@ static bool wants_env(int argc, char **argv)
     return output != NULL && strcmp(output, "env") == 0;
 }
 
-void environment_failure(const char *command, int argc, char **argv, int status)
+/* Its place in the table, or how many there are: it is not there, or nothing is to be told for eval. */
+static unsigned assigning_find(const char *command, int argc, char **argv)
 {
-    /* Asking again with the same lease_id is the way on when the end is not known. */
-    bool is_over = status != CLI_UNREACHABLE && status != CLI_USAGE;
     unsigned i = 0, count = sizeof(assigning) / sizeof(assigning[0]);
 
     while (i < count && (command == NULL || strcmp(command, assigning[i].command) != 0))
         i++;
-    if (i == count || !wants_env(argc, argv))
+    return i < count && wants_env(argc, argv) ? i : count;
+}
+
+void environment_failure(const char *command, int argc, char **argv, int status)
+{
+    /* Asking again with the same lease_id is the way on when the end is not known. */
+    bool is_over = status != CLI_UNREACHABLE && status != CLI_USAGE;
+    unsigned i = assigning_find(command, argc, argv);
+
+    if (i == sizeof(assigning) / sizeof(assigning[0]))
         return;
     if (!assigning[i].of_its_hold || status == STATUS_LOST) {
         printf("unset %s%s; ", assigning[i].variables,
                is_over && strcmp(command, "acquire") == 0 ? " PAWL_LEASE_ID" : "");
     }
     printf("(exit %d)\n", status);
+}
+
+/* The handler of a signal, which is reset by then: the signal does afterwards what it does without one. */
+static void signalled(int number)
+{
+    char text[] = "(exit 000)\n", *digit = strchr(text, ')');
+
+    for (int status = SIGNALLED + number; status > 0; status /= 10)
+        *--digit = (char)('0' + status % 10);
+    (void)!write(STDOUT_FILENO, text, sizeof(text) - 1);
+    raise(number);
+}
+
+static void signalled_in_acquire(int number)
+{
+    static const char unset[] = "unset " OF_AN_ACQUIRE "; ";
+
+    (void)!write(STDOUT_FILENO, unset, sizeof(unset) - 1);
+    signalled(number);
+}
+
+void environment_signals(const char *command, int argc, char **argv)
+{
+    static const int numbers[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGABRT};
+    unsigned found = assigning_find(command, argc, argv);
+    struct sigaction before,
+        action = {.sa_flags = (int)SA_RESETHAND, .sa_handler = found == 0 ? signalled_in_acquire : signalled};
+
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        if (found < sizeof(assigning) / sizeof(assigning[0]) && sigaction(numbers[i], NULL, &before) == 0 &&
+            before.sa_handler != SIG_IGN)
+            sigaction(numbers[i], &action, NULL);
 }

@@ -135,5 +135,8 @@ char **environment_without(const char *const *beginnings, size_t room);
  * the command (NULL: none) sets variables, and the words of the command line (or PAWL_OUTPUT) ask for -o env,
  * the unset of those that are not true any more, and the status, which is not 0. */
 void environment_failure(const char *command, int argc, char **argv, int status);
+/* From now on the same is printed when a signal ends this process, with 128 and its number. A
+ * lease_id stands: with it the same can be asked again. */
+void environment_signals(const char *command, int argc, char **argv);
 
 #endif

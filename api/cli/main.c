@@ -127,6 +127,7 @@ int main(int argc, char **argv)
         status = front_flags(argc, argv, &used);
     if (status == CLI_GO_ON && used >= argc)
         status = cli_fail(CLI_USAGE, "missing argument: COMMAND; see pawl --help");
+    environment_signals(argv[command], argc, argv);
     status = status == CLI_GO_ON ? command_run(commands, "", argc - used, argv + used) : status;
     if (status != CLI_OK)
         environment_failure(argv[command], argc, argv, status);

@@ -15,9 +15,11 @@ import struct
 import shutil
 import subprocess
 import termios
+import threading
 
 from world import BUILD, World, check, check_equal, check_in, main, skip, test
 from world.cli import PAWL, Cli, Server, response
+from world.process import die_with_parent
 from world.wait import DEADLINE_S, wait_until
 
 COMMANDS = ["dev", "demo", "acquire", "renew", "release", "get", "ls", "sessions", "watch", "history", "force-release",
@@ -801,6 +803,38 @@ def env_output_of_a_failure_ends_the_eval_with_its_status():
     check_equal(shell(f'eval "$({PAWL} release {name} -o env)"; echo "$? ${{PAWL_LEASE_ID-none}}"', **left), (0, "76 none\n"))
     check_equal(shell(f'eval "$({PAWL} renew {name} -o env --lease-url http://127.0.0.1:1)"; echo "$? $PAWL_LEASE_ID"', **left),
                 (0, f"69 {'A' * 22}\n"))
+
+
+@test
+def env_output_of_a_command_that_a_signal_ends_ends_the_eval_too():
+    """In the line, in a request that nobody answers, and while it is in doubt what became of it: nothing must look as if it were done."""
+    name, left = world.name(), {"PAWL_LEASE": "old", "PAWL_TOKEN": "1", "PAWL_FENCING_TOKEN": "1", "PAWL_LEASE_ID": "A" * 22}
+    acquired(name)
+    asked, over = threading.Semaphore(0), threading.Event()
+
+    def answer(_):
+        asked.release()
+        over.wait(DEADLINE_S)
+    silent = Server(answer)
+
+    def told(words, ready, **variables):
+        script = f"""eval "$(sh -c 'echo $PPID >&2'; exec {PAWL} {words} -o env)"
+            echo "$? ${{PAWL_TOKEN-none}} ${{PAWL_LEASE_ID-none}}\""""
+        shell = subprocess.Popen(["sh", "-c", script], env=environment(**{**left, **variables}), stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=die_with_parent)
+        pid = int(shell.stderr.readline())
+        ready()
+        os.kill(pid, signal.SIGTERM)
+        return shell.communicate(timeout=DEADLINE_S)[0]
+    asks = {"PAWL_LEASE_URL": silent.url, "PAWL_GATEWAY_URL": silent.url}
+    is_asked = lambda: check(asked.acquire(timeout=DEADLINE_S))  # noqa: E731
+    try:
+        check_equal(told(f"acquire {name} -w 10m", lambda: wait_until(lambda: world.look(name)["waiting"] == 1, "it waits")),
+                    f"143 none {'A' * 22}\n")
+        for words in (f"acquire {name}", f"renew {name}", f"release {name}", f"put {name}"):
+            check_equal(told(words, is_asked, **asks), f"143 {'none' if 'acquire' in words else '1'} {'A' * 22}\n", words)
+    finally:
+        over.set()
 
 
 @test
