@@ -114,6 +114,17 @@ def the_command_finds_lease_and_tokens_and_no_lease_id():
 
 
 @test
+def the_token_of_another_hold_does_not_take_the_place_of_the_commands_own():
+    """A file that is set for others, and the end of a hold of pawl-lease.sh."""
+    name, file = world.name(), os.path.join(world.folder, "token")
+    with open(file, "w", encoding="ascii") as other:
+        other.write(json.loads(pawl("acquire", world.name(), "-o", "json").stdout)["fencing_token"])
+    out = pawl("run", name, "--", "sh", "-c", f"echo packed | {PAWL} put {name} && echo ${{LEASE_DEADLINE_MS-none}}",
+               PAWL_TOKEN_FILE=file, LEASE_DEADLINE_MS="999999999999").stdout
+    check_equal((pawl("cat", name).stdout, out.splitlines()[-1]), ("packed\n", "none"))
+
+
+@test
 def it_is_held_while_the_command_runs_and_shows_who_holds_it():
     name = world.name()
     run = Run(pawl, name, "--holder", "Zoë", "--", *WAITS)

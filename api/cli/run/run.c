@@ -135,8 +135,10 @@ struct variables {
 /* Made before the fork: a child of a process with threads must not allocate. The list is the caller's. */
 static char **environment_new(const struct run *run, struct variables *own)
 {
+    /* PAWL_TOKEN_FILE beats PAWL_FENCING_TOKEN; LEASE_DEADLINE_MS is read by pawl-lease.sh. */
     static const char *const ours[] = {
-        "PAWL_LEASE=", "PAWL_TOKEN=", "PAWL_FENCING_TOKEN=", "PAWL_LEASE_ID=", "PAWL_ACCESS_TOKEN=", NULL};
+        "PAWL_LEASE=",        "PAWL_TOKEN=",      "PAWL_FENCING_TOKEN=", "PAWL_LEASE_ID=",
+        "PAWL_ACCESS_TOKEN=", "PAWL_TOKEN_FILE=", "LEASE_DEADLINE_MS=",  NULL};
     char *const texts[] = {own->lease, own->token, own->fencing_token};
     char **list = environment_without(ours, 3), **end = list;
 
