@@ -253,6 +253,18 @@ def run_hands_no_access_token_to_its_command(world, agent, _lease, _gateway):
     check_equal(done.communicate(timeout=15)[0], b"none\n")
 
 
+@scenario
+def run_hands_nothing_of_another_hold_to_its_command(world, agent, _lease, _gateway):
+    """Else what it asks with would be another's, and what it takes its own once more: the inner one would release it."""
+    name, others = world.name(), ("PAWL_LEASE_ID", "LEASE_DEADLINE_MS", "PAWL_TOKEN_FILE", "PROPOSED_LEASE_ID")
+    aside = ShellAgent(agent.settings["PAWL_LEASE_URL"], agent.settings["PAWL_GATEWAY_URL"], PAWL_LEASE_ID="A" * 22,
+                       LEASE_DEADLINE_MS="999999999999", PAWL_TOKEN_FILE="/dev/null", PROPOSED_LEASE_ID="B" * 22)
+    found = " ".join(f"${{{one}-none}}" for one in others)
+    done = runs(name, 60000, 0, "sh", "-c", f'echo "{found}"; {SCRIPT} run {name} 3000 0 -- echo ran; echo $?', aside=aside)
+    check_equal(done.communicate(timeout=15)[0], b"none none none none\n75\n")
+    check_equal(history(world, name), ["granted", "released"])
+
+
 def says(status, told):
     return Say(status, json.dumps(told).replace('"1e9"', "1e9").encode(), "application/problem+json")
 

@@ -539,10 +539,11 @@ run()
     conclude
     shift 4
     exec 3<&0
-    # The command gets the token, and not the lease_id; and the locale that we were given.
+    # The command gets the token, and not the lease_id, nothing of another hold, and the locale that we were given.
     (
         if [ -n "$locale" ]; then LC_ALL=$locale; else unset LC_ALL; fi
         unset PAWL_ACCESS_TOKEN
+        unset PROPOSED_LEASE_ID PAWL_LEASE_ID LEASE_DEADLINE_MS PAWL_TOKEN_FILE
         export PAWL_LEASE="$name" PAWL_TOKEN="$token" PAWL_FENCING_TOKEN="$fencing"
         trap - EXIT
         dies_with_us "$@"
