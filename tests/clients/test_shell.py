@@ -254,6 +254,18 @@ def run_hands_no_access_token_to_its_command(world, agent, _lease, _gateway):
 
 
 @scenario
+def a_grant_that_could_not_be_told_is_given_back(world, agent, _lease, _gateway):
+    name, proposed = world.name(), world.name()
+    settings = clients_test.environment(**agent.settings)
+    with open("/dev/full", "wb") as full:
+        for lease, more, told in ((name, {}, 1), (proposed, {"PROPOSED_LEASE_ID": "C" * 22}, 74)):
+            done = subprocess.run([SCRIPT, "acquire", lease], stdout=full, stderr=subprocess.PIPE, env={**settings, **more},
+                                  timeout=30, check=False)
+            check_equal(done.returncode, told, done.stderr.decode())
+    check_equal((world.look(name)["state"], world.look(proposed)["state"]), ("free", "held"))
+
+
+@scenario
 def run_hands_nothing_of_another_hold_to_its_command(world, agent, _lease, _gateway):
     """Else what it asks with would be another's, and what it takes its own once more: the inner one would release it."""
     name, others = world.name(), ("PAWL_LEASE_ID", "LEASE_DEADLINE_MS", "PAWL_TOKEN_FILE", "PROPOSED_LEASE_ID")

@@ -561,6 +561,16 @@ run()
     exit "$command_status"
 }
 
+# Nobody could read the grant: it is given back, unless it was proposed, and so can be asked for again.
+untold()
+{
+    outcome=$UNKNOWN
+    [ -n "${PROPOSED_LEASE_ID:-}" ] || give_back
+    tell 'the grant could not be written'
+    [ "$outcome" -ne "$OK" ] || exit $REFUSED
+    exit $UNKNOWN
+}
+
 print_deadline()
 {
     echo "export LEASE_DEADLINE_MS=$deadline"
@@ -576,10 +586,11 @@ case $command in
 acquire)
     acquire "$@"
     conclude
-    name=$name id=$id token=$token fencing=$fencing jq -nr '@sh "export PAWL_LEASE=\(env.name)",
+    if ! name=$name id=$id token=$token fencing=$fencing jq -nr '@sh "export PAWL_LEASE=\(env.name)",
         @sh "export PAWL_LEASE_ID=\(env.id)", @sh "export PAWL_TOKEN=\(env.token)",
-        @sh "export PAWL_FENCING_TOKEN=\(env.fencing)"'
-    print_deadline
+        @sh "export PAWL_FENCING_TOKEN=\(env.fencing)"' || ! print_deadline; then
+        untold
+    fi
     ;;
 renew)
     held
