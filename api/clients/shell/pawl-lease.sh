@@ -5,7 +5,8 @@
 #   grant=$(pawl-lease.sh acquire orders:42 30000 10000 billing-7) || exit    # NAME [TTL_MS [WAIT_MS [HOLDER]]]
 #   eval "$grant"      # PAWL_LEASE, PAWL_LEASE_ID, PAWL_TOKEN, PAWL_FENCING_TOKEN, LEASE_DEADLINE_MS
 #   echo packed | pawl-lease.sh put orders:42       # KEY [FILE]; IDEMPOTENCY_KEY: then a lost answer is asked for again
-#   new=$(pawl-lease.sh renew 30000) && eval "$new" # [TTL_MS]
+#   new=$(pawl-lease.sh renew 30000) || why=$?      # [TTL_MS]
+#   eval "$new"        # also when that was 74: a TTL_MS that is shorter may have brought the deadline nearer
 #   pawl-lease.sh remaining                         # how many ms it is certainly held yet
 #   pawl-lease.sh get orders:42                     # KEY; fenced
 #   pawl-lease.sh delete orders:42                  # KEY
