@@ -132,10 +132,10 @@ enum {
 struct watching {
     struct call call;
     struct sse sse;
-    int idle_fd; /* a timer: readable when nothing has come for idle_ms */
-    bool begun;  /* this stream */
-    bool ever;   /* any stream */
-    bool gap;    /* the next stream does not begin where the last one ended */
+    int idle_fd;     /* a timer: readable when nothing has come for idle_ms */
+    bool begun;      /* this stream */
+    bool ever;       /* any stream */
+    const char *gap; /* why the next stream does not begin where the last one ended; NULL: it does */
     unsigned pause_ms;
 };
 
@@ -221,8 +221,8 @@ static void stream_begin(struct watching *w)
 {
     w->begun = true;
     w->pause_ms = PAUSE_FIRST_MS;
-    if (w->gap) {
-        missed_show(w, "the connection was lost before there was an item to go on from");
+    if (w->gap != NULL) { /* only now: what happens while somebody looks after it is not missed */
+        missed_show(w, w->gap);
     } else if (w->ever) {
         cli_fail(CLI_OK, "watch: connected again; nothing was missed");
     } else if (isatty(STDERR_FILENO)) {
@@ -230,7 +230,7 @@ static void stream_begin(struct watching *w)
                  w->call.name != NULL ? w->call.name : "any lease");
     }
     w->ever = true;
-    w->gap = false;
+    w->gap = NULL;
 }
 
 /* The stream, as it comes. 0: it cannot be read any more. */
@@ -255,9 +255,8 @@ static int watch_after(struct watching *w, const struct request *request, enum h
     if (ferror(stdout))
         return CLI_REFUSED; /* main() says it */
     if (refused && request_is_problem(request, "cursor-expired")) {
-        missed_show(w, "the service does not keep what came after the last item any more");
+        w->gap = "the service does not keep what came after the last item any more";
         w->sse.id[0] = '\0';
-        w->gap = false;
         w->pause_ms = 0;
         return CLI_GO_ON;
     }
@@ -270,7 +269,8 @@ static int watch_after(struct watching *w, const struct request *request, enum h
                  : outcome != HTTP_CLIENT_ANSWERED ? answer->why
                                                    : "");
     }
-    w->gap = w->gap || w->sse.id[0] == '\0';
+    if (w->gap == NULL && w->sse.id[0] == '\0')
+        w->gap = "the connection was lost before there was an item to go on from";
     return CLI_GO_ON;
 }
 

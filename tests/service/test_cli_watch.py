@@ -68,6 +68,13 @@ def kept(name):
     return world.lease("GET", f"/v1/leases/{name}/history").json["items"]
 
 
+def item_of(number):
+    """A stream with one item, which is cut then."""
+    item = {"id": f"1.{number}.1", "type": "granted", "lease": "a", "token": number, "holder": "h", "at_ms": number}
+    return response(200, b"").replace(b"Content-Length: 0", b"Content-Type: text/event-stream") + \
+        f": listening\n\nid: 1.{number}.1\ndata: {json.dumps(item)}\n\n".encode()
+
+
 # -- while all is well
 
 
@@ -255,6 +262,27 @@ def an_id_that_is_not_kept_any_more_is_told_and_then_it_goes_on_from_now():
         return found
     wait_until(comes, "it goes on from now")
     check("missed" not in found, found)
+    watch.end()
+
+
+@test
+def what_is_missed_is_told_when_it_listens_again_for_who_looks_then_misses_nothing():
+    refused = json.dumps({"type": "/problems/cursor-expired", "title": "t", "status": 410, "code": "cursor-expired", "detail": "d",
+                          "instance": "urn:x", "retryable": False}).encode()
+    streams = [item_of(1), response(410, refused, "Content-Type: application/problem+json"), None, item_of(2)]
+    told, begins = [], threading.Event()
+
+    def answer(_):
+        begins.wait(DEADLINE_S)
+        told.append(watch.out.qsize())
+        return streams[len(told) - 1] if len(told) <= len(streams) else None
+    server = Server(answer)
+    watch = Watch("-o", "json", PAWL_LEASE_URL=server.url)
+    begins.set()
+    items = [watch.item() for _ in range(3)]
+    check_equal([item["type"] for item in items], ["granted", "missed", "granted"])
+    check_in("does not keep", items[1]["reason"])
+    check(max(told[:4]) <= 1, f"lines that were there before each stream: {told}")
     watch.end()
 
 
