@@ -4,7 +4,8 @@
  *   resolve_check     what goes together                     64, or go on
  *   resolve_show      the list, and who is in doubt; or, on a terminal, what is to be closed, and go on
  *   resolve_confirm   the name, typed                        1, or go on
- *   resolve_send      one, all, or a gateway                 0 | 1 */
+ *   resolve_send      one, all, or a gateway                 0 | 1
+ *   resolve_shown     all that was shown                     0 | 1 */
 #include <inttypes.h>
 #include <unistd.h>
 
@@ -133,12 +134,35 @@ static int doubt_show(struct call *call)
     return status;
 }
 
+/* Of the list of one lease the ids, the first column, of those that --all closes; a space behind each. What
+ * comes to be unknown while somebody looks at the upstream is not meant. */
+static void meant_keep(struct call *call)
+{
+    const struct print_table *table = &call->table;
+    size_t size = 1;
+
+    for (size_t i = 0; i < table->count; i += table->columns)
+        size += strlen(table->cells[i]) + 1;
+    call->content = cli_alloc(size);
+    call->content[0] = '\0';
+    for (size_t i = 0; i < table->count; i += table->columns) {
+        bool is_meant = strcmp(table->cells[i + 1], "unknown") == 0 ||
+                        strcmp(table->cells[i + 1], "dead") == 0;
+        size_t len = strlen(call->content);
+
+        snprintf(call->content + len, size - len, "%s%s", is_meant ? table->cells[i] : "",
+                 is_meant ? " " : "");
+    }
+}
+
 /* Who is to type a name sees what it is about; the answer to a program is one JSON document. */
 static int resolve_show(struct call *call)
 {
     bool is_text = call->given.output == OUTPUT_TEXT;
     int status = verb_list(call, intents + (call->name != NULL), list_address); /* its name is in no row */
 
+    if (call->given.all)
+        meant_keep(call);
     if (call->shown > 0 && is_text)
         print_table_end(&call->table);
     if (status == CLI_GO_ON && call->name == NULL)
@@ -170,7 +194,7 @@ static int resolve_confirm(const struct call *call)
 
 /* -- the word */
 
-static int send_address(const struct given *g, const char *lease, struct request *request)
+static int send_address(const struct given *g, const char *id, const char *lease, struct request *request)
 {
     const struct bytes yes = BYTES("true"), none = {NULL, 0};
     char path[PATH_SIZE];
@@ -184,7 +208,7 @@ static int send_address(const struct given *g, const char *lease, struct request
         status = request_service(request, REQUEST_GATEWAY, g->gateway_url, path);
     }
     if (status == CLI_GO_ON) {
-        request_query(request, "id", bytes_of(g->id));
+        request_query(request, "id", bytes_of(id));
         request_query(request, "incarnation", bytes_of(g->incarnation));
         request_query(request, "settled", g->settled ? yes : none);
         request_query(request, "force", g->force ? yes : none);
@@ -227,16 +251,23 @@ static void tell_dead(const struct call *call, const struct json *json)
     }
 }
 
+static struct request resolve_request(const struct call *call)
+{
+    const struct given *g = &call->given;
+
+    return (struct request){.what = "resolve",
+                            .wants = REQUEST_JSON,
+                            .needs = g->gateway == NULL ? "resolved sending" : "intents in_doubt",
+                            .output = g->output,
+                            .trace = g->trace,
+                            .http.method = "POST"};
+}
+
 static int resolve_send(const struct call *call)
 {
     const struct given *g = &call->given;
-    struct request request = {.what = "resolve",
-                              .wants = REQUEST_JSON,
-                              .needs = g->gateway == NULL ? "resolved sending" : "intents in_doubt",
-                              .output = g->output,
-                              .trace = g->trace,
-                              .http.method = "POST"};
-    int status = send_address(g, call->name, &request);
+    struct request request = resolve_request(call);
+    int status = send_address(g, g->id, call->name, &request);
 
     status = status == CLI_GO_ON ? request_send(&request) : status;
     if (status == CLI_GO_ON) {
@@ -253,6 +284,33 @@ static int resolve_send(const struct call *call)
     return status;
 }
 
+/* Those that were shown, one by one. */
+static int resolve_shown(const struct call *call)
+{
+    struct bytes rest = bytes_of(call->content);
+    int status = CLI_GO_ON;
+    int64_t closed = 0;
+
+    while (status == CLI_GO_ON && rest.len > 0) {
+        struct bytes one = bytes_cut(&rest, ' ');
+        struct request request = resolve_request(call);
+        enum http_client_outcome outcome;
+        char id[SEQ_MAX_CHARS + 1];
+
+        snprintf(id, sizeof(id), "%.*s", (int)one.len, one.at);
+        status = send_address(&call->given, id, call->name, &request);
+        if (status == CLI_GO_ON) {
+            outcome = request_try(&request);
+            if (outcome != HTTP_CLIENT_ANSWERED || !request_is_problem(&request, "not-found"))
+                status = request_tell(&request, outcome); /* else somebody else has closed it */
+        }
+        closed += request_int(request.json, "resolved");
+        request_done(&request);
+    }
+    printf("%s: %" PRId64 " closed\n", call->name, closed);
+    return status == CLI_GO_ON ? CLI_OK : status;
+}
+
 int resolve_all(struct call *call)
 {
     const struct given *g = &call->given;
@@ -262,5 +320,7 @@ int resolve_all(struct call *call)
     if (status != CLI_GO_ON || !changes(g))
         return status == CLI_GO_ON ? CLI_OK : status;
     status = g->yes ? CLI_GO_ON : resolve_confirm(call);
-    return status == CLI_GO_ON ? resolve_send(call) : status;
+    if (status != CLI_GO_ON)
+        return status;
+    return call->content != NULL ? resolve_shown(call) : resolve_send(call);
 }

@@ -117,10 +117,10 @@ def sending():
     return one.succeed()
 
 
-def let_go(name):
+def let_go(name, *states):
     """The upstream closes the connection on which it was silent."""
     release.set()
-    wait_states(name, "unknown")
+    wait_states(name, *(states or ("unknown",)))
     release.clear()
 
 
@@ -420,6 +420,26 @@ def in_a_terminal_the_name_of_the_lease_must_be_typed():
     check_equal(status, 0, said)
     check_in(f"{one.name}: 1 closed", said)
     check(one.is_let_through(), "it is still in doubt")
+
+
+@test
+def in_a_terminal_all_are_those_that_were_shown():
+    """Not one whose end has become unknown while somebody looked at the upstream for the others."""
+    one = sending()
+    shown = intents(one.name)[0]["id"]
+    left_behind(one.name, 101, "u")
+    left_behind(one.name, 102, "d")
+
+    def later():
+        left_behind(one.name, 103, "u")
+        left_behind(one.name, 104, "d")
+        pawl("resolve", one.name, "--id", "102", "--yes")  # by somebody else
+        let_go(one.name, "unknown", "unknown", "unknown", "dead")
+        return one.name
+    said = pawl.on_terminal("resolve", one.name, "--all", answers=[("Type ", later)])
+    check_in(f"{one.name}: 1 closed\n", said)
+    check_equal([item["id"] for item in intents(one.name)], [shown, "103", "104"])
+    check_in("3 closed", pawl("resolve", one.name, "--all", "--yes").stdout)
 
 
 # -- a gateway is dead
