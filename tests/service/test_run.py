@@ -497,4 +497,22 @@ def while_it_waits_a_terminal_shows_who_holds_it_and_nobody_else_is_told():
     check_equal(pawl("run", name, "-w", "1500ms", "--", "true", status=75).stderr.count("\x1b"), 0)
 
 
+@test_in(Shell)
+def a_terminal_that_stands_still_keeps_no_command_from_running(shell):
+    """Ctrl-S, or nobody who reads what it shows: else the lease is renewed, and nothing runs."""
+    name, file = world.name(), os.path.join(world.folder, "ran")
+    grant = world.acquire(name)
+    terminal = os.open(os.readlink(f"/proc/{shell.process.pid}/fd/0"), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
+    shell.run(name, "--", f"touch {file}")
+    shell.see(" in line")
+    shell.type("\x13")
+    wait_until(lambda: not select.select([], [terminal], [], 0)[1], "it takes no more")
+    world.release(name, grant)
+    wait_until(lambda: os.path.exists(file), "the command runs")
+    wait_until(lambda: world.look(name)["state"] == "free", "the lease is given back")
+    os.close(terminal)
+    shell.type("\x11")
+    shell.status(0)
+
+
 main(world.close)

@@ -6,6 +6,7 @@
  *   run_hold_close   the release */
 #include "api/cli/run/run.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -32,6 +33,7 @@ struct run_show {
     pthread_mutex_t lock; /* of the line: nothing is drawn once it is over */
     bool over, drawn;
     int stop_fd;
+    int terminal_fd; /* of its own, which waits for nobody: a terminal may stand still (Ctrl-S) */
 };
 
 static unsigned columns(void)
@@ -81,19 +83,26 @@ static void line_make(const struct run_show *show, const struct pawl_view *view,
     }
 }
 
+static const char line_begin[] = "\r\033[K";
+
 /* No longer than the terminal is wide: what has gone on to the next line cannot be drawn over. */
 static void line_draw(struct run_show *show, const char *line)
 {
-    size_t len = (size_t)part_of(line, columns() - 1);
+    size_t len = 0;
+    char *text = NULL;
+    FILE *out = open_memstream(&text, &len);
 
+    if (out == NULL)
+        return;
+    fputs(line_begin, out);
+    print_safe(out, (struct bytes){line, (size_t)part_of(line, columns() - 1)});
     pthread_mutex_lock(&show->lock);
-    if (!show->over) {
-        fputs("\r\033[K", stderr);
-        print_safe(stderr, (struct bytes){line, len});
-        fflush(stderr);
+    if (fclose(out) == 0 && !show->over) {
+        (void)!write(show->terminal_fd, text, len); /* what is not taken now is not shown */
         show->drawn = true;
     }
     pthread_mutex_unlock(&show->lock);
+    free(text);
 }
 
 static void *show_run(void *user)
@@ -118,6 +127,8 @@ static void show_done(struct run_show *show)
     pawl_close(show->pawl);
     if (show->stop_fd >= 0)
         close(show->stop_fd);
+    if (show->terminal_fd >= 0)
+        close(show->terminal_fd);
     pthread_mutex_destroy(&show->lock);
     free(show);
 }
@@ -134,7 +145,9 @@ struct run_show *run_show_begin(const char *name, const char *lease_url)
     *show = (struct run_show){.name = name, .pawl = pawl_open(&options, NULL)};
     pthread_mutex_init(&show->lock, NULL);
     show->stop_fd = eventfd(0, EFD_CLOEXEC);
-    if (show->pawl == NULL || show->stop_fd < 0 || client_thread_start(&show->thread, show_run, show) != 0) {
+    show->terminal_fd = open("/dev/tty", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (show->pawl == NULL || show->stop_fd < 0 || show->terminal_fd < 0 ||
+        client_thread_start(&show->thread, show_run, show) != 0) {
         show_done(show);
         return NULL;
     }
@@ -150,10 +163,8 @@ void run_show_end(struct run_show *show)
     (void)!write(show->stop_fd, &one, sizeof(one));
     pthread_mutex_lock(&show->lock);
     show->over = true;
-    if (show->drawn) {
-        fputs("\r\033[K", stderr);
-        fflush(stderr);
-    }
+    if (show->drawn)
+        (void)!write(show->terminal_fd, line_begin, strlen(line_begin));
     pthread_mutex_unlock(&show->lock);
 }
 
