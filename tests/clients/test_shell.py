@@ -111,10 +111,10 @@ class ShellAgent:
 scenarios.begin(ShellAgent, MISSING, renews=False, enters=False, sessions=False, attempts=2)
 
 
-def runs(name, ttl_ms, wait_ms, *command, aside=None):
+def runs(name, ttl_ms, wait_ms, *command, aside=None, stderr=subprocess.PIPE):
     settings = (aside or scenarios.CLIENT["agent"]).settings
     return subprocess.Popen([SCRIPT, "run", name, str(ttl_ms), str(wait_ms), "--", *command], stdin=subprocess.PIPE,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clients_test.environment(**settings),
+                            stdout=subprocess.PIPE, stderr=stderr, env=clients_test.environment(**settings),
                             start_new_session=True)
 
 
@@ -154,6 +154,24 @@ def run_renews_and_stops_the_command_when_the_hold_is_lost(world, agent, lease, 
     force(world, name)
     check_equal(done.wait(15), 76)
     check_in(b"lease-lost", done.stderr.read())
+
+
+@scenario
+def run_stops_the_command_though_nobody_reads_what_it_says(world, agent, _lease, _gateway):
+    name, (reader, writer) = world.name(), os.pipe()
+    os.set_blocking(writer, False)
+    with contextlib.suppress(BlockingIOError):
+        while os.write(writer, b"x" * 4096):
+            pass
+    os.set_blocking(writer, True)
+    done = runs(name, 1500, 0, "sh", "-c", "echo $$; exec tail -f /dev/null", stderr=writer)
+    os.close(writer)
+    command = int(done.stdout.readline())
+    force(world, name)
+    wait_until(lambda: not os.path.exists(f"/proc/{command}"), "the command ends")
+    os.read(reader, 1 << 20)
+    check_equal(done.wait(15), 76)
+    os.close(reader)
 
 
 @scenario

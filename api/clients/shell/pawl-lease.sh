@@ -500,9 +500,9 @@ watch_command()
             if [ "$outcome" -eq "$OK" ]; then next_renewal; else renew_at=$(($(now_ms) + ttl / 10)); fi
         fi
         if [ "$outcome" -eq "$LOST" ]; then
-            tell "$problem"
             kill -KILL "$child" 2> /dev/null
             wait "$child"
+            tell "$problem" # now: nobody may read it
             exit $LOST
         fi
         sleep 0.05
