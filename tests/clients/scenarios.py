@@ -641,6 +641,19 @@ def a_renewal_that_is_answered_with_garbage_is_tried_again(world, agent, lease, 
 
 
 @with_renewal
+def a_renewal_that_nobody_answers_leaves_time_for_another(world, _agent, lease, gateway):
+    """However long an attempt may take: a third of the ttl is enough for this one."""
+    aside = CLIENT["make"](lease.url, gateway.url, timeout_ms=30000)
+    granted(aside, world.name(), hold="g", ttl_ms=6000)
+    lease.begin(MUTE)
+    wait_until(lambda: lease.methods().count("PUT") >= 2 and int(aside.ask("remaining", hold="g")["remaining_ms"]) > 4000,
+               "it renews again")
+    outcome(aside.ask("check", hold="g"), "ok")
+    aside.ask("release", hold="g")
+    aside.end()
+
+
+@with_renewal
 def renewals_that_trickle_do_not_hide_the_deadline(world, agent, lease, _gateway):
     lease.begin(None, *[TRICKLE] * 50)
     granted(agent, world.name(), hold="slow", ttl_ms=900)

@@ -157,6 +157,16 @@ def run_renews_and_stops_the_command_when_the_hold_is_lost(world, agent, lease, 
 
 
 @scenario
+def run_goes_on_though_a_renewal_is_not_answered(world, agent, lease, gateway):
+    lease.begin(None, scenarios.MUTE)
+    done = runs(world.name(), 6000, 0, "sh", "-c", "exec tail -f /dev/null", aside=ShellAgent(lease.url, gateway.url, 30000))
+    wait_until(lambda: lease.methods().count("PUT") >= 3 or done.poll() is not None, "it renews again")
+    check(done.poll() is None, "it still runs")
+    done.terminate()
+    check_equal(done.wait(15), 143)
+
+
+@scenario
 def run_stops_the_command_though_nobody_reads_what_it_says(world, agent, _lease, _gateway):
     name, (reader, writer) = world.name(), os.pipe()
     os.set_blocking(writer, False)

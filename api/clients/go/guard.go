@@ -164,8 +164,13 @@ func (k *kept) renewOnce(ctx context.Context, ttl time.Duration) error {
 	if err != nil {
 		return err
 	}
-	if limit > k.c.timeout {
-		limit = k.c.timeout
+	k.mu.Lock()
+	third := k.ttl / 3 // one that hangs leaves time for another
+	k.mu.Unlock()
+	for _, most := range []time.Duration{k.c.timeout, third} {
+		if limit > most {
+			limit = most
+		}
 	}
 	begun := time.Now()
 	got, err := k.renew(ctx, ttl, limit)

@@ -1251,12 +1251,17 @@ public final class Pawl {
             renewAt = System.nanoTime() + Math.max(10_000_000, pause);
         }
 
+        /** Of one renewal: one that hangs leaves time for another. */
+        private synchronized long limitNanos() {
+            return Math.max(10_000_000, Math.min(Math.min(timeout.toNanos(), ttl / 3), remainingNanos()));
+        }
+
         /** One at a time: of two ttls the one that was told last must be the one that counts. */
         Grant renewOnce(long ttlMs) {
             synchronized (renewing) {
                 check();
                 long begun = System.nanoTime();
-                long limit = Math.max(10_000_000, Math.min(timeout.toNanos(), remainingNanos()));
+                long limit = limitNanos();
                 try {
                     Grant grant = ask(ttlMs, limit);
                     synchronized (this) {

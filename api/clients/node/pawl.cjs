@@ -700,7 +700,7 @@ class Kept {
   async #renewAlone(ttlMs) {
     this.check();
     const begun = nowMs();
-    const limitMs = Math.max(10, Math.min(this.#pawl.timeoutMs, this._end() - begun));
+    const limitMs = Math.max(10, Math.min(this.#pawl.timeoutMs, this.#ttlMs / 3, this._end() - begun)); // leaves time for another
     let got;
     try {
       got = await this._ask(ttlMs, limitMs);

@@ -36,6 +36,7 @@ gateway_url=${PAWL_GATEWAY_URL:-http://127.0.0.1:8701}
 timeout_ms=${TIMEOUT_MS:-5000}
 slice=20000 # of one request's wait in line, before a proxy ends it; of the place's keeping; of sitting out a restart
 attempts=${ATTEMPTS:-3}
+third= # of the ttl, while run renews
 OK=0 REFUSED=1 USAGE=64 NOT_DONE=69 UNKNOWN=74 HELD=75 LOST=76
 
 place=$(mktemp -d) || exit $NOT_DONE
@@ -418,6 +419,7 @@ renew_once()
 {
     begun=$(now_ms) limit=$((deadline - $(now_ms)))
     [ "$limit" -le "$timeout_ms" ] || limit=$timeout_ms
+    [ "$limit" -le "${third:-$limit}" ] || limit=$third
     [ "$limit" -ge 10 ] || limit=10
     { echo "Lease-Id: $id" && echo "Fencing-Token: $fencing"; } > "$place/headers"
     rm -f "$place/body"
@@ -490,6 +492,7 @@ next_renewal()
 
 watch_command()
 {
+    third=$((ttl / 3)) # one renewal that hangs leaves time for another
     next_renewal
     while kill -0 "$child" 2> /dev/null; do
         if [ "$(now_ms)" -ge "$deadline" ]; then

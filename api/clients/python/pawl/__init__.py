@@ -804,7 +804,8 @@ class _Kept:
     def _renew_alone(self, ttl_ms: Optional[int]) -> None:
         with self._changed:
             self.check()
-            begun, limit = _now(), min(self._pawl.timeout, self._end() - _now())
+            begun = _now()
+            limit = min(self._pawl.timeout, self._ttl / 3, self._end() - begun)  # one that hangs leaves time for another
         try:
             told, deadline = self._ask(ttl_ms, max(0.01, limit))
         except PawlLost as error:
