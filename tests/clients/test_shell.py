@@ -294,6 +294,16 @@ def a_grant_that_could_not_be_told_is_given_back(world, agent, _lease, _gateway)
 
 
 @scenario
+def what_a_renewal_found_lost_has_nothing_left(world, agent, _lease, _gateway):
+    name = world.name()
+    scenarios.granted(agent, name, ttl_ms=60000)
+    force(world, name)
+    scenarios.outcome(agent.ask("renew", hold="h"), "lost")
+    check_equal(int(agent.ask("remaining", hold="h")["remaining_ms"]), 0)
+    scenarios.outcome(agent.ask("put", hold="h", key=name, body="x"), "lost", "deadline-passed")
+
+
+@scenario
 def run_hands_nothing_of_another_hold_to_its_command(world, agent, _lease, _gateway):
     """Else what it asks with would be another's, and what it takes its own once more: the inner one would release it."""
     name, others = world.name(), ("PAWL_LEASE_ID", "LEASE_DEADLINE_MS", "PAWL_TOKEN_FILE", "PROPOSED_LEASE_ID")

@@ -6,7 +6,7 @@
 #   eval "$grant"      # PAWL_LEASE, PAWL_LEASE_ID, PAWL_TOKEN, PAWL_FENCING_TOKEN, LEASE_DEADLINE_MS
 #   echo packed | pawl-lease.sh put orders:42       # KEY [FILE]; IDEMPOTENCY_KEY: then a lost answer is asked for again
 #   new=$(pawl-lease.sh renew 30000) || why=$?      # [TTL_MS]
-#   eval "$new"        # also when that was 74: a TTL_MS that is shorter may have brought the deadline nearer
+#   eval "$new"        # also after 74: a TTL_MS that is shorter may have brought the deadline nearer; and after 76: it is 0
 #   pawl-lease.sh remaining                         # how many ms it is certainly held yet
 #   pawl-lease.sh get orders:42                     # KEY; fenced
 #   pawl-lease.sh delete orders:42                  # KEY
@@ -600,7 +600,8 @@ renew)
     held
     in_time
     renew "$@"
-    [ "$outcome" -eq "$LOST" ] || print_deadline # it may have come nearer, also when it is not known
+    [ "$outcome" -ne "$LOST" ] || deadline=0
+    print_deadline # it may have come nearer, also when it is not known
     conclude
     ;;
 release)
