@@ -515,4 +515,20 @@ def a_terminal_that_stands_still_keeps_no_command_from_running(shell):
     shell.status(0)
 
 
+@test_in(Shell)
+def who_waits_in_the_background_is_not_stopped_by_what_it_showed(shell):
+    name, file = world.name(), os.path.join(world.folder, "in-the-background")
+    grant = world.acquire(name)
+    shell.type("stty tostop\n")
+    shell.run(name, "--", f"touch {file}")
+    shell.see(" in line")
+    shell.type("\x1a")
+    shell.see("Stopped")
+    shell.type("bg; echo on\"\"ward\n")
+    shell.see("onward")
+    world.release(name, grant)
+    wait_until(lambda: os.path.exists(file), "the command runs")
+    wait_until(lambda: world.look(name)["state"] == "free", "the lease is given back")
+
+
 main(world.close)

@@ -36,6 +36,12 @@ struct run_show {
     int terminal_fd; /* of its own, which waits for nobody: a terminal may stand still (Ctrl-S) */
 };
 
+/* Who writes from behind may be stopped for it (stty tostop). */
+static bool is_in_front(void)
+{
+    return tcgetpgrp(STDERR_FILENO) == getpgrp();
+}
+
 static unsigned columns(void)
 {
     struct winsize size;
@@ -97,7 +103,7 @@ static void line_draw(struct run_show *show, const char *line)
     fputs(line_begin, out);
     print_safe(out, (struct bytes){line, (size_t)part_of(line, columns() - 1)});
     pthread_mutex_lock(&show->lock);
-    if (fclose(out) == 0 && !show->over) {
+    if (fclose(out) == 0 && !show->over && is_in_front()) {
         (void)!write(show->terminal_fd, text, len); /* what is not taken now is not shown */
         show->drawn = true;
     }
@@ -139,7 +145,7 @@ struct run_show *run_show_begin(const char *name, const char *lease_url)
         .size = sizeof(options), .lease_url = lease_url, .timeout_ms = LOOK_MS, .attempts = 1};
     struct run_show *show;
 
-    if (isatty(STDERR_FILENO) == 0 || tcgetpgrp(STDERR_FILENO) != getpgrp())
+    if (isatty(STDERR_FILENO) == 0 || !is_in_front())
         return NULL;
     show = cli_alloc(sizeof(*show));
     *show = (struct run_show){.name = name, .pawl = pawl_open(&options, NULL)};
@@ -163,7 +169,7 @@ void run_show_end(struct run_show *show)
     (void)!write(show->stop_fd, &one, sizeof(one));
     pthread_mutex_lock(&show->lock);
     show->over = true;
-    if (show->drawn)
+    if (show->drawn && is_in_front())
         (void)!write(show->terminal_fd, line_begin, strlen(line_begin));
     pthread_mutex_unlock(&show->lock);
 }
