@@ -179,6 +179,12 @@ static int send_and_show(struct call *call)
         puts(call->request.answer.body);
     else if (call->verb->show != NULL)
         call->verb->show(call);
+    /* 1 would say that it was refused. */
+    if (strcmp(call->request.http.method, "GET") != 0 && (fflush(stdout) != 0 || ferror(stdout))) {
+        return doubt_tell(DOUBT_UNKNOWN, OUTPUT_TEXT,
+                          "%s%s%s: it was done, but the output could not be written", call->request.what,
+                          call->name != NULL ? " " : "", call->name != NULL ? call->name : "");
+    }
     return CLI_OK;
 }
 

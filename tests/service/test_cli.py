@@ -741,6 +741,17 @@ def output_that_cannot_be_written_is_a_failure():
     pawl.unread("get", "a", "-o", "json")
 
 
+@test
+def what_was_done_is_not_told_as_refused_when_the_output_cannot_be_written():
+    name = world.name()
+    mine = acquired(name)
+    variables = {"PAWL_LEASE_ID": mine["lease_id"], **token_of(mine)}
+    for words in (["put", name], ["put", name, "-o", "json"], ["renew", name], ["renew", name, "-o", "json"], ["rm", name],
+                  ["release", name], ["force-release", name, "--yes"]):
+        check_in(f"pawl: may have been done: {words[0]} {name}: it was done", pawl.unread(*words, status=69, **variables))
+    check_equal(world.look(name)["state"], "free")
+
+
 class Echoed(Server):
     """Keeps what comes behind the request."""
 

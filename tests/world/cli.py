@@ -35,12 +35,12 @@ class Cli:
         check_equal(done.returncode, status, f"exit status of {words}: {done.stdout}{done.stderr}")
         return done
 
-    def unread(self, *words, **variables):
-        """Its output cannot be written: its exit status must be 1; what it says."""
+    def unread(self, *words, status=1, **variables):
+        """Its output cannot be written: its exit status must be this one; what it says."""
         with open("/dev/full", "wb") as full:
             done = subprocess.run([PAWL, *words], env=self.environment(**variables), stdin=subprocess.DEVNULL, stdout=full,
                                   stderr=subprocess.PIPE, text=True, timeout=DEADLINE_S, check=False)
-        check_equal(done.returncode, 1, f"exit status of {words}: {done.stderr}")
+        check_equal(done.returncode, status, f"exit status of {words}: {done.stderr}")
         return done.stderr
 
     def shell(self, script, **variables):
