@@ -338,6 +338,17 @@ def the_cgroup_and_the_watchdog_are_gone_afterwards():
         check(not any(os.path.exists(root + path) for root in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")))
 
 
+@test
+def the_cgroups_of_a_pawl_run_within_it_are_gone_too_when_all_is_killed():
+    name, tell = world.name(), "grep -o '/.*pawl-run.*' /proc/self/cgroup"
+    run = Run(pawl, name, "--ttl", "3s", "--on-lost", "kill", "--", "sh", "-c", f'{tell}; exec "$@"', "sh", PAWL, "run", world.name(), "--",
+              "sh", "-c", f"{tell}; echo end; exec sleep 60")
+    paths = list(iter(run.line, "end"))
+    world.lease("POST", f"/v1/leases/{name}/force-release", body={})
+    run.end(76)
+    check_equal([path for path in paths for root in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified") if os.path.exists(root + path)], [])
+
+
 # -- a terminal
 
 

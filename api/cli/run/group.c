@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <linux/magic.h>
 #include <linux/sched.h>
 #include <poll.h>
@@ -28,7 +29,8 @@ enum {
     SUFFIX_SIZE = 16,
     SUFFIX_MOST = 9,
     PATH_SIZE = 64,
-    GONE_MOST_MS = 1000
+    GONE_MOST_MS = 1000,
+    FOLDERS_OPEN = 4
 };
 
 /* Linux 6.9, pidfd_send_signal(2). */
@@ -117,11 +119,21 @@ void run_group_open(struct run_group *group)
     }
 }
 
+static int folder_remove(const char *path, const struct stat *about, int type, struct FTW *where)
+{
+    (void)about;
+    (void)where;
+    if (type == FTW_DP)
+        rmdir(path); /* one in which something runs stays */
+    return 0;
+}
+
 static void cgroup_drop(struct run_group *group)
 {
     if (group->cgroup_fd >= 0) {
         close(group->cgroup_fd);
-        rmdir(group->path);
+        if (rmdir(group->path) != 0) /* another pawl run that was killed within it has left its own */
+            nftw(group->path, folder_remove, FOLDERS_OPEN, FTW_DEPTH | FTW_PHYS);
     }
     if (group->kill_fd >= 0)
         close(group->kill_fd);
