@@ -392,11 +392,18 @@ static int force_before(struct call *call)
     status = request_lease(&look, call->given.lease_url, call->name, "");
     status = status == CLI_GO_ON ? request_send(&look) : status;
     if (status == CLI_GO_ON) {
+        size_t holders = json_list_count(look.json, "holders", &found);
+
         show_look(stderr, look.json);
-        if (call->token == 0 && json_list_count(look.json, "holders", &found) == 1)
+        if (call->token == 0 && holders == 1)
             call->token = request_int(json_list_object(look.json, "holders", 0), "token");
-        fprintf(stderr, "Its holder is told only when it asks; until then it may go on working.\n");
-        status = cli_confirm(call->name);
+        if (call->token == 0 && holders == 0 && call->given.output == OUTPUT_TEXT) {
+            printf("%s: nobody held it\n", call->name);
+            status = CLI_OK;
+        } else {
+            fprintf(stderr, "Its holder is told only when it asks; until then it may go on working.\n");
+            status = cli_confirm(call->name);
+        }
     }
     request_done(&look);
     return status;

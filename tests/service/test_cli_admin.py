@@ -94,6 +94,17 @@ def force_release_without_a_terminal_needs_yes():
 
 
 @test
+def force_release_on_a_terminal_ends_nobody_when_it_shows_nobody():
+    name = world.name()
+
+    def comes():
+        acquired(name)
+        return name
+    check_in(f"{name}: nobody held it\n", pawl.on_terminal("force-release", name, answers=[("to go on: ", comes)]))
+    check("forced" not in kinds(name), kinds(name))
+
+
+@test
 def force_release_on_a_terminal_shows_the_holder_and_asks_for_the_name_again():
     name = world.name()
     acquired(name, holder="billing-7")
