@@ -134,25 +134,30 @@ static int doubt_show(struct call *call)
     return status;
 }
 
-/* Of the list of one lease the ids, the first column, of those that --all closes; a space behind each. What
- * comes to be unknown while somebody looks at the upstream is not meant. */
+/* Of the list of one lease the ids, the first column, of those that --all closes; a space around each. What
+ * comes to be unknown while somebody looks at the upstream is not meant. NULL when several have one id: then
+ * all are. */
 static void meant_keep(struct call *call)
 {
     const struct print_table *table = &call->table;
-    size_t size = 1;
+    bool has_twice = false;
+    size_t size = 2;
 
     for (size_t i = 0; i < table->count; i += table->columns)
         size += strlen(table->cells[i]) + 1;
     call->content = cli_alloc(size);
-    call->content[0] = '\0';
+    memcpy(call->content, " ", 2);
     for (size_t i = 0; i < table->count; i += table->columns) {
         bool is_meant = strcmp(table->cells[i + 1], "unknown") == 0 ||
                         strcmp(table->cells[i + 1], "dead") == 0;
         size_t len = strlen(call->content);
 
-        snprintf(call->content + len, size - len, "%s%s", is_meant ? table->cells[i] : "",
-                 is_meant ? " " : "");
+        if (!is_meant)
+            continue;
+        snprintf(call->content + len, size - len, "%s ", table->cells[i]);
+        has_twice |= strstr(call->content, call->content + len - 1) != call->content + len - 1;
     }
+    call->content = has_twice ? NULL : call->content;
 }
 
 /* Who is to type a name sees what it is about; the answer to a program is one JSON document. */
@@ -287,7 +292,7 @@ static int resolve_send(const struct call *call)
 /* Those that were shown, one by one. */
 static int resolve_shown(const struct call *call)
 {
-    struct bytes rest = bytes_of(call->content);
+    struct bytes rest = bytes_of(call->content + 1);
     int status = CLI_GO_ON;
     int64_t closed = 0;
 

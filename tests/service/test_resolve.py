@@ -229,7 +229,7 @@ def an_id_that_several_have_names_none_of_them():
     check_in("Several open intents", answer.json["detail"])
     check_in("Several open intents", pawl("resolve", one.name, "--id", number, "--yes", status=64).stderr)
     one.stays_in_doubt()
-    pawl("resolve", one.name, "--all", "--yes")
+    check_in("2 closed", pawl.on_terminal("resolve", one.name, "--all", answers=[("Type ", lambda: one.name)]))
     wait_until(one.is_let_through, "it is sent")
 
 
