@@ -134,13 +134,13 @@ static void denied_log(struct worker *worker, const struct http_request *req,
 {
     const char *identity = http_identity(req);
     const struct http_route *route = http_route(req);
-    char peer[HTTP_ADDRESS_SIZE], id[HTTP_ID_SIZE];
+    char address[HTTP_ADDRESS_SIZE], id[HTTP_ID_SIZE];
+    const char *peer = http_client_address(req, address); /* which is not in address if there is none */
     bool is_verb = route != NULL && (route->needs & ((1U << ACCESS_VERB_SHIFT) - 1)) >= ACCESS_HOLD;
     const struct bytes none = {NULL, 0};
     enum problem problem = ending->problem;
     const char *why = problem == PROBLEM_UNAUTHENTICATED ? ending->why : problem_info(problem)->code;
 
-    http_client_address(req, peer);
     if (!(identity != NULL ? identity_may_log(worker, identity) : address_may_log(worker, "address", peer)))
         return;
     struct log_field fields[] = {

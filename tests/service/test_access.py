@@ -236,11 +236,11 @@ def the_first_credential_that_is_there_decides_alone():
             check_equal((client("GET", path + shown, bearer("all")).status, len(UPSTREAM.requests)), (400, count), shown)
 
 
-def over_socket(method, target, *lines, body=""):
+def over_socket(method, target, *lines, body="", path=SOCKET):
     """(status, body) of a request over the unix socket."""
     with socket.socket(socket.AF_UNIX) as one:
         one.settimeout(20)
-        one.connect(SOCKET)
+        one.connect(path)
         head = [f"{method} {target} HTTP/1.1", "Host: localhost", "Connection: close", f"Content-Length: {len(body)}" if body else "", *lines]
         one.sendall(("\r\n".join(filter(None, head)) + "\r\n\r\n" + body).encode())
         text = b""
@@ -903,6 +903,18 @@ def what_is_refused_before_its_caller_is_asked_for_is_logged_as_its_own_address(
         check_equal(raw.answer("POST", "/v1/leases/x", before_routing=True).status, [401, 403, 400][i])
     check_equal(daemon.end(), 0)
     check_equal([one["peer"] for one in lines(daemon, "request")], ["192.0.2.0", "192.0.2.1", "127.0.0.1"])
+
+
+@test
+def who_is_refused_over_a_unix_socket_is_logged_without_an_address_and_summed_up():
+    path = os.path.join(FOLDER, "denied.sock")
+    daemon = Daemon("pawl-lease", *WORLD.flags, "--listen-unix", path)
+    for _ in range(15):
+        check_equal(over_socket("GET", "/v1/leases", "Authorization: Bearer " + new_token(), path=path)[0], 401)
+    check_equal(over_socket("POST", f"/v1/leases/{name('other')}", path=path)[0], 403)
+    check_equal(daemon.end(), 0)
+    check_equal([(one["identity"], one["peer"]) for one in lines(daemon, "denied")], [("", "")] * 10 + [("socket", "")])
+    check_equal([(one["caller"], one["more"]) for one in lines(daemon, "denied-more")], [("address ", 5)])
 
 
 @test
