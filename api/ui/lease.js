@@ -4,7 +4,7 @@ import { ask, streamOf, storeNow } from './wire.js';
 import { Chart, story, inOrder, glyph, legend, drawStrip, holderOf, inForce, ENDS } from './stairs.js';
 import { deed, deedButton, whose } from './deed.js';
 
-const KEPT = 500, SHOWN = 40, DRAW_MS = 100, WORDS_MS = 250, LOOK_MS = 2000, OFTEN_MS = 500, RECENT_MS = 600000;
+const KEPT = 500, TIME_MAX = 8.64e15, SHOWN = 40, DRAW_MS = 100, WORDS_MS = 250, LOOK_MS = 2000, OFTEN_MS = 500, RECENT_MS = 600000;
 const WINDOWS = [[10000, '10 s'], [60000, '1 min'], [600000, '10 min'], [3600000, '1 h'], [0, 'all']];
 const AHEAD = 0.14;
 const still = matchMedia('(prefers-reduced-motion: reduce)');
@@ -58,7 +58,7 @@ export default function lease(place, app) {
   let look = null, told = story([], null, 0), view = { span: null, fixed: null }, dirty = true, wordsDirty = true, historyOff = false, missed = '';
   let drawn = 0, worded = 0, lookAt = 0, isOpen = false, isDue = true, all = false, by = 'pawl', announced = 0;
   const from = Number(app.query.get('from')), to = Number(app.query.get('to'));
-  if (from && to > from) view.fixed = { from, to, at: to };
+  if (from > 0 && to > from && to <= TIME_MAX) view.fixed = { from, to, at: to }; // a link may say anything
   document.title = plain(lease) + ' \u00b7 Pawl';
 
   // -- what is on it

@@ -241,7 +241,7 @@ export class Chart {
 
   axis(told, o) {
     const fits = Math.max(2, (o.right - o.left) / 120), spanMs = o.to - o.from - o.at.gaps.reduce((all, [a, b]) => all + b - a, 0);
-    const every = TICKS.find(one => spanMs / one <= fits) || 864e5;
+    const every = TICKS.find(one => spanMs / one <= fits) || 864e5 * Math.ceil(spanMs / fits / 864e5);
     const text = t => every < 1000 ? clock(t, true).slice(3, 10) : every < 60000 ? clock(t) : clock(t).slice(0, 5);
     for (let t = Math.ceil(o.from / every) * every; t <= o.to + every; t += every) {
       if (o.at.gaps.some(([a, b]) => t > a && t < b)) continue;

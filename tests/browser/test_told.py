@@ -73,6 +73,15 @@ def a_page_whose_own_answers_do_not_come_is_old_and_asks_again():
 
 
 @test
+def a_link_with_a_window_of_any_size_is_drawn():
+    for window, says in (("from=1&to=8e15", "Paused at"), ("from=1&to=1e300", "each grant is a step"), ("from=-1e300&to=1", "each grant is a step")):
+        BROWSER.fresh()
+        BROWSER.open(f"{LEASE}/ui/lease?name={NAME}&{window}")
+        BROWSER.sees(says)
+        BROWSER.sees("A holds it")
+
+
+@test
 def every_page_is_old_when_the_store_does_not_answer():
     tabs = opened_all([*PAGES.values(), (f"{LEASE}/ui/", "", "All is well")])
     WORLD.redis.process.send_signal(signal.SIGSTOP)
