@@ -58,7 +58,7 @@ export default function lease(place, app) {
   let look = null, told = story([], null, 0), view = { span: null, fixed: null }, dirty = true, wordsDirty = true, historyOff = false, missed = '';
   let drawn = 0, worded = 0, lookAt = 0, isOpen = false, isDue = true, all = false, by = 'pawl', announced = 0;
   const from = Number(app.query.get('from')), to = Number(app.query.get('to'));
-  if (from > 0 && to > from && to <= TIME_MAX) view.fixed = { from, to, at: to }; // a link may say anything
+  if (from > 0 && to > from && to <= TIME_MAX) view.fixed = { from, to, at: to };
   document.title = plain(lease) + ' \u00b7 Pawl';
 
   // -- what is on it
@@ -287,10 +287,10 @@ export default function lease(place, app) {
     } else fill(queue, h('p', { class: 'dim' }, many(look.waiting, 'waits', 'wait') + '.'));
   }
 
-  function hand() {
+  function hand() { // nothing before the service knows this name: a link may say anything
     const path = new URL('../v1/leases/' + encodeURIComponent(lease), location.href).href, token = look?.token || 0;
     const auth = app.access ? ' -H "Authorization: Bearer $PAWL_ACCESS_TOKEN"' : '';
-    put(commands, by === 'pawl' ? `pawl get ${lease}\npawl history ${lease}\npawl watch ${lease}` + (token ? `\npawl force-release ${lease} \\\n  --expect-token ${token}` : '')
+    put(commands, !look ? '' : by === 'pawl' ? `pawl get ${lease}\npawl history ${lease}\npawl watch ${lease}` + (token ? `\npawl force-release ${lease} \\\n  --expect-token ${token}` : '')
       : `curl${auth} ${path}\ncurl${auth} ${path}/history\ncurl -N${auth} \\\n  '${new URL('../v1/events', location.href).href}?lease=${lease}'`);
     hands.forEach(one => one.setAttribute('aria-pressed', String(one.textContent === by)));
   }

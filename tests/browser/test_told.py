@@ -82,6 +82,20 @@ def a_link_with_a_window_of_any_size_is_drawn():
 
 
 @test
+def what_a_link_calls_a_lease_is_no_command_before_the_service_knows_it():
+    BROWSER.fresh()
+    BROWSER(ANSWER, {"url": "**/v1/leases/**", "status": 503, "code": "store-down"})
+    BROWSER.open(f"{LEASE}/ui/lease?name=x%3Bshutdown")
+    BROWSER.sees("No answer for this page", "#strip")
+    for by in ("curl", "pawl"):
+        BROWSER("await page.getByRole('button', {name: arg, exact: true}).click()", by)
+        BROWSER("await page.locator(`button[aria-pressed=true]:text-is('${arg}')`).waitFor()", by)
+        check("shutdown" not in BROWSER.text(".cmd"), BROWSER.text(".cmd"))
+    BROWSER("await page.unrouteAll({behavior: 'ignoreErrors'})")
+    BROWSER.sees("a lease name is")
+
+
+@test
 def every_page_is_old_when_the_store_does_not_answer():
     tabs = opened_all([*PAGES.values(), (f"{LEASE}/ui/", "", "All is well")])
     WORLD.redis.process.send_signal(signal.SIGSTOP)
