@@ -300,6 +300,7 @@ static const char *credential_read(struct http_request *req, struct credential *
 enum problem access_enter(struct http_request *req)
 {
     const struct http_route *route = http_route(req);
+    bool is_open = route != NULL && route->needs == ACCESS_OPEN;
     struct credential shown;
     const char *wrong = credential_read(req, &shown);
 
@@ -307,12 +308,12 @@ enum problem access_enter(struct http_request *req)
         http_refusal_detail(req, wrong);
         return PROBLEM_INVALID_REQUEST;
     }
-    if (shown.is_put_off)
+    if (shown.is_put_off && !is_open)
         return limits_failing(req);
     http_identify(req, shown.identity, shown.by, shown.bearer);
     if (shown.why == ACCESS_GOOD)
         return limits_rate(req);
-    if (route != NULL && route->needs == ACCESS_OPEN)
+    if (is_open)
         return PROBLEM_NONE;
     if (shown.why == ACCESS_NONE && bytes_are(http_path(req), "/"))
         return PROBLEM_NONE; /* the index, unless a route of the table matches: then its handler asks */

@@ -207,6 +207,10 @@ def a_jwt_that_was_not_seen_before_is_not_verified_then():
         check_equal({answer.code for answer in failing_at(address, bearer(vain))[0]}, {"unauthenticated"})
         rate_limited(still_limited(lambda: asked(fresh, address), address, bearer(vain)), FAILURES)  # pylint: disable=cell-var-from-loop
         check_equal(still_limited(lambda: asked(known, address), address, bearer(vain)).status, 200)  # pylint: disable=cell-var-from-loop
+        for path in ("/livez", "/readyz"):
+            shown = {**bearer(of_pod(jti=f"{path}{index}")), **behind(address)}
+            answer = still_limited(lambda: WORLD.lease("GET", path, shown), address, bearer(vain))  # pylint: disable=cell-var-from-loop
+            check_equal(answer.status, 200, f"{path} is open to all: {answer}")
     for index, cheap in enumerate(({}, None, bearer("x"), bearer("a.b.c"))):  # no signature was verified
         answer = still_limited(lambda: asked(of_pod(jti=f"{index}"), "192.0.2.5"), "192.0.2.5", cheap)  # pylint: disable=cell-var-from-loop
         check_equal(answer.status, 200, f"{cheap}")
