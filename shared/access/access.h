@@ -127,7 +127,7 @@ bool access_is_jwt(struct bytes text);
 /* When and how a credential with dates is shown. */
 struct access_moment {
     int64_t now_s;                    /* since 1970, of the machine's clock */
-    uint64_t steady_ms;               /* of one that does not jump */
+    uint64_t steady_ms;               /* of one that neither jumps nor stands still */
     bool keeps;                       /* it keeps or gives back what its identity holds */
     bool has_begun;                   /* it was good when it was shown: its dates do not count any more */
     bool known_only;                  /* one that was never good here is not looked at: ACCESS_NONE */

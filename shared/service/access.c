@@ -176,12 +176,21 @@ static struct bytes authorization_of(struct http_request *req, unsigned *count)
     return own;
 }
 
+/* It goes on while the machine is suspended: what ends meanwhile has ended then. */
+static uint64_t steady_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
 static struct access_moment moment_of(const struct http_request *req, const struct credential *shown)
 {
     const struct http_route *route = http_route(req);
 
     return (struct access_moment){.now_s = (int64_t)time(NULL),
-                                  .steady_ms = loop_now_ms(),
+                                  .steady_ms = steady_ms(),
                                   .keeps = route != NULL && (route->methods & HTTP_KEEPS) != 0,
                                   .has_begun = shown->has_begun,
                                   .known_only = !shown->has_begun && limits_is_forging(req)};
