@@ -66,11 +66,11 @@ static enum problem limits_refuse(struct http_request *req, const char *policy, 
     return PROBLEM_RATE_LIMITED;
 }
 
-/* What keeps, gives back, or says how a write in doubt has ended. */
+/* What keeps, gives back, or says how a write in doubt has ended; and what whoever shows nothing gets, too. */
 static bool is_exempt(const struct http_route *route)
 {
     return route != NULL &&
-           (route->methods & HTTP_KEEPS ||
+           (route->methods & HTTP_KEEPS || route->needs == ACCESS_OPEN ||
             (route->methods & HTTP_COMMAND && route->needs == ACCESS_NEEDS(ACCESS_NAME, ACCESS_RESOLVE)));
 }
 

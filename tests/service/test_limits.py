@@ -130,6 +130,15 @@ def what_keeps_and_gives_back_is_never_held_up():
 
 
 @test
+def what_is_open_to_all_is_so_for_who_shows_a_credential_too():
+    slow_is_limited()
+    for _ in range(4):
+        for path in ("/", "/version", "/openapi.json", "/problems/forbidden", "/ui/", "/ui/app.js"):
+            answer = FRESH("GET", path, bearer("slow"))
+            check_equal(answer.status, 200, f"{path}: {answer}")
+
+
+@test
 def it_comes_after_401_and_before_everything_else():
     for status, *asked in ((404, "GET", "/v1/nothing", bearer("slow")), (405, "PATCH", lease_path("x"), bearer("slow")),
                            (400, "GET", lease_path("%00"), bearer("slow")), (400, "POST", lease_path("a"), {**bearer("slow"), **JSON}, b"{")):
