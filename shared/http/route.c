@@ -95,7 +95,9 @@ static bool is_own_origin(const struct http_request *req, struct bytes origin)
 
 static const char *browser_why(const struct http_request *req)
 {
-    unsigned origins = 0, sites = 0, marks = req->route != NULL ? req->route->methods : 0;
+    bool is_options = req->route == NULL && req->head.asks_options;
+    unsigned origins = 0, sites = 0, address = is_options ? req->refusal.allow & HTTP_ANY_SITE : 0;
+    unsigned marks = req->route != NULL ? req->route->methods : address;
     struct bytes origin = http_header(req, "Origin", &origins);
     struct bytes site = http_header(req, "Sec-Fetch-Site", &sites);
     bool is_listed = origins == 1 && bytes_list_has(bytes_of(req->server->options.allow_origins), origin);
