@@ -66,7 +66,7 @@ static enum problem limits_refuse(struct http_request *req, const char *policy, 
     return PROBLEM_RATE_LIMITED;
 }
 
-/* What keeps, gives back, or says how a write in doubt has ended; and what whoever shows nothing gets, too. */
+/* What keeps, gives back, or says how a write in doubt has ended; and what everybody gets. */
 static bool is_exempt(const struct http_route *route)
 {
     return route != NULL &&
