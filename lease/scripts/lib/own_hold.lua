@@ -68,7 +68,10 @@ function own_hold.is_anothers(lease, lease_id, asker)
     local record = lease.record
     local one = record.many and multi.read(lease, lease_id)
     local terms = record.queue and line.terms(lease, lease_id)
-    local _, id, identity = hold_before(record)
+    local _, id, identity
+    if record.last_ended then
+        _, id, identity = hold_before(record)
+    end
     return id == lease_id and is_foreign(identity, asker)
         or record.lease_id == lease_id and is_foreign(record.identity, asker)
         or one and is_foreign(one.identity, asker) or terms and is_foreign(terms.identity or '', asker)
