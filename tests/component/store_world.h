@@ -246,8 +246,7 @@ static inline void redis_stop(struct redis *redis)
     S(REFUSE, "", "", "return redis.error_reply('MINE because I say so')")                                   \
     S(BREAK, "", "", "redis.call('SET', KEYS[1], 'half') error('boom')")                                     \
     S(SLOW, "", "",                                                                                          \
-      "local n = 0 local t = redis.call('TIME') local till = t[1] * 1000000 + t[2] + ARGV[1] * 1000 "        \
-      "repeat n = n + 1 t = redis.call('TIME') until t[1] * 1000000 + t[2] > till return n")                 \
+      "local n, till = 0, os.clock() + ARGV[1] / 1000 repeat n = n + 1 until os.clock() > till return n")    \
     S(SHAPES, "", "",                                                                                        \
       "if KEYS[1] == 'status' then return redis.status_reply('FINE') end "                                   \
       "if KEYS[1] == 'nil' then return false end if KEYS[1] == 'one' then return 7 end "                     \
