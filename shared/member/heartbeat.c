@@ -333,20 +333,27 @@ static bool gate_is_promised(struct member *member, int64_t ballot)
     return bytes_equal(promise_put(&wanted, text), member->argv[24]);
 }
 
-/* This Redis, and the set that it is not in. */
+/* This Redis, and the set that it is not in; or it is, and has copied another one since: then it is none of those
+ * to be made the primary. */
 static void behind_forbid(struct member *member, struct bytes text)
 {
-    struct bytes set = text;
+    struct bytes own = bytes_cut(&text, ' ');
+    char others[300] = "";
     size_t len = 0;
 
-    while (len < text.len && text.at[len] != ' ')
-        len++;
-    bytes_take(&set, (struct bytes){text.at, len});
+    while (text.len > 0 && len < sizeof(others)) {
+        struct bytes node = bytes_cut(&text, ' ');
+
+        if (!bytes_equal(node, own))
+            len += (size_t)snprintf(others + len, sizeof(others) - len, " %.*s", (int)node.len, node.at);
+    }
     member_forbid(
         member, PROBLEM_STORE_BEHIND, "store-behind",
         "%.*s is not in the in-sync set, or has copied a Redis that is not, so it may lack what was "
-        "answered. In the set are (host:port/run_id)%.*s: make one of them the primary.",
-        len < 100 ? (int)len : 100, text.at, set.len < 300 ? (int)set.len : 300, set.at);
+        "answered. %s%s: %s.",
+        (int)(own.len < 100 ? own.len : 100), own.at,
+        others[0] != '\0' ? "In the set are (host:port/run_id)" : "No other node is in the set", others,
+        others[0] != '\0' ? "make one of them the primary" : "pawl store accept-loss");
 }
 
 static void heartbeat_gated(struct member *member, const struct store_reply *reply)

@@ -149,6 +149,23 @@ def a_node_outside_of_the_set_is_the_store_by_an_operators_word_and_no_other_one
     is_behind(world, 0)
 
 
+@test_in(lambda: Trio(copies=1, settings=((), ("--replica-priority", "0"))))
+def a_node_of_the_set_that_has_copied_an_outsider_is_not_named_among_those_to_be_made_the_primary(world):
+    world.wait_kept(0, 1)
+    world.nodes[2]("REPLICAOF", "NO", "ONE")
+    world.nodes[2]("SET", "other", "content")
+    world.nodes[0].copy(world.nodes[2].port)
+    wait_until(lambda: world.nodes[0]("EXISTS", "other"), "it has what the outsider has")
+    world.nodes[0]("REPLICAOF", "NO", "ONE")
+    is_behind(world, 0)
+    own, other = world.called(0, 1)
+    for client in (world.lease, world.gateway):
+        said, in_set = client("GET", "/readyz").json["detail"].split("In the set are")
+        check_in(own, said)
+        check_in(other, in_set)
+        check(own not in in_set, in_set)
+
+
 def beats(world):
     return [world.redis("HGET", b"pawl:{store}:m:" + member, "beats") for member in sorted(world.redis("SMEMBERS", "pawl:{store}:members"))]
 
