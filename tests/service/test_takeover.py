@@ -84,6 +84,26 @@ def a_copy_is_asked_anew_at_another_primary_also_when_as_many_have_connected_the
     check_in(b"aof_rewrite_in_progress:0", copy("INFO", "persistence"))
 
 
+def leads_elsewhere(world, number):
+    """By hand, while connections that stand stay where they are (a name in the DNS, a TCP proxy), and the former primary goes on as a replica."""
+    wait_until(lambda: len(world.record()[0].split()) == 6 and world.record()[2] == "", "all are in the set")
+    primary = world.redis = world.nodes[number]
+    world.line.to = primary.port
+    primary("REPLICAOF", "NO", "ONE")
+    for node in world.nodes:
+        if node is not primary:
+            node.copy(primary.port)
+
+
+@test_in(Trio)
+def all_is_answered_at_an_address_that_leads_to_another_primary_while_the_former_one_lives_on(world):
+    for number in (1, 2, 0, 1):
+        leads_elsewhere(world, number)
+        held = world.granted(world.name(), ttl_ms=600000)
+        path, token = f"/v1/resources/{held['lease']}", {"Fencing-Token": held["fencing_token"]}
+        wait_until(lambda: world.gateway("PUT", path, token, b"x").status in (201, 204), "the gateway is answered, too")
+
+
 def start_anew(world):
     """The services, which remember what is in their state directories."""
     for daemon in world.daemons:
