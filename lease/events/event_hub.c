@@ -705,8 +705,8 @@ static enum step listen_answer(struct member_call *call, enum problem bad, const
     struct event_hub *hub = container_of(call, struct event_hub, listen.call);
 
     hub->listen.asked = false;
-    if (!hub->listen.wanted)
-        return ANSWERED;
+    if (!hub->listen.wanted || !store_subscriber_follow(hub->subscriber, hub->worker->store))
+        return ANSWERED; /* of the latter it will be deaf */
     if (bad == PROBLEM_NONE && store_reply_is(reply, "listens") && !hub->listen.is_stale) {
         listen_confirmed(hub, reply);
     } else if (bad == PROBLEM_NONE && store_reply_is(reply, "off") && !hub->listen.is_stale) {

@@ -240,7 +240,7 @@ static void inbox_look_closed(struct inbox *inbox)
     }
     if (inbox->used)
         inbox_take_id(inbox);
-    if (inbox->listens)
+    if (inbox->listens && store_subscriber_follow(inbox->subscriber, inbox->line->store))
         inbox_run(inbox, "open", INBOX_OPENING);
 }
 

@@ -12,8 +12,8 @@
  *   STANDING    --store_subscriber_close-->                           IDLE
  *   WAITING     --store_subscriber_close-->                           IDLE
  *
- * The greeting is AUTH, where there is a user or a password, and a PING: a Redis that is loading, and takes
- * subscriptions all the same, refuses that. A database is not chosen: channels belong to none. Replies come
+ * The greeting is AUTH, where there is a user or a password, INFO, which tells the run_id, and a PING: a Redis
+ * that is loading, and takes subscriptions all the same, refuses that. A database is not chosen: channels belong to none. Replies come
  * in the order of asking, so that of several SUBSCRIBE to one channel the last confirmation is the one that
  * counts: between two of them may lie an UNSUBSCRIBE. No callback is called from inside the caller's own
  * call, and none of those calls ends the link: what they send leaves at the end of the turn. */
@@ -206,7 +206,8 @@ static void subscriber_shut(struct store_subscriber *subscriber)
 {
     dial_end(&subscriber->dial);
     channels_end_link(&subscriber->channels);
-    subscriber->confirmed = false;
+    subscriber->confirmed = subscriber->leaves = false;
+    subscriber->run_id[0] = '\0';
 }
 
 void store_subscriber_close(struct store_subscriber *subscriber)
@@ -259,11 +260,12 @@ static void subscriber_connected(struct store_subscriber *subscriber)
 
 static void subscriber_greet(struct store_subscriber *subscriber)
 {
-    subscriber->greeting_left = 1;
+    subscriber->greeting_left = 2;
     if (dial_names_itself(&subscriber->dial)) {
         subscriber->greeting_left++;
         dial_put_auth(&subscriber->dial);
     }
+    wire_put_words(&subscriber->dial.wire, "INFO server");
     wire_put_command(&subscriber->dial.wire, &BYTES("PING"), 1);
 }
 
@@ -358,6 +360,18 @@ void store_subscriber_unsubscribe(struct store_subscriber *subscriber, struct by
         channel_remove(&subscriber->channels, channel);
 }
 
+bool store_subscriber_follow(struct store_subscriber *subscriber, const struct store *store)
+{
+    bool is_elsewhere = subscriber->run_id[0] != '\0' && store_link_stands(store) &&
+                        strcmp(subscriber->run_id, store_run_id(store)) != 0;
+
+    if (is_elsewhere) {
+        subscriber->leaves = true;
+        loop_again(subscriber->loop);
+    }
+    return !is_elsewhere;
+}
+
 /* -- messages in */
 
 static struct bytes text_of(const redisReply *reply)
@@ -423,15 +437,25 @@ static bool take_push(struct store_subscriber *subscriber, const redisReply *rep
            bytes_are(part[0], "pong");
 }
 
+/* INFO may not be allowed. */
+static bool take_greeting(struct store_subscriber *subscriber, const redisReply *reply)
+{
+    struct bytes run_id = reply_info_field(text_of(reply), "run_id");
+    bool is_info = --subscriber->greeting_left == 1;
+
+    if (is_info && run_id.len == STORE_RUN_ID_LEN)
+        memcpy(subscriber->run_id, run_id.at, run_id.len);
+    if (!is_info && reply->type != REDIS_REPLY_STATUS)
+        return false;
+    if (subscriber->greeting_left == 0)
+        subscriber_enter(subscriber, SUBSCRIBER_STANDING);
+    return true;
+}
+
 static bool subscriber_take(struct store_subscriber *subscriber, const redisReply *reply)
 {
-    if (subscriber->state == SUBSCRIBER_GREETING) {
-        if (reply->type != REDIS_REPLY_STATUS)
-            return false;
-        if (--subscriber->greeting_left == 0)
-            subscriber_enter(subscriber, SUBSCRIBER_STANDING);
-        return true;
-    }
+    if (subscriber->state == SUBSCRIBER_GREETING)
+        return take_greeting(subscriber, reply);
     return reply->type == REDIS_REPLY_ARRAY ? take_push(subscriber, reply)
                                             : bytes_are(text_of(reply), "PONG");
 }
@@ -489,7 +513,7 @@ static void subscriber_turn_end(struct loop_hook *hook)
     struct store_subscriber *subscriber = container_of(hook, struct store_subscriber, turn_end);
     bool open = subscriber->state == SUBSCRIBER_STANDING || subscriber->state == SUBSCRIBER_GREETING;
 
-    if (open && finder_has_moved(&subscriber->dial))
+    if (open && (subscriber->leaves || finder_has_moved(&subscriber->dial)))
         subscriber_drop(subscriber);
     else if (open && !subscriber->dial.blocked && wire_waiting(&subscriber->dial.wire) > 0)
         subscriber_write(subscriber);

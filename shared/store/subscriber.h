@@ -37,6 +37,8 @@ struct store_subscriber {
     enum subscriber_state state;
     bool confirmed; /* listens() was called on this link */
     bool in_callback;
+    bool leaves;                       /* at the end of the turn */
+    char run_id[STORE_RUN_ID_LEN + 1]; /* of its Redis; "": it does not say */
     unsigned timeout_ms, greeting_left;
     unsigned attempts; /* in a row, without a link that lasted */
     uint64_t number;   /* of times that it came to stand */

@@ -104,6 +104,21 @@ def all_is_answered_at_an_address_that_leads_to_another_primary_while_the_former
         wait_until(lambda: world.gateway("PUT", path, token, b"x").status in (201, 204), "the gateway is answered, too")
 
 
+@test_in(Trio)
+def who_waits_and_who_listens_is_at_the_primary_to_which_an_address_leads_while_the_former_one_lives_on(world):
+    before = world.granted("job", ttl_ms=600000)
+    ear = world.listening("?lease=job")
+    ear.until(b"listening")
+    leads_elsewhere(world, 1)
+    wait_until(lambda: world.lease("POST", "/v1/leases/job", body={"wait_ms": 100}).status == 409, "one can wait again")
+    world.nodes[0].copy(1)  # nobody: what is told from now on it does not hear of
+    wait_until(lambda: world.lease("DELETE", "/v1/leases/job", {"Lease-Id": before["lease_id"]}).status in (204, 410), "it is released")
+    world.granted("job")
+    said = ear.rest()  # the stream ends, and whoever comes back hears what it has missed
+    last = said.rpartition(b"\nid: ")[2].split(b"\n")[0].decode()
+    wait_until(lambda: b"event: granted" in world.listening(f"?lease=job&since={last}").until(b"\n\n"), "the grant is heard")
+
+
 def start_anew(world):
     """The services, which remember what is in their state directories."""
     for daemon in world.daemons:
