@@ -279,7 +279,8 @@ local complete = nothing_lost and (#absent == 0 or proven) and true or false
 -- A disk that was set back to before the record is not what the others have copied it for.
 local agreed = newest and nothing_lost and not insync_is_newer(newest, known)
     and insync_all_agree(newest, ARGV[6], ARGV[8], store.id, stripes.seq)
-local stands = not newest or fit or insync_is_in_place(newest, RUN, ARGV[6], complete or agreed)
+local stands = not newest or fit or insync_is_in_place(newest, RUN, ARGV[6], complete or agreed,
+    store.accepted ~= '1' and known)
 if not stands and known and store.ballot and store.order == loss_of(store, newest) then
     stands, store.accepted = true, '1'
     redis.call('HSET', KEYS[1], 'accepted', '1')

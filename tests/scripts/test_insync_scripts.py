@@ -85,6 +85,23 @@ def a_primary_that_was_started_again_is_admitted_by_the_memory_of_all_or_as_the_
 
 
 @test
+def the_only_one_of_its_set_is_no_node_of_before_to_which_its_address_leads_now():
+    for knows, word in ((False, "behind"), (True, "admitted")):
+        a, = trio(copies=1)
+        before = record("insync", "needed", "changed", "roll")
+        a.node = "here:1"
+        wishes(a, f"shrink {SECOND} {THIRD}")
+        all_in(a)
+        check_equal(insync()[1], [FIRST])
+        if not knows:  # its disk is of when it was in the set
+            LIFE.redis("HSET", RECORD, *sum(zip(("insync", "needed", "changed", "roll"), before), ()))
+        LIFE.run_id = "run-7"
+        a.start()
+        gated(a)
+        check_equal(a.admit()[0], word)
+
+
+@test
 def one_of_several_without_memory_is_when_all_others_of_the_set_are_heard_and_nobody_has_more():
     def said(*names, more=0, identity=None):
         seqs = LIFE.seqs()

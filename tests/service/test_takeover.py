@@ -201,6 +201,25 @@ def a_node_of_the_set_that_has_copied_an_outsider_is_not_named_among_those_to_be
         check(own not in in_set, in_set)
 
 
+@test_in(lambda: Trio(copies=1))
+def an_address_that_leads_from_the_only_one_of_the_set_to_another_that_was_started_again_leads_to_one_that_is_behind(world):
+    token = {"Fencing-Token": world.granted("job", ttl_ms=600000)["fencing_token"]}
+    check_equal(world.gateway("PUT", "/v1/resources/job", token, b"before").status, 201)
+    for node in world.nodes[1:]:
+        node.kill()
+    world.wait_kept(0)
+    check_equal(world.gateway("PUT", "/v1/resources/job", token, b"kept").status, 204)
+    world.nodes[0].kill()
+    world.nodes[2].start()  # as a primary, with what it has
+    world.line.lead_to(world.nodes[2].port)
+    is_behind(world, 2)
+    world.nodes[2].kill()
+    world.nodes[0].start()
+    world.line.lead_to(world.nodes[0].port)
+    wait_until(lambda: world.gateway("GET", "/v1/resources/job").status == 200, "its own is admitted")
+    check_equal(world.gateway("GET", "/v1/resources/job").body, b"kept")
+
+
 def beats(world):
     return [world.redis("HGET", b"pawl:{store}:m:" + member, "beats") for member in sorted(world.redis("SMEMBERS", "pawl:{store}:members"))]
 

@@ -84,15 +84,17 @@ local function insync_all_agree(set, name, said, id, seqs)
 end
 
 -- Whether it is a primary that was started again, or has begun a stream without having copied anybody: no replica that
--- was promoted. Then memory proves what it has (complete), or all nodes of the set do, or it is the only one of the set.
-local function insync_is_in_place(set, run, name, complete)
+-- was promoted. Then memory proves what it has (complete), or all nodes of the set do, or it is the only one of its set. By
+-- its address, to which several may be led: so not one that knows of others (known), and not of this set.
+local function insync_is_in_place(set, run, name, complete, known)
     local only = set.nodes[1] or ''
     local before = string.match(redis.call('INFO', 'replication'), '\nmaster_replid2:(%x+)')
     if #set.nodes == 0 or string.find(before, '[^0]') then
         return #set.nodes == 0
     end
-    return complete or (#set.nodes == 1
-        and (set.runs[string.match(run, '^%S+')] or string.sub(only, 1, #name + 1) == name .. '/'))
+    local is_another = known and #known.nodes > 1 and insync_is_newer(set, known)
+    return complete or (#set.nodes == 1 and (set.runs[string.match(run, '^%S+')]
+        or string.sub(only, 1, #name + 1) == name .. '/' and not is_another))
 end
 
 local function insync_text(set)
