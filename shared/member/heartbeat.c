@@ -333,8 +333,8 @@ static bool gate_is_promised(struct member *member, int64_t ballot)
     return bytes_equal(promise_put(&wanted, text), member->argv[24]);
 }
 
-/* This Redis, and the set that it is not in; or it is, and has copied another one since: then it is none of those
- * to be made the primary. */
+/* This Redis, and the set that it is not in; or it is, and has copied another one since: then it is none of
+ * those to be made the primary. */
 static void behind_forbid(struct member *member, struct bytes text)
 {
     struct bytes own = bytes_cut(&text, ' ');

@@ -12,11 +12,12 @@
  *   STANDING    --store_subscriber_close-->                           IDLE
  *   WAITING     --store_subscriber_close-->                           IDLE
  *
- * The greeting is AUTH, where there is a user or a password, INFO, which tells the run_id, and a PING: a Redis
- * that is loading, and takes subscriptions all the same, refuses that. A database is not chosen: channels belong to none. Replies come
- * in the order of asking, so that of several SUBSCRIBE to one channel the last confirmation is the one that
- * counts: between two of them may lie an UNSUBSCRIBE. No callback is called from inside the caller's own
- * call, and none of those calls ends the link: what they send leaves at the end of the turn. */
+ * The greeting is AUTH, where there is a user or a password, INFO, which tells the run_id, and a PING: a
+ * Redis that is loading, and takes subscriptions all the same, refuses that. A database is not chosen:
+ * channels belong to none. Replies come in the order of asking, so that of several SUBSCRIBE to one channel
+ * the last confirmation is the one that counts: between two of them may lie an UNSUBSCRIBE. No callback is
+ * called from inside the caller's own call, and none of those calls ends the link, store_subscriber_follow()
+ * neither, which has it end with the turn: what they send leaves at the end of the turn. */
 #include <assert.h>
 #include <search.h>
 #include <stdio.h>
