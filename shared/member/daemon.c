@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { HOST_SIZE = 65 };
+enum { HOST_SIZE = 65, APART_MS = 1000 };
 
 static const struct member_plan *plan_of(const struct service *service)
 {
@@ -176,6 +176,20 @@ void member_worker_close(struct worker *worker)
     }
 }
 
+/* One that stays at the Redis to which the address has led before makes no call that could show that, and
+ * this process could not join without it. */
+static void line_follow(struct worker *worker, struct member_worker *own, bool is_same)
+{
+    uint64_t now_ms = loop_now_ms();
+
+    if (is_same || own->apart_ms == 0) {
+        own->apart_ms = is_same ? 0 : now_ms;
+    } else if (now_ms - own->apart_ms >= APART_MS) {
+        own->apart_ms = 0;
+        store_reconnect(worker->store);
+    }
+}
+
 void member_worker_tick(struct worker *worker)
 {
     struct member_daemon *daemon = worker->service->extra;
@@ -193,8 +207,11 @@ void member_worker_tick(struct worker *worker)
         return; /* the member reports this line when no call of its own is under way */
     }
     const char *run = member_line_run(&own->line);
-    epoch_line_report(daemon->store_epoch, worker->index, run, store_counts(worker->store).in_flight == 0,
-                      store_unsafe(worker->store) != NULL);
+    bool is_idle = store_counts(worker->store).in_flight == 0;
+
+    line_follow(worker, own,
+                epoch_line_report(daemon->store_epoch, worker->index, run, is_idle,
+                                  store_unsafe(worker->store) != NULL));
 }
 
 struct member_line *member_line_of_worker(const struct worker *worker)

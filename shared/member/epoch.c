@@ -324,9 +324,11 @@ void epoch_granted(struct epoch *store_epoch, unsigned stripe, int64_t epoch, in
     }
 }
 
-void epoch_line_report(struct epoch *store_epoch, unsigned worker, const char *run, bool idle, bool unsafe)
+bool epoch_line_report(struct epoch *store_epoch, unsigned worker, const char *run, bool idle, bool unsafe)
 {
     struct epoch_line *line = &store_epoch->lines[worker];
+    const char *first = store_epoch->lines[0].run;
+    bool is_apart;
 
     pthread_mutex_lock(&store_epoch->lock);
     snprintf(line->run, sizeof(line->run), "%s", run);
@@ -334,7 +336,9 @@ void epoch_line_report(struct epoch *store_epoch, unsigned worker, const char *r
     /* Of another Redis it says nothing of this epoch: no call of it was made there. */
     if (unsafe && store_epoch->problem == PROBLEM_NONE && strcmp(run, store_epoch->run) == 0)
         store_epoch->doubtful = true;
+    is_apart = run[0] != '\0' && first[0] != '\0' && strcmp(run, first) != 0;
     pthread_mutex_unlock(&store_epoch->lock);
+    return !is_apart;
 }
 
 bool epoch_is_settled(struct epoch *store_epoch, unsigned workers, const char *run)

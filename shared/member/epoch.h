@@ -106,8 +106,8 @@ uint64_t epoch_granted_most(const struct epoch *store_epoch, unsigned stripe, in
 /* Each worker reports the Redis that its link leads to ("" while none stands), and whether no call of its is
  * in flight. The epoch is settled for `run` when calls are forbidden and every worker has reported so since
  * they were: then nothing that was acknowledged before can still arrive, and what this process has seen is
- * final. */
-void epoch_line_report(struct epoch *store_epoch, unsigned worker, const char *run, bool idle, bool unsafe);
+ * final. false: it leads to another Redis than that of the first worker. */
+bool epoch_line_report(struct epoch *store_epoch, unsigned worker, const char *run, bool idle, bool unsafe);
 bool epoch_is_settled(struct epoch *store_epoch, unsigned workers, const char *run);
 /* Whether a worker has found the store's settings unsafe while calls were made in this epoch. */
 bool epoch_is_doubtful(struct epoch *store_epoch);

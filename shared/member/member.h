@@ -148,6 +148,7 @@ struct member_plan {
 /* What worker->extra points to; the daemon embeds it, and finds itself with container_of. */
 struct member_worker {
     struct member_line line;
+    uint64_t apart_ms; /* since when its link is at another Redis than the first worker's; 0: it is not */
 };
 
 /* service_plan: open, close, worker_close, worker_tick, settled, leave, ready, memory; worker_open begins. */

@@ -244,6 +244,12 @@ void link_follow(struct store *store)
         link_drop(store, "store-connecting", "it is not the primary any more");
 }
 
+void store_reconnect(struct store *store)
+{
+    if (store_link_stands(store))
+        link_drop(store, "store-connecting", "its address may lead to another one by now");
+}
+
 struct store_finder *store_finder(const struct store *store)
 {
     return store->dial.finder;

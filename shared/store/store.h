@@ -208,6 +208,9 @@ uint64_t store_link_since_us(const struct store *store);
 uint64_t store_network_us(const struct store *store);
 /* How many links have stood since store_open(). Two calls made under one number left on one link, if any. */
 uint64_t store_link_number(const struct store *store);
+/* The link, if it stands, is ended, and made anew: its address may lead elsewhere by now. Not from inside a
+ * continuation. */
+void store_reconnect(struct store *store);
 /* The run_id of the Redis at the other end of the link that stands, as its greeting has read it (INFO
  * server): 40 hexadecimal digits, another one for each start of a Redis. "" while no link stands. To be
  * copied: any call on the store may end the link, and so may any turn of the loop. */

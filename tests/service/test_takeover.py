@@ -95,7 +95,10 @@ def leads_elsewhere(world, number):
             node.copy(primary.port)
 
 
-@test_in(Trio)
+THREADS = ("--threads", "3")
+
+
+@test_in(lambda: Trio(lease_flags=THREADS, gateway_flags=THREADS))
 def all_is_answered_at_an_address_that_leads_to_another_primary_while_the_former_one_lives_on(world):
     for number in (1, 2, 0, 1):
         leads_elsewhere(world, number)
