@@ -217,15 +217,19 @@ static bool is_restarted(const struct insync *in, const char *name, const char *
     return answer != NULL && answer->run_id[0] != '\0' && strcmp(answer->run_id, run) != 0;
 }
 
-/* From this very stream: it is going to take over, and without it nobody could. */
+/* From this very stream: it is going to take over, and without it nobody could. A sentinel that promotes ends
+ * all connections to it: one that was promoted, and cannot be reached for a moment, is not known to be
+ * anything else. */
 static bool is_promoted(const struct insync *in, const struct store_probe_answer *answer)
 {
     char stream[EPOCH_STREAM_SIZE];
     const char *id;
+    bool is_unknown = answer->why != NULL && strcmp(answer->why, "unreachable") == 0 &&
+                      loop_now_ms() - answer->since_ms < in->member->settings->keep_wait_ms;
 
     (void)epoch_stream(in->member->store_epoch, stream);
     id = strchr(stream, ':');
-    return id != NULL && answer->why != NULL && strcmp(answer->why, "not-a-replica") == 0 &&
+    return id != NULL && answer->why != NULL && (is_unknown || strcmp(answer->why, "not-a-replica") == 0) &&
            strcmp(answer->before, id + 1) == 0;
 }
 

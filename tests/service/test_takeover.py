@@ -37,6 +37,20 @@ def a_node_that_was_promoted_stays_in_the_set_while_the_primary_of_before_goes_o
     world.wait_kept(1, 2)
 
 
+@test_in(lambda: Trio(keep_wait="2s"))
+def a_node_that_was_promoted_stays_in_the_set_when_its_connections_are_ended_as_a_sentinel_does(world):
+    world.acquire("job", ttl_ms=600000)
+    world.nodes[1]("REPLICAOF", "NO", "ONE")
+    began = time.monotonic()
+    wait_until(lambda: world.lease("GET", "/readyz").code == "store-not-kept" and time.monotonic() > began + 1, "nothing is answered")
+    began = time.monotonic()
+    while time.monotonic() < began + 1:
+        world.nodes[1]("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+    world.nodes[0].kill()
+    world.promote(1, 2)
+    world.granted("other")
+
+
 @test_in(Trio)
 def a_primary_that_is_started_again_in_its_place_goes_on_while_all_remember_and_else_is_behind(world):
     held = world.acquire("job", ttl_ms=600000)
