@@ -375,7 +375,9 @@ static bool connect_next(struct dial *dial)
 {
     disconnect(dial);
     while (dial->address_next < dial->address_count)
-        if (connect_to(dial, dial->addresses[dial->address_next++], dial->why))
+        if (connect_to(dial,
+                       dial->addresses[(dial->address_first + dial->address_next++) % dial->address_count],
+                       dial->why))
             return true;
     return false;
 }
@@ -421,6 +423,7 @@ bool dial_begin(struct dial *dial, void (*ready)(struct loop_watch *watch, int e
     password_again(&dial->password, dial->files.password);
     dial->ready = ready;
     dial->address_count = dial->address_next = 0;
+    dial->stands = false;
     if (url->path[0] != '\0' || is_address(url->host))
         return connect_to(dial, url->host, why);
     bad = loop_lookup_begin(dial->loop, &dial->lookup, url->host, url->port, host_found);
@@ -498,7 +501,8 @@ enum dial_step dial_go_on(struct dial *dial, const char **why)
     }
     loop_watch_set(&dial->watch,
                    LOOP_READ | (step == TLS_WAITS && tls_has_unsent(wire->tls) ? LOOP_WRITE : 0));
-    return step == TLS_DONE ? DIAL_STANDS : DIAL_WAITS;
+    dial->stands = step == TLS_DONE;
+    return dial->stands ? DIAL_STANDS : DIAL_WAITS;
 }
 
 int dial_read(struct dial *dial)
@@ -546,6 +550,8 @@ bool dial_is_open(const struct dial *dial)
 void dial_end(struct dial *dial)
 {
     loop_lookup_end(&dial->lookup);
+    if (dial->context != NULL && !dial->stands)
+        dial->address_first += dial->address_next;
     disconnect(dial);
     wire_reset(&dial->wire);
     dial->blocked = false;

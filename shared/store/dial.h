@@ -51,7 +51,9 @@ struct dial {
     struct loop_lookup lookup;    /* of the name of its host */
     char addresses[DIAL_ADDRESSES_MAX][DIAL_ADDRESS_SIZE];
     unsigned address_count, address_next; /* those that have not been tried begin here */
-    char why[DIAL_WHY_MAX];               /* there is no context */
+    unsigned address_first;               /* of the next attempt: one may hang until its time is over */
+    bool stands;
+    char why[DIAL_WHY_MAX]; /* there is no context */
     void (*ready)(struct loop_watch *watch, int events);
     struct loop_watch watch;
     struct store_wire wire;

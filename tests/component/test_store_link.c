@@ -131,6 +131,38 @@ TEST_REDIS(a_resolver_that_does_not_answer_holds_up_nobody_and_the_link_is_made_
     close(resolver[0]);
 }
 
+/* Whoever connects waits, and is not refused: its queue is full. */
+static void open_mute(int fds[8], unsigned port)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+
+    CHECK_INT(inet_pton(AF_INET, "127.0.0.2", &at.sin_addr), 1);
+    for (unsigned i = 0; i < 8; i++)
+        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | (i > 0 ? SOCK_NONBLOCK : 0), 0);
+    CHECK(bind(fds[0], (struct sockaddr *)&at, sizeof(at)) == 0 && listen(fds[0], 0) == 0);
+    for (unsigned i = 1; i < 8; i++)
+        connect(fds[i], (struct sockaddr *)&at, sizeof(at));
+}
+
+TEST_REDIS(an_address_of_a_name_that_says_nothing_does_not_keep_from_the_next)
+{
+    struct world world;
+    char url[96];
+    int fds[8];
+
+    CHECK(pipe2(resolver, O_CLOEXEC) == 0);
+    close(resolver[1]);
+    open_mute(fds, redis->port);
+    snprintf(url, sizeof(url), "redis://slow.example:%u", redis->port);
+    open_url(&world, url, true);
+    WAIT(&world, world_ready(&world), 30000);
+    check_link(&world, redis, 1);
+    world_close(&world);
+    for (unsigned i = 0; i < 8; i++)
+        close(fds[i]);
+    close(resolver[0]);
+}
+
 TEST_REDIS(a_redis_that_may_not_be_asked_for_its_run_id_is_not_used)
 {
     struct world world;
