@@ -302,7 +302,8 @@ const char *store_list_check(const char *list, unsigned *count, bool *has_passwo
 enum {
     PAUSE_FIRST_MS = 20,
     PAUSE_MAX_MS = 500, /* grants are made again within 2 s of Redis returning, and not all of it is ours */
-    LASTED_MS = 1000    /* a connection that lived shorter does not begin the pauses anew */
+    LASTED_MS = 1000,   /* a connection that lived shorter does not begin the pauses anew */
+    NAME_KEPT_MS = 2000
 };
 
 char *dial_password(struct store_url *url, const char *password)
@@ -399,6 +400,11 @@ static void host_found(struct loop_lookup *lookup, const struct addrinfo *list, 
     snprintf(dial->why, sizeof(dial->why), "%s", why != NULL ? why : "its name has no address");
     addresses_take(dial, list, AF_INET);
     addresses_take(dial, list, AF_INET6);
+    if (!dial->is_naming) {
+        dial->named_until_ms = dial->address_count > 0 ? loop_now_ms() + NAME_KEPT_MS : 0;
+        return;
+    }
+    dial->is_naming = false;
     if (!connect_next(dial))
         dial->ready(&dial->watch, LOOP_WRITE); /* to be told why */
 }
@@ -414,19 +420,37 @@ static bool is_address(const char *host)
     return is;
 }
 
+static const char *lookup_begin(struct dial *dial)
+{
+    const struct store_url *url = &dial->url;
+
+    return dial->lookup.impl != NULL
+               ? NULL
+               : loop_lookup_begin(dial->loop, &dial->lookup, url->host, url->port, host_found);
+}
+
 bool dial_begin(struct dial *dial, void (*ready)(struct loop_watch *watch, int events),
                 char why[DIAL_WHY_MAX])
 {
     const struct store_url *url = &dial->url;
+    bool is_named = loop_now_ms() < dial->named_until_ms && strcmp(dial->named, url->host) == 0;
     const char *bad;
 
     password_again(&dial->password, dial->files.password);
     dial->ready = ready;
-    dial->address_count = dial->address_next = 0;
+    dial->address_next = 0;
+    dial->named_until_ms = 0;
     dial->stands = false;
+    if (is_named && connect_next(dial))
+        return true;
+    dial->address_count = dial->address_next = 0;
+    if (strcmp(dial->named, url->host) != 0)
+        loop_lookup_end(&dial->lookup);
+    memcpy(dial->named, url->host, sizeof(dial->named));
     if (url->path[0] != '\0' || is_address(url->host))
         return connect_to(dial, url->host, why);
-    bad = loop_lookup_begin(dial->loop, &dial->lookup, url->host, url->port, host_found);
+    bad = lookup_begin(dial);
+    dial->is_naming = bad == NULL;
     snprintf(why, DIAL_WHY_MAX, "%s", bad != NULL ? bad : "");
     return bad == NULL;
 }
@@ -544,17 +568,23 @@ enum wire_end dial_write(struct dial *dial)
 
 bool dial_is_open(const struct dial *dial)
 {
-    return dial->context != NULL || dial->lookup.impl != NULL;
+    return dial->context != NULL || dial->is_naming;
 }
 
 void dial_end(struct dial *dial)
 {
-    loop_lookup_end(&dial->lookup);
+    dial->is_naming = false;
     if (dial->context != NULL && !dial->stands)
         dial->address_first += dial->address_next;
     disconnect(dial);
     wire_reset(&dial->wire);
     dial->blocked = false;
+}
+
+void dial_close(struct dial *dial)
+{
+    dial_end(dial);
+    loop_lookup_end(&dial->lookup);
 }
 
 bool dial_names_itself(const struct dial *dial)

@@ -48,7 +48,10 @@ struct dial {
     struct store_finder *finder;  /* NULL: the url is that of the Redis */
     unsigned found;               /* the version of what it goes to */
     struct redisContext *context; /* NULL: there is none, or not yet */
-    struct loop_lookup lookup;    /* of the name of its host */
+    struct loop_lookup lookup;    /* of named; goes on when an attempt ends: a resolver may be slower */
+    char named[STORE_HOST_MAX + 1];
+    bool is_naming;          /* an attempt waits for it */
+    uint64_t named_until_ms; /* it was found when none did: so long the addresses are for the next; 0: no */
     char addresses[DIAL_ADDRESSES_MAX][DIAL_ADDRESS_SIZE];
     unsigned address_count, address_next; /* those that have not been tried begin here */
     unsigned address_first;               /* of the next attempt: one may hang until its time is over */
@@ -81,6 +84,8 @@ enum wire_end dial_write(struct dial *dial);
 bool dial_is_open(const struct dial *dial);
 /* Nothing when there is none. */
 void dial_end(struct dial *dial);
+/* For good: the struct may be freed. */
+void dial_close(struct dial *dial);
 /* Whether AUTH is to be said, and AUTH. */
 bool dial_names_itself(const struct dial *dial);
 void dial_put_auth(struct dial *dial);

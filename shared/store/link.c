@@ -161,7 +161,7 @@ static void link_timer_fired(struct loop_timer *timer)
     case LINK_CONNECTING:
     case LINK_GREETING:
         link_drop(store, "store-connecting", "%s in %u ms",
-                  store->dial.lookup.impl != NULL ? "its name is not found" : "no answer", store->timeout_ms);
+                  store->dial.is_naming ? "its name is not found" : "no answer", store->timeout_ms);
         return;
     case LINK_READY: link_look_at_deadlines(store); return;
     case LINK_LEAVING:
@@ -359,6 +359,7 @@ void store_close(struct store *store)
     link_shut(store);
     link_enter(store, LINK_IDLE);
     keep_close(store);
+    dial_close(&store->dial);
     loop_timer_done(&store->link.timer);
     while (store->ended.head != NULL)
         store_deliver(store);

@@ -129,7 +129,7 @@ static void peer_end(struct peer *peer)
 
 static void peer_forget(struct peer *peer)
 {
-    peer_end(peer);
+    dial_close(&peer->dial);
     dial_forget_password(peer->dial.password);
 }
 

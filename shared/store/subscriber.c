@@ -216,6 +216,7 @@ void store_subscriber_close(struct store_subscriber *subscriber)
     assert(!subscriber->in_callback);
     subscriber_shut(subscriber);
     subscriber_enter(subscriber, SUBSCRIBER_IDLE);
+    dial_close(&subscriber->dial);
     loop_hook_remove(subscriber->loop, &subscriber->turn_end);
     loop_timer_done(&subscriber->timer);
     tdestroy(subscriber->channels.tree, free);

@@ -94,7 +94,9 @@ TEST_REDIS(each_link_knows_the_run_id_of_its_redis_before_calls_are_taken)
 }
 
 /* A resolver that knows a name only when the other end of a pipe is closed, and gives up on it after a while.
- * At the first of its addresses there is nobody. */
+ * At the first of its addresses there is nobody. Another name it always finds, slower than a link may be made.
+ */
+enum { SLOW_MS = 20000, LATE_MS = 2500 };
 static int resolver[2];
 static atomic_bool has_given_up;
 
@@ -104,9 +106,11 @@ int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints
     struct pollfd may = {.fd = resolver[0], .events = POLLIN};
 
     *(void **)&next = dlsym(RTLD_NEXT, "getaddrinfo");
+    if (strcmp(host, "late.example") == 0 && (hints->ai_flags & AI_NUMERICHOST) == 0)
+        return poll(NULL, 0, LATE_MS) == 0 ? next("127.0.0.1", port, hints, list) : EAI_AGAIN;
     if (strcmp(host, "slow.example") != 0 || hints->ai_flags & AI_NUMERICHOST)
         return next(host, port, hints, list);
-    if (poll(&may, 1, 20000) != 1) {
+    if (poll(&may, 1, SLOW_MS) != 1) {
         atomic_store(&has_given_up, true);
         return EAI_AGAIN;
     }
@@ -129,6 +133,21 @@ TEST_REDIS(a_resolver_that_does_not_answer_holds_up_nobody_and_the_link_is_made_
     check_link(&world, redis, 1);
     world_close(&world);
     close(resolver[0]);
+}
+
+TEST_REDIS(a_name_that_is_found_later_than_a_link_must_be_made_leads_to_one_all_the_same)
+{
+    struct world world;
+    char url[96];
+
+    snprintf(url, sizeof(url), "redis://late.example:%u", redis->port);
+    open_url(&world, url, true);
+    WAIT(&world, world_ready(&world), 30000);
+    check_link(&world, redis, 1);
+    world_close(&world);
+    open_url(&world, url, true);
+    WAIT(&world, tells(&world, "its name is not found in 1000 ms"), 15000);
+    world_close(&world);
 }
 
 /* Whoever connects waits, and is not refused: its queue is full. */
