@@ -20,7 +20,8 @@ struct loop {
     unsigned wait_cap_ms; /* for the wait at the end of this turn; WAIT_UNCAPPED: none */
     uv_async_t stop;
     struct loop_hook *hooks;
-    unsigned jobs; /* whose done has not been called */
+    unsigned jobs;    /* whose done has not been called */
+    unsigned lookups; /* under way, also those that nobody wants any more */
     bool again, stopping;
 };
 
@@ -306,6 +307,7 @@ void loop_jobs_wait(struct loop *loop)
 
 struct lookup_request {
     uv_getaddrinfo_t uv;
+    struct loop *loop;
     struct loop_lookup *lookup; /* NULL: nobody wants to know any more */
 };
 
@@ -314,6 +316,7 @@ static void lookup_over(uv_getaddrinfo_t *uv, int status, struct addrinfo *list)
     struct lookup_request *request = container_of(uv, struct lookup_request, uv);
     struct loop_lookup *lookup = request->lookup;
 
+    request->loop->lookups--;
     free(request);
     if (lookup != NULL) {
         lookup->impl = NULL;
@@ -331,12 +334,14 @@ const char *loop_lookup_begin(struct loop *loop, struct loop_lookup *lookup, con
     int error;
 
     snprintf(service, sizeof(service), "%u", port);
+    request->loop = loop;
     request->lookup = lookup;
     error = uv_getaddrinfo(&loop->uv, &request->uv, lookup_over, host, service, &hints);
     if (error != 0) {
         free(request);
         return uv_strerror(error);
     }
+    loop->lookups++;
     lookup->found = found;
     lookup->impl = request;
     return NULL;
@@ -350,6 +355,11 @@ void loop_lookup_end(struct loop_lookup *lookup)
         return;
     lookup->impl = request->lookup = NULL;
     uv_cancel((uv_req_t *)&request->uv); /* one that has been begun goes on */
+}
+
+bool loop_is_looking_up(const struct loop *loop)
+{
+    return loop->lookups > 0;
 }
 
 /* -- signals */

@@ -111,6 +111,8 @@ const char *loop_lookup_begin(struct loop *loop, struct loop_lookup *lookup, con
 /* After this the struct may be freed; no callback comes any more. Nothing when none is under way. The thread
  * goes on: loop_free() waits for it. */
 void loop_lookup_end(struct loop_lookup *lookup);
+/* Whether one is under way, also if it was ended: loop_free() would wait for it, and exit(3) too. */
+bool loop_is_looking_up(const struct loop *loop);
 
 /* -- signals, delivered on this loop. At most once for each signal number and loop. */
 struct loop_signal {

@@ -648,7 +648,20 @@ static void service_serve(struct service *service)
     loop_signal_done(&start.hangup);
 }
 
-static void service_end(struct service *service)
+/* A resolver may take longer than the end may last, and exit(3) waits for the threads that ask it. */
+static void exit_if_looking_up(const struct service *service, int status)
+{
+    for (unsigned i = 0; service->workers != NULL && i < service->settings.threads; i++) {
+        const struct worker *worker = &service->workers[i];
+
+        if (worker->loop != NULL && loop_is_looking_up(worker->loop)) {
+            fflush(NULL);
+            _exit(status);
+        }
+    }
+}
+
+static void service_end(struct service *service, int status)
 {
     bool all_answered = true;
 
@@ -657,12 +670,15 @@ static void service_end(struct service *service)
         all_answered = all_answered &&
                        (worker->http == NULL || http_server_running_requests(worker->http) == 0);
     }
-    if (!all_answered)
+    if (!all_answered) {
+        exit_if_looking_up(service, status);
         return; /* the end of the process closes what is left */
+    }
     for (unsigned i = service->settings.threads;
          service->workers != NULL && i-- > 0;) /* see store_finder() */
         if (service->workers[i].loop != NULL)
             worker_close(&service->workers[i]);
+    exit_if_looking_up(service, status);
     if (service->plan->close != NULL)
         service->plan->close(service);
     if (service->metrics != NULL)
@@ -720,6 +736,6 @@ int service_main(const struct service_plan *plan, int argc, char **argv)
         service_serve(service);
         status = SERVICE_OK;
     }
-    service_end(service);
+    service_end(service, status);
     return status;
 }

@@ -192,6 +192,38 @@ def sigterm_and_sigint_end_it_with_0_and_holds_stay():
                 check_equal(WORLD.lease("PUT", f"/v1/leases/{lease}", {"Lease-Id": grant["lease_id"]}).status, 200)
 
 
+RESOLVER = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <netdb.h>
+#include <poll.h>
+#include <string.h>
+int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **list)
+{
+    int (*next)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+    *(void **)&next = dlsym(RTLD_NEXT, "getaddrinfo");
+    if (strcmp(host, "slow.example") == 0 && (hints->ai_flags & AI_NUMERICHOST) == 0) {
+        poll(NULL, 0, 60000);
+        return EAI_AGAIN;
+    }
+    return next(host, port, hints, list);
+}
+"""
+
+
+@test
+def a_resolver_that_does_not_answer_does_not_hold_up_the_end():
+    library = os.path.join(WORLD.folder, "resolver.so")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, "-xc", "-"], input=RESOLVER, text=True, check=True, timeout=30)
+    for name in BOTH:
+        daemon = Daemon(name, *WORLD.flags[2:], "--redis", "redis://slow.example", "--store-timeout", "1s", "--threads", "3",
+                        environment={"LD_PRELOAD": " ".join(filter(None, [os.environ.get("LD_PRELOAD"), library])),
+                                     "ASAN_OPTIONS": f"verify_asan_link_order=0:{os.environ.get('ASAN_OPTIONS', '')}"})
+        client = WORLD.client(daemon)
+        wait_until(lambda: b"its name is not found" in client("GET", "/readyz").body, "it looks for its Redis", 30)  # noqa: B023
+        check_equal(daemon.end(deadline_s=30), 0)
+
+
 @test
 @of_time
 def what_is_open_is_answered_within_five_seconds_and_what_comes_after_is_told_to_go_elsewhere():
