@@ -2,9 +2,14 @@
 #include "shared/loop/loop.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <limits.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <uv.h>
 
@@ -303,43 +308,83 @@ void loop_jobs_wait(struct loop *loop)
         uv_run(&loop->uv, UV_RUN_ONCE);
 }
 
-/* -- names: again a heap object of its own */
+/* -- names: again a heap object of its own, until its thread has ended and libuv has let go of it */
 
 struct lookup_request {
-    uv_getaddrinfo_t uv;
+    uv_async_t over;
+    pthread_t thread;
     struct loop *loop;
     struct loop_lookup *lookup; /* NULL: nobody wants to know any more */
+    struct addrinfo *list;
+    int error, system_error;
+    char service[16], host[];
 };
 
-static void lookup_over(uv_getaddrinfo_t *uv, int status, struct addrinfo *list)
+static void *lookup_run(void *argument)
 {
-    struct lookup_request *request = container_of(uv, struct lookup_request, uv);
-    struct loop_lookup *lookup = request->lookup;
+    static const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
+    struct lookup_request *request = argument;
 
+    request->error = getaddrinfo(request->host, request->service, &hints, &request->list);
+    request->system_error = errno;
+    uv_async_send(&request->over);
+    return NULL;
+}
+
+static void lookup_closed(uv_handle_t *handle)
+{
+    free(container_of(handle, struct lookup_request, over));
+}
+
+static void lookup_over(uv_async_t *over)
+{
+    struct lookup_request *request = container_of(over, struct lookup_request, over);
+    struct loop_lookup *lookup = request->lookup;
+    struct addrinfo *list = request->error == 0 ? request->list : NULL;
+    const char *why = request->error == 0            ? NULL
+                      : request->error == EAI_SYSTEM ? strerrordesc_np(request->system_error)
+                                                     : gai_strerror(request->error);
+
+    pthread_join(request->thread, NULL);
     request->loop->lookups--;
-    free(request);
+    uv_close((uv_handle_t *)over, lookup_closed);
     if (lookup != NULL) {
         lookup->impl = NULL;
-        lookup->found(lookup, status == 0 ? list : NULL, status == 0 ? NULL : uv_strerror(status));
+        lookup->found(lookup, list, why);
     }
-    uv_freeaddrinfo(list);
+    if (list != NULL)
+        freeaddrinfo(list);
+}
+
+/* Signals are for the threads that have a loop. */
+static int lookup_start(struct lookup_request *request)
+{
+    sigset_t all, before;
+    int error;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = pthread_create(&request->thread, NULL, lookup_run, request);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
 }
 
 const char *loop_lookup_begin(struct loop *loop, struct loop_lookup *lookup, const char *host, unsigned port,
                               void (*found)(struct loop_lookup *, const struct addrinfo *, const char *))
 {
-    static const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
-    struct lookup_request *request = must_have(calloc(1, sizeof(*request)));
-    char service[16];
+    size_t size = strlen(host) + 1;
+    struct lookup_request *request = must_have(calloc(1, sizeof(*request) + size));
     int error;
 
-    snprintf(service, sizeof(service), "%u", port);
+    memcpy(request->host, host, size);
+    snprintf(request->service, sizeof(request->service), "%u", port);
     request->loop = loop;
     request->lookup = lookup;
-    error = uv_getaddrinfo(&loop->uv, &request->uv, lookup_over, host, service, &hints);
+    must(uv_async_init(&loop->uv, &request->over, lookup_over), "uv_async_init");
+    error = lookup_start(request);
     if (error != 0) {
-        free(request);
-        return uv_strerror(error);
+        uv_close((uv_handle_t *)&request->over, lookup_closed);
+        return strerrordesc_np(error);
     }
     loop->lookups++;
     lookup->found = found;
@@ -351,10 +396,8 @@ void loop_lookup_end(struct loop_lookup *lookup)
 {
     struct lookup_request *request = lookup->impl;
 
-    if (request == NULL)
-        return;
-    lookup->impl = request->lookup = NULL;
-    uv_cancel((uv_req_t *)&request->uv); /* one that has been begun goes on */
+    if (request != NULL)
+        lookup->impl = request->lookup = NULL;
 }
 
 bool loop_is_looking_up(const struct loop *loop)

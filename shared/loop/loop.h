@@ -97,8 +97,8 @@ void loop_job_run(struct loop *loop, struct loop_job *job);
  * on the loop gets its turns too. For the end, when loop_run() has returned. */
 void loop_jobs_wait(struct loop *loop);
 
-/* -- names: the addresses of a host, looked up on a thread of the same pool: getaddrinfo(3) may block for as
- * long as the resolver does, so libuv lets no more than half of the threads do this. */
+/* -- names: the addresses of a host, looked up on a thread of its own: getaddrinfo(3) may block for as
+ * long as the resolver does, and would keep all others from the few threads of the pool. */
 struct loop_lookup {
     /* Once, always later. list: until it returns; NULL: why not. */
     void (*found)(struct loop_lookup *lookup, const struct addrinfo *list, const char *why);
@@ -111,7 +111,7 @@ const char *loop_lookup_begin(struct loop *loop, struct loop_lookup *lookup, con
 /* After this the struct may be freed; no callback comes any more. Nothing when none is under way. The thread
  * goes on: loop_free() waits for it. */
 void loop_lookup_end(struct loop_lookup *lookup);
-/* Whether one is under way, also if it was ended: loop_free() would wait for it, and exit(3) too. */
+/* Whether one is under way, also if it was ended: loop_free() would wait for it. */
 bool loop_is_looking_up(const struct loop *loop);
 
 /* -- signals, delivered on this loop. At most once for each signal number and loop. */

@@ -648,7 +648,7 @@ static void service_serve(struct service *service)
     loop_signal_done(&start.hangup);
 }
 
-/* A resolver may take longer than the end may last, and exit(3) waits for the threads that ask it. */
+/* A resolver may take longer than the end may last: what its threads need stays. */
 static void exit_if_looking_up(const struct service *service, int status)
 {
     for (unsigned i = 0; service->workers != NULL && i < service->settings.threads; i++) {

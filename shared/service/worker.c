@@ -425,7 +425,7 @@ void worker_close(struct worker *worker)
         plan->worker_free(worker); /* a call that the store has just ended may have been in it */
     if (worker->http != NULL)
         http_server_free(worker->http);
-    loop_turn(worker->loop, 0); /* takes the names in that were not asked for yet, or are found */
+    loop_turn(worker->loop, 0); /* takes the names in that are found */
     if (!loop_is_looking_up(worker->loop)) {
         loop_free(worker->loop);
         worker->loop = NULL;

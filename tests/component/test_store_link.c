@@ -94,8 +94,7 @@ TEST_REDIS(each_link_knows_the_run_id_of_its_redis_before_calls_are_taken)
 }
 
 /* A resolver that knows a name only when the other end of a pipe is closed, and gives up on it after a while.
- * At the first of its addresses there is nobody. Another name it always finds, slower than a link may be made.
- */
+ * At the first of its addresses there is nobody. Another name it finds, later than a link waits. */
 enum { SLOW_MS = 20000, LATE_MS = 2500 };
 static int resolver[2];
 static atomic_bool has_given_up;
@@ -148,6 +147,35 @@ TEST_REDIS(a_name_that_is_found_later_than_a_link_must_be_made_leads_to_one_all_
     open_url(&world, url, true);
     WAIT(&world, tells(&world, "its name is not found in 1000 ms"), 15000);
     world_close(&world);
+}
+
+static void found_nothing(struct loop_lookup *lookup, const struct addrinfo *list, const char *why)
+{
+    (void)lookup;
+    CHECK(list == NULL && why != NULL);
+}
+
+TEST_REDIS(names_that_are_not_found_keep_nobody_from_another)
+{
+    struct world world;
+    struct loop *others = loop_new();
+    struct loop_lookup lookups[8] = {{.impl = NULL}};
+    char url[96];
+
+    CHECK(pipe2(resolver, O_CLOEXEC) == 0);
+    atomic_store(&has_given_up, false);
+    snprintf(url, sizeof(url), "redis://late.example:%u", redis->port);
+    for (unsigned i = 0; i < 8; i++)
+        CHECK(loop_lookup_begin(others, &lookups[i], "slow.example", 1, found_nothing) == NULL);
+    open_url(&world, url, true);
+    WAIT(&world, world_ready(&world), 19000);
+    CHECK(!atomic_load(&has_given_up));
+    for (unsigned i = 0; i < 8; i++)
+        loop_lookup_end(&lookups[i]);
+    close(resolver[1]);
+    world_close(&world);
+    loop_free(others);
+    close(resolver[0]);
 }
 
 /* Whoever connects waits, and is not refused: its queue is full. */
