@@ -361,7 +361,7 @@ class Shell:
         self.process = subprocess.Popen(["bash", "--norc", "--noprofile", "-i"], stdin=child, stdout=child, stderr=child,
                                         env=pawl.environment(PS1="$ ", TERM="dumb", HISTFILE=""), preexec_fn=self._lead)
         os.close(child)
-        self.see("$ ")
+        self.prompt()
 
     @staticmethod
     def _lead():
@@ -384,10 +384,15 @@ class Shell:
     def type(self, text):
         os.write(self.parent, text.encode())
 
+    def prompt(self):
+        """What is typed before it is there may be lost: with ^C, and when bash takes the terminal back."""
+        return self.see("$ ")
+
     def run(self, *words):
         self.type(f"{PAWL} run {' '.join(words)}\n")
 
     def status(self, wanted):
+        self.prompt()
         self.type("echo stat\"\"us=$?.\n")
         self.see("status=")
         check_equal(self.see(".\r\n"), f"{wanted}.\r\n", "its status")
@@ -405,6 +410,7 @@ def ctrl_c_reaches_the_command_once_and_once_again(shell):
     shell.see("ready")
     shell.type("\x03")
     shell.status(130)
+    shell.prompt()
     shell.run(world.name(), "--", "sh -c 'trap \"trap - INT; echo on\"\"ce\" INT; echo rea\"\"dy; while :; do sleep 0.05; done'")
     shell.see("ready")
     shell.type("\x03")
@@ -433,6 +439,7 @@ def ctrl_z_stops_the_job_and_fg_goes_on_with_it(shell):
         shell.type("\x1a")
         shell.see("is not renewed")
         shell.see("Stopped")
+        shell.prompt()
         check_equal(world.look(name)["state"], "held")
         shell.type("fg\n")
         shell.see("fg\r\n")
@@ -448,6 +455,7 @@ def a_job_that_is_stopped_for_longer_than_its_ttl_is_ended(shell):
     pid = int(re.search(r"ready=(\d+)", shell.see(".\r\n")).group(1))
     shell.type("\x1a")
     shell.see("Stopped")
+    shell.prompt()
     wait_until(lambda: not lives(pid), "the command is ended")
     shell.type("fg\n")
     shell.see("lost")
@@ -462,6 +470,7 @@ def beside_others_in_a_pipe_it_leaves_them_the_terminal(shell):
     shell.see("typed word")
     shell.type("\x03")
     shell.see("^C")
+    shell.prompt()
     shell.run(world.name(), "--", "sh -c 'echo out; read x; echo got=$x' | cat")
     shell.see("out\r\n")
     shell.type("word\n")
@@ -472,7 +481,8 @@ def beside_others_in_a_pipe_it_leaves_them_the_terminal(shell):
 @test_in(Shell)
 def in_the_background_it_runs_and_comes_to_the_front(shell):
     shell.run(world.name(), "--", "sh -c 'read x; echo got=$x' &")
-    wait_until(lambda: (shell.type("jobs\n"), "Stopped" in shell.see("run job"))[1], "it stops to read")
+    shell.prompt()
+    wait_until(lambda: (shell.type("jobs\n"), "Stopped" in shell.prompt())[1], "it stops to read")
     shell.type("fg\n")
     shell.see("fg\r\n")
     shell.type("word\n")
@@ -483,6 +493,7 @@ def in_the_background_it_runs_and_comes_to_the_front(shell):
 def the_terminal_of_a_command_that_is_killed_is_as_before(shell):
     shell.run(world.name(), "--", "sh -c 'stty -icanon -echo; echo rea\"\"dy; kill -9 $$'")
     shell.see("ready")
+    shell.prompt()
     shell.type("stty -a; echo e\"\"nd\n")
     shown = shell.see("end\r\n")
     check(" icanon" in shown and " echo " in shown, shown)
@@ -499,6 +510,7 @@ def while_it_waits_a_terminal_shows_who_holds_it_and_nobody_else_is_told():
     shell.see("\r\x1b[K")
     check("in line" not in shell.see("ran\r\n").rpartition("\x1b[K")[2])
     shell.status(0)
+    shell.prompt()
     grant = world.acquire(name)
     shell.run(name, "--", "echo r\"\"an")
     shell.see(" in line")
@@ -531,10 +543,12 @@ def who_waits_in_the_background_is_not_stopped_by_what_it_showed(shell):
     name, file = world.name(), os.path.join(world.folder, "in-the-background")
     grant = world.acquire(name)
     shell.type("stty tostop\n")
+    shell.prompt()
     shell.run(name, "--", f"touch {file}")
     shell.see(" in line")
     shell.type("\x1a")
     shell.see("Stopped")
+    shell.prompt()
     shell.type("bg; echo on\"\"ward\n")
     shell.see("onward")
     world.release(name, grant)
