@@ -179,7 +179,7 @@ def fencing_token(request):
 @with_renewal
 def a_release_of_what_is_lost_sends_the_fencing_token(world, agent, lease, _gateway):
     name = world.name()
-    told = granted(agent, name, hold="over", ttl_ms=600)
+    told = granted(agent, name, hold="over", ttl_ms=1500)
     force(world, name)
     agent.lost("over")
     lease.begin()
@@ -704,7 +704,7 @@ def a_shorter_renewal_without_an_answer_brings_the_end_nearer(world, agent, leas
 @with_renewal
 def a_hold_outlives_its_ttl_because_it_is_renewed(world, agent, lease, _gateway):
     name = world.name()
-    told = granted(agent, name, ttl_ms=450)
+    told = granted(agent, name, ttl_ms=1200)
     lease.begin(Pass(), AFTER, Pass(), BEFORE)
     wait_until(lambda: lease.methods().count("PUT") >= 6, "it renews, also after a lost answer")
     check_equal([token for _, token in holders(world, name)], [int(told["token"])])
@@ -716,7 +716,7 @@ def a_hold_outlives_its_ttl_because_it_is_renewed(world, agent, lease, _gateway)
 @with_renewal
 def a_hold_that_is_ended_by_force_is_told_once_and_writes_no_more(world, agent, _lease, gateway):
     name = world.name()
-    granted(agent, name, hold="forced", ttl_ms=600)
+    granted(agent, name, hold="forced", ttl_ms=1500)
     force(world, name)
     check_equal([one["code"] for one in agent.lost("forced")], ["lease-lost"])
     check_equal(int(agent.ask("remaining", hold="forced")["remaining_ms"]), 0)
@@ -1090,13 +1090,13 @@ def with_sessions(function):
 @with_sessions
 def what_is_acquired_in_a_session_lives_and_ends_with_it(world, agent, lease, gateway):
     name, other = world.name(), world.name()
-    outcome(agent.ask("session", hold="s", ttl_ms=600), "ok")
+    outcome(agent.ask("session", hold="s", ttl_ms=1500), "ok")
     granted(agent, name, session="s", ttl_ms=100)
     granted(agent, other, hold="i", session="s")
     wait_until(lambda: lease.methods().count("PUT") >= 4, "it is renewed")
     check_equal([head.split(" ", 2)[1].split("/")[2] for head in lease.seen if head.startswith("PUT")][:4], ["sessions"] * 4)
     outcome(agent.ask("check", hold="h"), "ok")
-    check(0 < int(agent.ask("remaining", hold="i")["remaining_ms"]) <= 600, "as long as the session")
+    check(0 < int(agent.ask("remaining", hold="i")["remaining_ms"]) <= 1500, "as long as the session")
     outcome(agent.ask("put", hold="h", key=name, body="x"), "ok")
     outcome(agent.ask("release", hold="h"), "ok")
     check_equal((world.look(name)["state"], world.look(other)["state"]), ("free", "held"))
@@ -1109,7 +1109,7 @@ def what_is_acquired_in_a_session_lives_and_ends_with_it(world, agent, lease, ga
 @with_sessions
 def a_lease_that_a_session_lost_is_told_and_the_others_stay(world, agent, _lease, _gateway):
     name, other = world.name(), world.name()
-    outcome(agent.ask("session", hold="s2", ttl_ms=900), "ok")
+    outcome(agent.ask("session", hold="s2", ttl_ms=1500), "ok")
     granted(agent, name, hold="taken", session="s2")
     granted(agent, other, hold="stays", session="s2")
     force(world, name)
@@ -1136,7 +1136,7 @@ def a_session_is_lost_at_its_deadline_and_all_of_its_leases_with_it(world, agent
 @with_sessions
 def a_session_that_is_said_to_be_over_is_lost_and_all_of_its_leases_with_it(world, agent, lease, gateway):
     name = world.name()
-    outcome(agent.ask("session", hold="s4", ttl_ms=900), "ok")
+    outcome(agent.ask("session", hold="s4", ttl_ms=1500), "ok")
     granted(agent, name, hold="in4", session="s4")
     lease.begin(problem(410, "session-lost", False))
     check_equal([one["code"] for one in agent.lost("s4") + agent.lost("in4")], ["session-lost"] * 2)

@@ -121,7 +121,7 @@ def runs(name, ttl_ms, wait_ms, *command, aside=None, stderr=subprocess.PIPE):
 @scenario
 def run_holds_it_while_the_command_runs_and_has_its_status(world, agent, _lease, _gateway):
     name = world.name()
-    done = runs(name, 3000, 0, "sh", "-c", 'read -r word; echo "$word $PAWL_LEASE $PAWL_TOKEN ${LC_ALL-none}"; exit 7')
+    done = runs(name, 60000, 0, "sh", "-c", 'read -r word; echo "$word $PAWL_LEASE $PAWL_TOKEN ${LC_ALL-none}"; exit 7')
     wait_until(lambda: world.look(name)["state"] == "held", "it holds")
     token = world.look(name)["token"]
     out, _ = done.communicate(b"hello\n", timeout=15)
@@ -147,7 +147,7 @@ def run_that_is_interrupted_ends_the_command_and_gives_the_lease_back(world, age
 def run_renews_and_stops_the_command_when_the_hold_is_lost(world, agent, lease, _gateway):
     name = world.name()
     lease.begin(None, None, AFTER)
-    done = runs(name, 1500, 0, "sh", "-c", "exec tail -f /dev/null")
+    done = runs(name, 3000, 0, "sh", "-c", "exec tail -f /dev/null")
     wait_until(lambda: lease.methods().count("PUT") >= 4, "it renews, also after a lost answer")
     check(done.poll() is None, "it still runs")
     check_equal(history(world, name), ["granted"])
