@@ -300,36 +300,46 @@ static void do_fork(void)
 
 /* -- many at once */
 
+struct storm {
+    const char *name;
+    struct pawl_problem problem;
+    pthread_t thread;
+};
+
 static void *storm_run(void *user)
 {
-    const char *name = user;
+    struct storm *storm = user;
 
     for (int i = 0; i < STORM_ROUNDS; i++) {
         struct pawl_grant mine = {.size = sizeof(mine)};
         struct pawl_ask ask = {.size = sizeof(ask), .wait_ms = 60000};
 
-        if (pawl_acquire(pawl, name, &ask, &mine, NULL) != PAWL_OK ||
-            pawl_put(pawl, name, mine.fencing_token, "x", 1, NULL, NULL, NULL) != PAWL_OK ||
-            pawl_release(pawl, &mine, NULL) != PAWL_OK)
-            return user;
+        if (pawl_acquire(pawl, storm->name, &ask, &mine, &storm->problem) != PAWL_OK ||
+            pawl_put(pawl, storm->name, mine.fencing_token, "x", 1, NULL, NULL, &storm->problem) != PAWL_OK ||
+            pawl_release(pawl, &mine, &storm->problem) != PAWL_OK)
+            return storm;
     }
     return NULL;
 }
 
 static void do_storm(void)
 {
-    pthread_t threads[STORM_THREADS];
+    struct storm storms[STORM_THREADS];
+    const char *code = "";
     int wrong = 0;
 
-    for (int i = 0; i < STORM_THREADS; i++)
-        wrong += pthread_create(&threads[i], NULL, storm_run, words[1]) != 0;
+    for (int i = 0; i < STORM_THREADS; i++) {
+        storms[i] = (struct storm){.name = words[1], .problem.size = sizeof(storms[i].problem)};
+        wrong += pthread_create(&storms[i].thread, NULL, storm_run, &storms[i]) != 0;
+    }
     for (int i = 0; i < STORM_THREADS; i++) {
         void *result = NULL;
 
-        pthread_join(threads[i], &result);
+        pthread_join(storms[i].thread, &result);
         wrong += result != NULL;
+        code = result != NULL ? storms[i].problem.code : code;
     }
-    printf("wrong=%d", wrong);
+    printf("wrong=%d code=%s", wrong, code);
 }
 
 /* -- the loop */
