@@ -345,9 +345,9 @@ def a_hold_that_is_ended_by_force_ends_the_command_also_when_nobody_reads_what_i
 @test
 @of_time
 def a_trace_that_nobody_reads_keeps_no_renewal_back():
-    run = Unread("--trace", "--ttl", "1500ms", script="import os, sys; print(os.getpid(), flush=True); sys.stdin.read()")
-    end = time.monotonic() + 3
-    wait_until(lambda: time.monotonic() > end, "twice the ttl")
+    run = Unread("--trace", "--ttl", "3s", script="import os, sys; print(os.getpid(), flush=True); sys.stdin.read()")
+    end = time.monotonic() + 4.5
+    wait_until(lambda: time.monotonic() > end, "longer than the ttl")
     check(group_lives(run.group))
     check_equal(world.look(run.name)["state"], "held")
     run.process.stdin.close()
