@@ -75,7 +75,8 @@ int init_store(struct service *service)
 
         status = init_store_run(&init, service, loop, store);
         store_close(store);
-        loop_free(loop);
+        if (!loop_is_looking_up(loop)) /* the end of the process leaves that */
+            loop_free(loop);
     }
     state_file_close(&init.file);
     return status;

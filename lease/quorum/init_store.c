@@ -170,6 +170,7 @@ int quorum_init_store(struct service *service)
     for (unsigned i = 0; i < options.count; i++)
         store_close(stores[i]);
     quorum_free(quorum);
-    loop_free(options.loop);
+    if (!loop_is_looking_up(options.loop)) /* the end of the process leaves that */
+        loop_free(options.loop);
     return status;
 }

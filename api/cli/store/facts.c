@@ -136,7 +136,7 @@ void store_inbox_close(struct store_inbox *inbox)
 {
     if (inbox->store != NULL)
         store_close(inbox->store);
-    if (inbox->loop != NULL)
+    if (inbox->loop != NULL && !loop_is_looking_up(inbox->loop)) /* the end of the process leaves that */
         loop_free(inbox->loop);
     if (inbox->password != NULL)
         explicit_bzero(inbox->password, strlen(inbox->password));
