@@ -37,9 +37,9 @@ if terms.identity and own_hold.is_anothers(lease, terms.lease_id, terms.identity
     return { 'not-yours', SEQ }
 end
 
-lease_settle(lease)
-if record.queue and (record.many or not record.live) then
-    line.turn(lease, may_grant) -- who is first may have died
+line.settle(lease)
+if record.queue and may_grant ~= 'full' and (record.many or not record.live) then
+    line.turn(lease, may_grant) -- who is first may have died; "full": the alarm stays for who may grant
 end
 local wrong = more and more.session and session_wrong(more, terms.identity)
 if wrong == 'not-yours' then
@@ -48,7 +48,7 @@ end
 if record.many or record.last_ended or record.lease_id == terms.lease_id then
     local answer = own_hold.answer(lease, terms)
     if answer then
-        if answer[1] == 'over' then
+        if answer[1] == 'over' and may_grant ~= 'full' then
             lease_close(lease, may_grant) -- one of many may have been taken out just now
         end
         return answer

@@ -229,6 +229,16 @@ def on_a_full_store_nobody_new_gets_in_line_and_nobody_is_handed_a_lease():
 
 
 @test
+def who_finds_no_room_puts_off_nobody_who_is_about_to_be_handed_the_lease():
+    scene = Scene()
+    STORE.at(NOW + 1000)  # that of id-x is over
+    desk_lives(STORE)
+    check_equal(scene.waited.acquire("id-z", desk=DESK, wid="9", may="full")[0], "held-off")
+    check_in("waited", ring(STORE))
+    check_equal(scene.waited.field("i"), "id-w")
+
+
+@test
 def a_full_store_refuses_what_is_new_after_everything_else_was_said():
     scene = Scene()
     stale = Holder(scene.writer.token, hold="hold-other--")
