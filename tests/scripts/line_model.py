@@ -5,6 +5,7 @@ import dataclasses
 
 CLAIM_MS, DESK_MS, HANDED_TTL_MS, PLACE_MS = 3000, 3000, 60000, 60000
 NO_DESK = ":d:-"
+NOBODY = (None, None, None, "")  # lease_id, how it ended, name and identity of a hold that ended last
 
 
 @dataclasses.dataclass
@@ -17,6 +18,7 @@ class Hold:
     desk: object = None  # (desk, wid) while nobody has claimed it
     untold: bool = False  # claimed, and nobody was told
     entered: int = 1
+    who: str = ""  # began it
 
     def lives(self, now):
         return now < self.deadline
@@ -43,7 +45,7 @@ class LeaseModel:
     def forget(self):
         self.holds, self.line, self.token, self.delayed_until, self.forget_at = {}, {}, 0, 0, 0
         self.mode, self.permits = None, 0  # of those who hold
-        self.last = self.before = (None, None)  # lease_id and end of the hold that ended last; before what was handed on
+        self.last = self.before = NOBODY  # before: what was handed on
 
     # -- what the scripts have in common
 
@@ -52,9 +54,9 @@ class LeaseModel:
         if how == "expired":
             self.delayed_until = max(self.delayed_until, hold.deadline + hold.terms.get("delay", 0))
         if how != "returned":
-            self.last = (hold.lease_id, how)
+            self.last = (hold.lease_id, how, hold.name, hold.who)
         elif self.mode == "exclusive":
-            self.last = self.before
+            self.last = self.before if self.before[0] else (hold.lease_id, None, hold.name, hold.who)
         if not self.holds:
             self.mode = None
             self.forget_at = max(self.world.now + self.remember_ms, self.delayed_until)
@@ -78,9 +80,9 @@ class LeaseModel:
         deadline = self.world.now + (CLAIM_MS if desk else terms["ttl"])
         if self.mode is None:
             self.mode, self.permits = terms.get("mode", "exclusive"), terms.get("permits", 0)
-            self.before = self.last if desk or untold else (None, None)
-            self.last = (None, None) if self.mode == "exclusive" else self.before
-        self.holds[lease_id] = Hold(lease_id, terms["hold"], self.token, deadline, terms, desk, untold)
+            self.before = self.last if self.last[1] and (desk or untold) else NOBODY
+            self.last = NOBODY if self.mode == "exclusive" else self.before
+        self.holds[lease_id] = Hold(lease_id, terms["hold"], self.token, deadline, terms, desk, untold, who=terms["who"])
         return self.holds[lease_id]
 
     def stands(self, terms):
@@ -123,8 +125,22 @@ class LeaseModel:
         hold = self.holds.get(lease_id)
         return hold if hold and hold.lives(self.world.now) else None
 
-    def ended(self, lease_id):
-        return dict([self.before, self.last] if self.mode == "exclusive" else [self.last]).get(lease_id)
+    def known(self):
+        """What its record says of holds that are over."""
+        return [self.before, self.last] if self.mode == "exclusive" else [self.last]
+
+    def ended(self, lease_id, name=""):
+        return next((how for one, how, hold, _ in self.known() if one == lease_id and name in ("", hold)), None)
+
+    def is_anothers(self, lease_id, asker):
+        whose = [who for one, _, _, who in self.known() if one == lease_id]
+        whose += [one[lease_id].who for one in [self.holds] if lease_id in one]
+        whose += [one[lease_id]["who"] for one in [self.line] if lease_id in one]
+        return asker is not None and any(one not in ("", asker) for one in whose)
+
+    def is_strange(self, lease_id):
+        """Who judges says no more to it than that (own_hold.strange())."""
+        return lease_id not in [one[0] for one in self.known()] and lease_id not in self.holds and lease_id not in self.line
 
     def told(self, word, hold):
         hold.untold = hold.untold and word in ("claimed", "handed")
@@ -217,9 +233,9 @@ class LeaseModel:
         self.turn()
         return ["left", self.token, kept]
 
-    def release(self, lease_id, all_of_it, desk):
+    def release(self, lease_id, name, all_of_it, desk):
         hold = self.live(lease_id)
-        if hold and not hold.desk:
+        if hold and not hold.desk and name in ("", hold.name):
             hold.entered = 0 if all_of_it else hold.entered - 1
             if hold.entered:
                 hold.untold = False
@@ -228,18 +244,18 @@ class LeaseModel:
             handed = self.turn(desk)
             return self.told("handed", handed) if handed else ["released"]
         self.settle()
-        how = self.ended(lease_id)
+        how = self.ended(lease_id, name)
         self.turn()
         return ["released"] if how == "released" else ["lost", how or "unknown"]
 
-    def renew(self, lease_id, ttl):
+    def renew(self, lease_id, name, ttl):
         hold = self.live(lease_id)
-        if hold and not hold.desk:
+        if hold and not hold.desk and name in ("", hold.name):
             hold.terms = dict(hold.terms, ttl=ttl)
             hold.deadline = self.world.now + ttl
             return self.told("renewed", hold)
         self.settle()
-        how = self.ended(lease_id)
+        how = self.ended(lease_id, name)
         self.turn()
         return ["lost", how or "unknown"]
 

@@ -14,6 +14,7 @@ STEPS = int(os.environ.get("PAWL_STEPS", 2500))
 NOW = 1000000
 ALARM = "pawl:{store}:alarm"
 IDS = [f"id-{i}" for i in range(10)]
+WHO = ["ada", "bob", ""]
 KINDS = [{}, {}, {}, {"mode": "shared"}, {"mode": "shared"}, {"mode": "permits", "permits": 2},
          {"mode": "permits", "permits": 3}]
 
@@ -43,9 +44,11 @@ class Walk:
         self.asked = {name: [] for name in names}  # (lease_id, name of the hold) of those who wait, or did
         self.given = {name: [] for name in names}  # of those, who was handed it and may claim
         self.number, self.words, self.desks, self.wids, self.keeps = 0, {}, [], {}, {}
+        self.judges = seed % 2 == 0
         self.handed = None  # (desk, message) that the last release was told
         for _ in range(3):
             self.open_desk()
+        self.count_uses()
 
     @staticmethod
     def same_stripe(name, count):
@@ -90,17 +93,35 @@ class Walk:
 
     def time_step(self):
         ms = self.random.choice((1, 1, 7, 7, 40, 40, 100, 300, 999, 1000, 3000))
+        self.count_uses()
         for _ in range(ms // 1500 + 1):
             self.world.now += max(1, ms // (ms // 1500 + 1))
             self.store.at(self.world.now)
             if self.random.random() < 0.95:
                 self.beats()
 
+    def count_uses(self):
+        """Somebody looks, by each of the two libraries."""
+        for _ in range(2):
+            self.store.call("shared/member/scripts/use_look.lua", ["pawl:{00}"], 0, 1, "h", "")
+
     # -- clients; each returns (what the script said, what the model says)
 
     def holder(self, name):
         """Often one who holds."""
         return self.random.choice(list(self.models[name].holds) * 5 + IDS)
+
+    def is_refused(self, name, lease_id):
+        """Whether it is another's than who asks from now on: mostly it is its own."""
+        mine = WHO[int(lease_id[3:]) % len(WHO)]
+        self.store.asker = self.random.choice([mine] * 12 + WHO) if self.judges else None
+        return self.models[name].is_anothers(lease_id, self.store.asker)
+
+    def name_of(self, name, lease_id):
+        """Of the hold that is meant, or of any."""
+        model = self.models[name]
+        known = [one[2] for one in model.known() if one[0] == lease_id] + [one.name for one in model.holds.values() if one.lease_id == lease_id]
+        return self.random.choice(["", "", "hold-another", *known, *known])
 
     def acquire(self, name):
         lease_id = self.random.choice(IDS + list(self.models[name].holds) + list(self.models[name].line))
@@ -117,11 +138,12 @@ class Walk:
             if self.random.random() < 0.3:
                 terms["keep"] = self.keeps[lease_id, terms["hold"]] = self.random.choice((50, 4000, 60000))
         ttl, hold = terms["ttl"], terms["hold"]
-        wanted = self.models[name].acquire(lease_id, terms)
+        refused = self.is_refused(name, lease_id)
+        given = {key: value for key, value in terms.items() if key not in ("ttl", "hold")}
+        wanted = ["not-yours"] if refused else self.models[name].acquire(lease_id, terms | {"who": self.store.asker or ""})
         if wanted == ["queued"]:
             self.asked[name] = self.asked[name][-20:] + [(lease_id, hold)]
             self.wids[terms["desk"], "granted " + terms["wid"]] = (name, lease_id, hold)
-        given = {key: value for key, value in terms.items() if key not in ("ttl", "hold")}
         reply = self.leases[name].acquire(lease_id, hold, "ada", ttl, **given)
         if reply[0] in ("claimed", "replayed", "entered"):
             return [reply[0], reply[2], reply[4], reply[7], reply[8]], wanted
@@ -138,27 +160,33 @@ class Walk:
 
     def claim(self, name):
         lease_id, hold = self.given[name].pop() if self.given[name] and self.random.random() < 0.8 else self.waiter(name)
-        return self.told(self.leases[name].run("claim", lease_id, hold, "grant")), self.models[name].claim(lease_id, hold)
+        wanted = ["not-yours"] if self.is_refused(name, lease_id) else self.models[name].claim(lease_id, hold)
+        return self.told(self.leases[name].run("claim", lease_id, hold, "grant")), wanted
 
     def again(self, name):
         (lease_id, hold), desk, wid = self.waiter(name), self.random.choice(self.desks), str(self.unique())
-        wanted = self.models[name].again_at(lease_id, hold, desk, wid)
+        refused = self.is_refused(name, lease_id)
+        wanted = ["not-yours"] if refused else self.models[name].again_at(lease_id, hold, desk, wid)
         self.wids[desk, f"granted {wid}"] = (name, lease_id, hold)
         return self.told(self.leases[name].run("again", lease_id, hold, "grant", desk, wid)), wanted
 
     def leave(self, name):
         (lease_id, hold), how = self.waiter(name), self.random.choice(("late", "gone"))
         keep = self.keeps.get((lease_id, hold), 0)
+        wanted = ["not-yours"] if self.is_refused(name, lease_id) else self.models[name].leave(lease_id, hold, how, keep)
         reply = self.leases[name].run("leave", lease_id, hold, "grant", how, keep)
-        return reply[:1] + reply[3:4] + reply[7:], self.models[name].leave(lease_id, hold, how, keep)
+        return reply[:1] + reply[3:4] + reply[7:], wanted
 
     def release(self, name):
         lease_id, how_many = self.holder(name), self.random.choice(("one", "all"))
         first = next(iter(self.models[name].line.values()), {"desk": ""})
         desk = self.random.choice(self.desks + ["", first["desk"], first["desk"]])
-        reply = self.leases[name].release(lease_id, how_many=how_many, desk=desk)
+        refused, hold, model = self.is_refused(name, lease_id), self.name_of(name, lease_id), self.models[name]
+        reply = self.leases[name].release(lease_id, hold, how_many=how_many, desk=desk)
         self.handed = tuple(reply[3:5]) if len(reply) == 5 and reply[3] else None
-        wanted = self.models[name].release(lease_id, how_many == "all", desk)
+        if refused or self.judges and model.is_strange(lease_id):
+            return self.told(reply), ["not-yours"] if refused else ["lost", "unknown"]
+        wanted = model.release(lease_id, hold, how_many == "all", desk)
         if reply[0] == "handed":
             self.given[name] = self.given[name][-5:] + [(reply[13], reply[4])]
             check_equal(self.wids.pop((desk, f"granted {reply[12]}"))[1:], (reply[13], reply[4]))
@@ -167,7 +195,9 @@ class Walk:
 
     def renew(self, name):
         lease_id, ttl = self.holder(name), self.random.choice((100, 2000))
-        return self.told(self.leases[name].renew(lease_id, ttl)), self.models[name].renew(lease_id, ttl)
+        refused, hold = self.is_refused(name, lease_id), self.name_of(name, lease_id)
+        wanted = ["not-yours"] if refused else self.models[name].renew(lease_id, hold, ttl)
+        return self.told(self.leases[name].renew(lease_id, ttl, hold)), wanted
 
     def force(self, name):
         token = self.random.choice(["", ""] + [one.token for one in self.models[name].holds.values()] + [1])
@@ -266,6 +296,14 @@ class Walk:
         check(token in (0, self.seen[name]) or token > self.seen[name], f"{what}: {token} after {self.seen[name]}")
         self.seen[name] = max(self.seen[name], token)
 
+    def check_uses(self, keys, what):
+        for stripe in {lease.stripe for lease in self.leases.values()}:
+            uses = {}
+            for name in [name for name, lease in self.leases.items() if lease.stripe == stripe]:
+                for who in [one.who for one in self.models[name].holds.values() if one.who]:
+                    uses["h" + who] = str(int(uses.get("h" + who, 0)) + 1)
+            check_equal(keys.get(f"{stripe}:o", {}), uses, what)
+
     def check_all(self, what):
         self.check_messages(what)
         keys = self.store.dump("pawl:{*}:*")
@@ -273,6 +311,7 @@ class Walk:
             keys |= self.store.dump(stripe)
         for name in self.leases:
             self.check_lease(name, keys, what)
+        self.check_uses(keys, what)
 
     # --
 
@@ -295,8 +334,9 @@ class Walk:
     def finish(self):
         """All is left and released; nothing stays."""
         self.world.now += 2 * DESK_MS + PLACE_MS + 1  # nobody lives, and no place is kept
+        self.store.at(self.world.now)
+        self.count_uses()
         for lease in self.leases.values():
-            self.store.at(self.world.now)
             lease.run("force_release", "grant", "", "")
         self.world.now += 60000 + 2000 + REMEMBER_MS + 1
         self.store.at(self.world.now)
