@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""A random walk of those who want several leases, and those who want one, over few leases.
+"""A random walk of those who want several leases, and those who want one, with a session or without, over few leases.
 
     WALK_SEED=N WALK_STEPS=N tests/scripts/test_all_walk.py     another walk, or a longer one
 
@@ -9,15 +9,17 @@ each; tokens rise; nobody whose turn it is goes without. At the end everybody wh
 import os
 import random
 
-from lua_test import EMPTY, Lease, Store, check, check_equal, main, test, text
-from several import ALARM, All, Ear, forgotten, line_of, ring
+from lua_test import EMPTY, REMEMBER_MS, Lease, Store, check, check_equal, main, test, text
+from several import ALARM, All, Ear, Session, forgotten, line_of, ring
 
-SEED, STEPS = int(os.environ.get("WALK_SEED", 5)), int(os.environ.get("WALK_STEPS", 600))
+SEED, STEPS = int(os.environ.get("WALK_SEED", 8)), int(os.environ.get("WALK_STEPS", 600))
 NAMES = ["a", "b", "c", "d", "e"]
 DESKS = ["pawl:{07}:d:desk-1", "pawl:{08}:d:desk-2"]
 MODES = [{}, {}, {}, {"mode": "shared"}, {"mode": "shared"}, {"mode": "permits", "permits": 2}]
 HAPPENS = ("granted at once", "queued for several", "queued for one", "claimed several", "claimed one", "gone", "late",
-           "superseded", "not claimed in time", "a desk dies", "expired", "delayed", "released", "forced", "replayed")
+           "superseded", "not claimed in time", "a desk dies", "expired", "delayed", "released", "forced", "replayed",
+           "a session ends", "a session is over", "session lost")
+SESSION_MS = 2500
 
 
 class Waiter:
@@ -27,6 +29,7 @@ class Waiter:
         self.id, self.hold, self.names, self.more = f"id-{number}", f"hold-{number:07}", names, more
         self.leases = All(store, *names) if len(names) > 1 else Lease(store, names[0])
         self.wid, self.desk, self.state, self.has = str(number), None, None, set(names)
+        self.session = more.get("session")
 
     def acquire(self, ttl, **wait):
         return self.leases.acquire(self.id, self.hold, self.id, ttl, **self.more, **wait)
@@ -50,6 +53,8 @@ class World:
         self.ears = [Ear(self.store, desk) for desk in DESKS]
         self.dead = {}  # desk -> since when
         self.people, self.tokens, self.counts = [], {name: 0 for name in NAMES}, {}
+        self.stripes = {lease.stripe for lease in self.leases.values()}
+        self.sessions, self.silent = {}, set()  # key -> one that lives; keys of those that nobody renews any more
         self.beat()
 
     def count(self, what):
@@ -68,10 +73,46 @@ class World:
                 self.store.redis("HSET", desk, "at", self.now)
 
     def pass_time(self, ms):
-        self.now += ms
-        self.store.at(self.now)
-        self.beat()
+        for part in [1000] * (ms // 1000) + [ms % 1000]:
+            self.now += part
+            self.store.at(self.now)
+            self.beat()
+            for key, one in list(self.sessions.items()):
+                if key not in self.silent:
+                    check_equal(one.renew()[0], "renewed", key)
+                elif one.look()[0] == "lost":
+                    del self.sessions[key]
+                    self.count("a session is over")
+            ring(self.store)
+
+    def session_step(self):
+        """One is opened, ends, or is renewed no more."""
+        if len(self.sessions) < 2:
+            self.number += 1
+            one = Session(self.store, f"session-{self.number}".ljust(22, "x"))
+            check_equal(one.open(ttl=SESSION_MS)[0], "opened")
+            self.sessions[one.key] = one
+            self.stripes.add(one.stripe)
+            return
+        key = self.random.choice(sorted(self.sessions))
+        if self.random.random() < 0.5:
+            self.silent.add(key)
+            return
+        one = self.sessions.pop(key)
+        reply = one.end(most=self.random.choice((1, 2, 64)))
+        while reply[2] == "more":
+            reply = one.end()
+        check_equal(reply[0], "ended", key)
+        self.count("a session ends")
         ring(self.store)
+
+    def sweep(self, count=2):
+        for stripe in self.random.sample(sorted(self.stripes), count):
+            self.store.call("lease/scripts/sweep.lua", [stripe, stripe + ":due"], 100, REMEMBER_MS, "grant")
+        ring(self.store)
+
+    def has_session(self, one):
+        return one.session is None or one.session in self.sessions and self.sessions[one.session].look()[0] == "looked"
 
     # -- what happens
 
@@ -81,6 +122,10 @@ class World:
         one = Waiter(self.store, self.number, names, dict(self.random.choice(MODES) if more is None else more))
         if self.random.random() < 0.15:
             one.more["delay"] = 200
+        if more is None and self.sessions and self.random.random() < 0.3:
+            session = self.sessions[self.random.choice(sorted(self.sessions))]
+            one.more |= session.terms()
+            one.session = session.key
         self.send(one)
 
     def send(self, one):
@@ -89,13 +134,13 @@ class World:
         reply = one.acquire(self.random.choice((300, 1000, 4000)), desk=one.desk, wid=one.wid)
         overtaken = [other for name in one.names for other in line_of(self.leases[name]) if other in before[name]]
         check(reply[0] != "granted" or not overtaken, f"{one.id} has overtaken {overtaken}")
-        if reply[0] in ("granted", "queued"):
-            one.state = {"granted": "holds", "queued": "waits"}[reply[0]]
+        if reply[0] in ("granted", "queued", "claimed"):  # claimed: what it has asked for before came just now
+            one.state = "waits" if reply[0] == "queued" else "holds"
             self.people.append(one)
-            self.count("granted at once" if reply[0] == "granted"
+            self.count("granted at once" if reply[0] != "queued"
                        else "queued for several" if len(one.names) > 1 else "queued for one")
         else:
-            check_equal(reply[0], "mismatch")
+            check_equal(reply[0], "mismatch" if self.has_session(one) else reply[0])
 
     def ask_again(self):
         """The same lease_id, for the same leases or others, while it waits or holds."""
@@ -121,6 +166,10 @@ class World:
                 if one and word == "superseded":
                     self.people.remove(one)
                     self.count("superseded")
+                elif one and word == "session-lost":
+                    check(not self.has_session(one), one.id)
+                    self.people.remove(one)
+                    self.count("session lost")
                 elif one and one.desk == desk and word == "granted":
                     one.state = "told"
 
@@ -190,7 +239,8 @@ class World:
         return any(one.id == lease_id for one in self.people)
 
     def step(self):
-        acts = [self.ask] * 5 + [self.claim] * 6 + [self.release] * 6 + [self.wait] * 4 + [self.leave, self.ask_again]
+        acts = [self.ask] * 5 + [self.claim] * 6 + [self.release] * 6 + [self.wait] * 4 + [self.leave, self.ask_again, self.sweep]
+        acts += [self.session_step] if self.random.random() < 0.5 else []
         acts += [self.force] if self.random.random() < 0.3 else []
         acts += [self.die] if self.random.random() < 0.4 else []
         self.random.choice(acts)()
@@ -208,11 +258,15 @@ class World:
         lease = self.leases[name]
         if lease.field("s") != "held":
             return {}
-        if not lease.field("M"):
-            live = int(lease.field("d")) > self.now
-            return {lease.field("i"): lease.field("c") is not None} if live else {}
-        ids = text(self.store.redis("ZRANGEBYSCORE", f"{lease.stripe}:x:{name}", f"({self.now}", "+inf"))
-        return {one: lease.field("c", one) is not None for one in ids}
+        ids = text(self.store.redis("ZRANGE", f"{lease.stripe}:x:{name}", 0, -1)) if lease.field("M") else [None]
+        holds = [lease.record(one) for one in ids]
+        return {one["i"]: "c" in one for one in holds if self.is_live(one)}
+
+    def is_live(self, hold):
+        if "v" in hold or "x" in hold and self.store.redis("HGET", hold["x"], "s") != b"live":
+            return False
+        until = self.store.redis("HGET", hold["x"], "d") if "x" in hold else hold["d"]
+        return int(until) > self.now and ("x" not in hold or not hold.get("c") or int(hold["d"]) > self.now)
 
     def is_free_for(self, one, name, holders):
         lease = self.leases[name]
@@ -239,12 +293,12 @@ class World:
         for one in self.those("waits"):
             turn = all(lines[name][0] == one.id and self.is_free_for(one, name, holders) for name in one.names)
             rings = any(int(self.store.redis("ZSCORE", ALARM, name) or self.now + 1) <= self.now for name in one.names)
-            check(not turn or rings or one.desk in self.dead, f"{one.id} could have {one.names}, and has not")
+            check(not turn or rings or one.desk in self.dead or not self.has_session(one), f"{one.id} could have {one.names}, and has not")
         self.check_parts(holders)
         for name, lease in self.leases.items():
             token = int(lease.field("t") or 0)
-            check(token >= self.tokens[name], f"{name}: token {token} after {self.tokens[name]}")
-            self.tokens[name] = token
+            check(token == 0 or token >= self.tokens[name], f"{name}: token {token} after {self.tokens[name]}")
+            self.tokens[name] = max(token, self.tokens[name])  # 0: it is forgotten
             if int(lease.field("b") or 0) > self.now:
                 self.count("delayed")
         waiting = {name for name in NAMES if lines[name]}
@@ -274,6 +328,7 @@ def walk(world, steps):
 def come_to_an_end(world):
     """Nobody comes any more; whoever holds releases. How many of those who waited got their turn."""
     served = 0
+    lost = world.counts.get("session lost", 0)
     for _ in range(400):
         world.hear()
         for one in world.those("told"):
@@ -287,7 +342,7 @@ def come_to_an_end(world):
         world.hear()
         if not world.people:
             break
-    return served
+    return served + world.counts.get("session lost", 0) - lost
 
 
 @test
@@ -305,6 +360,10 @@ def nobody_gets_a_part_nobody_is_overtaken_and_everybody_gets_his_turn():
     served = come_to_an_end(world)
     check_equal(served, waits)
     check_equal([line_of(lease) for lease in world.leases.values()], [[]] * len(NAMES))
+    for _ in range(4):
+        world.silent |= world.sessions.keys()
+        world.pass_time(SESSION_MS)
+        world.sweep(len(world.stripes))
     for _ in range(2):
         forgotten(world.store, All(world.store, *NAMES))
     left = world.store.dump().keys() - set(DESKS)
