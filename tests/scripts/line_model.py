@@ -40,6 +40,7 @@ class World:
 class LeaseModel:
     def __init__(self, world, tokens, remember_ms):
         self.world, self.tokens, self.remember_ms = world, tokens, remember_ms
+        self.keys = {}  # lease_id -> {Idempotency-Key: (holds after its request, digest)}
         self.forget()
 
     def forget(self):
@@ -83,7 +84,17 @@ class LeaseModel:
             self.before = self.last if self.last[1] and (desk or untold) else NOBODY
             self.last = NOBODY if self.mode == "exclusive" else self.before
         self.holds[lease_id] = Hold(lease_id, terms["hold"], self.token, deadline, terms, desk, untold, who=terms["who"])
+        if "key" in terms:
+            self.remember(self.holds[lease_id], terms["key"], terms["digest"])
         return self.holds[lease_id]
+
+    def remember(self, hold, key, digest):
+        self.keys.setdefault(hold.lease_id, {})[key] = (hold.entered, digest)
+
+    def forget_keys(self, lease_id):
+        """When they are due."""
+        if lease_id not in self.holds:
+            del self.keys[lease_id]
 
     def stands(self, terms):
         """Whether it is not passed over."""
@@ -176,6 +187,15 @@ class LeaseModel:
         return ["queued"]
 
     def again(self, hold, terms):
+        known = self.keys.get(hold.lease_id, {}).get(terms.get("key"))
+        if known and known[1] != terms["digest"]:
+            return ["key-reused"]
+        reply = self.once_more(hold, terms, known)
+        if "key" in terms and not known and reply[0] != "differs":
+            self.remember(hold, terms["key"], terms["digest"])
+        return reply[:4] + [known[0]] if known and reply[0] != "differs" else reply
+
+    def once_more(self, hold, terms, known):
         if self.mode != terms.get("mode", "exclusive") or self.mode == "permits" and terms["permits"] != self.permits:
             return ["differs"]
         if hold.desk:
@@ -185,7 +205,7 @@ class LeaseModel:
             self.claim_it(hold)
             hold.untold = False
             return self.told("claimed", hold)
-        if terms.get("reentrant"):
+        if terms.get("reentrant") and not known:
             hold.entered += 1
             hold.deadline = self.world.now + hold.terms["ttl"]
             return self.told("entered", hold)
@@ -233,10 +253,14 @@ class LeaseModel:
         self.turn()
         return ["left", self.token, kept]
 
-    def release(self, lease_id, name, all_of_it, desk):
-        hold = self.live(lease_id)
+    def release(self, lease_id, name, all_of_it, desk, key="", digest=""):
+        hold, known = self.live(lease_id), self.keys.get(lease_id, {}).get(key)
+        if known:
+            return ["key-reused"] if known[1] != digest else ["left", known[0]] if known[0] else ["released"]
         if hold and not hold.desk and name in ("", hold.name):
             hold.entered = 0 if all_of_it else hold.entered - 1
+            if key:
+                self.remember(hold, key, digest)
             if hold.entered:
                 hold.untold = False
                 return ["left", hold.entered]

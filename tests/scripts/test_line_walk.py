@@ -137,6 +137,8 @@ class Walk:
             terms["wid"] = str(self.unique())
             if self.random.random() < 0.3:
                 terms["keep"] = self.keeps[lease_id, terms["hold"]] = self.random.choice((50, 4000, 60000))
+        if self.random.random() < 0.3:
+            terms |= {"key": self.random.choice("kl"), "digest": self.random.choice("ddde")}
         ttl, hold = terms["ttl"], terms["hold"]
         refused = self.is_refused(name, lease_id)
         given = {key: value for key, value in terms.items() if key not in ("ttl", "hold")}
@@ -182,11 +184,13 @@ class Walk:
         first = next(iter(self.models[name].line.values()), {"desk": ""})
         desk = self.random.choice(self.desks + ["", first["desk"], first["desk"]])
         refused, hold, model = self.is_refused(name, lease_id), self.name_of(name, lease_id), self.models[name]
-        reply = self.leases[name].release(lease_id, hold, how_many=how_many, desk=desk)
+        key = {"key": self.random.choice("klmn"), "digest": self.random.choice("ddde")} if self.random.random() < 0.3 else {}
+        reply = self.leases[name].release(lease_id, hold, how_many=how_many, desk=desk, **key)
         self.handed = tuple(reply[3:5]) if len(reply) == 5 and reply[3] else None
-        if refused or self.judges and model.is_strange(lease_id):
+        known = key and key["key"] in model.keys.get(lease_id, {})
+        if refused or self.judges and model.is_strange(lease_id) and not known:
             return self.told(reply), ["not-yours"] if refused else ["lost", "unknown"]
-        wanted = model.release(lease_id, hold, how_many == "all", desk)
+        wanted = model.release(lease_id, hold, how_many == "all", desk, **key)
         if reply[0] == "handed":
             self.given[name] = self.given[name][-5:] + [(reply[13], reply[4])]
             check_equal(self.wids.pop((desk, f"granted {reply[12]}"))[1:], (reply[13], reply[4]))
@@ -239,7 +243,9 @@ class Walk:
         due = text(self.store.redis("ZRANGEBYSCORE", lease.due, "-inf", self.world.now))
         reply = lease.sweep()
         for one in due:
-            if one in self.models:
+            if one.startswith(":k:") and one[3:].split("/")[0] in self.models:
+                self.models[one[3:].split("/")[0]].forget_keys(one.split("/")[1])
+            elif one in self.models:
                 self.models[one].sweep()
             elif one.startswith(":d:") and self.world.now - self.world.desks.get(lease.stripe + one, 0) > DESK_MS + PLACE_MS:
                 self.world.desks.pop(lease.stripe + one, None)
@@ -281,6 +287,8 @@ class Walk:
         check(len(live) <= {"exclusive": 1, "shared": 99, "permits": model.permits}[mode], f"{what}: {live}")
         check_equal(sorted((one["i"], int(one["t"]), int(one["d"]), one["h"], int(one["n"])) for one in raw),
                     sorted((one.lease_id, one.token, one.deadline, one.name, one.entered) for one in model.holds.values()), what)
+        known = {one.split("/")[1]: list(value) for one, value in keys.items() if one.startswith(f"{lease.stripe}:k:{name}/")}
+        check_equal({one: sorted(value) for one, value in known.items()}, {one: sorted(value) for one, value in model.keys.items()}, what)
         line = keys.get(f"{lease.stripe}:q:{name}", {})
         check_equal([one for one, _ in sorted(line.items(), key=lambda item: (item[1], item[0]))], list(model.line), what)
         check_equal(sorted(keys.get(f"{lease.stripe}:w:{name}", {})), sorted(line), what)
