@@ -19,9 +19,14 @@ class Hold:
     untold: bool = False  # claimed, and nobody was told
     entered: int = 1
     who: str = ""  # began it
+    how: str = ""  # it is over, though its deadline may not have come
 
     def lives(self, now):
-        return now < self.deadline
+        return now < self.deadline and not self.how
+
+    def is_void(self, how):
+        if not self.how:
+            self.how = "returned" if self.desk else how
 
 
 class World:
@@ -52,8 +57,8 @@ class LeaseModel:
 
     def end(self, hold, how):
         del self.holds[hold.lease_id]
-        if how == "expired":
-            self.delayed_until = max(self.delayed_until, hold.deadline + hold.terms.get("delay", 0))
+        if how in ("expired", "store-restarted") and "delay" in hold.terms:
+            self.delayed_until = max(self.delayed_until, min(self.world.now, hold.deadline) + hold.terms["delay"])
         if how != "returned":
             self.last = (hold.lease_id, how, hold.name, hold.who)
         elif self.mode == "exclusive":
@@ -65,7 +70,8 @@ class LeaseModel:
     def settle(self):
         for hold in sorted(self.holds.values(), key=lambda one: (one.deadline, one.lease_id)):
             if not hold.lives(self.world.now):
-                self.end(hold, "returned" if hold.desk else "expired")
+                hold.is_void("expired")
+                self.end(hold, hold.how)
 
     def fits(self, terms):
         if self.world.now < self.delayed_until:
@@ -157,22 +163,32 @@ class LeaseModel:
         hold.untold = hold.untold and word in ("claimed", "handed")
         return [word, hold.token, hold.name, hold.deadline - self.world.now, hold.entered]
 
+    def restart(self):
+        """The store may have lost something: all that is held is over."""
+        for hold in self.holds.values():
+            hold.is_void("store-restarted")
+        self.keys = {lease_id: dict.fromkeys(known) for lease_id, known in self.keys.items()}
+
     # -- the scripts
 
-    def acquire(self, lease_id, terms):
+    def acquire(self, lease_id, terms, full=False):
+        """full: there is no room for anything new, but others may hand it on."""
         self.settle()
-        if self.mode != "exclusive":
+        if self.mode != "exclusive" and not full:
             self.turn()
         hold = self.live(lease_id)
         if hold:
             return self.again(hold, terms)
         how = self.ended(lease_id)
         if how:
-            self.turn()
+            if not full:
+                self.turn()
             return ["over", how]
         has_place = "desk" in terms and lease_id in self.line
         if not has_place and self.mode == terms.get("mode") == "permits" and terms["permits"] != self.permits:
             return ["mismatch", self.permits]
+        if full and not has_place and self.fits(terms):
+            return ["held-off"]
         if self.fits(terms) and not self.line:
             hold = self.grant(lease_id, terms)
             return ["granted", hold.token, terms["ttl"]]
@@ -180,6 +196,8 @@ class LeaseModel:
             return ["held", self.token]
         if not self.world.lives(terms["desk"]):
             return ["desk-gone"]
+        if full and not has_place:
+            return ["held-off"]
         if lease_id in self.line:
             before = self.line[lease_id]
             self.world.told.append((before["desk"], "superseded " + before["wid"]))

@@ -6,7 +6,7 @@ import os
 import random
 
 from line_model import DESK_MS, NO_DESK, PLACE_MS, LeaseModel, World
-from lua_test import EMPTY, EPOCH, REMEMBER_MS, Lease, Store, check, check_equal, main, stripe_of, test, text
+from lua_test import EMPTY, EPOCH, RECORD, REMEMBER_MS, Lease, Store, check, check_equal, main, stripe_of, test, text
 from world.redis import Connection
 
 SEED = int(os.environ.get("PAWL_SEED", random.SystemRandom().randrange(1 << 32)))
@@ -44,7 +44,8 @@ class Walk:
         self.asked = {name: [] for name in names}  # (lease_id, name of the hold) of those who wait, or did
         self.given = {name: [] for name in names}  # of those, who was handed it and may claim
         self.number, self.words, self.desks, self.wids, self.keeps = 0, {}, [], {}, {}
-        self.judges = seed % 2 == 0
+        self.judges, self.lost = seed % 2 == 0, set()  # lost: names of holds of an epoch before
+        self.listed = set()  # those of which a list has ended what a restart had: handed on when the alarm rings
         self.handed = None  # (desk, message) that the last release was told
         for _ in range(3):
             self.open_desk()
@@ -142,11 +143,12 @@ class Walk:
         ttl, hold = terms["ttl"], terms["hold"]
         refused = self.is_refused(name, lease_id)
         given = {key: value for key, value in terms.items() if key not in ("ttl", "hold")}
-        wanted = ["not-yours"] if refused else self.models[name].acquire(lease_id, terms | {"who": self.store.asker or ""})
+        full = self.random.random() < 0.1
+        wanted = ["not-yours"] if refused else self.models[name].acquire(lease_id, terms | {"who": self.store.asker or ""}, full)
         if wanted == ["queued"]:
             self.asked[name] = self.asked[name][-20:] + [(lease_id, hold)]
             self.wids[terms["desk"], "granted " + terms["wid"]] = (name, lease_id, hold)
-        reply = self.leases[name].acquire(lease_id, hold, "ada", ttl, **given)
+        reply = self.leases[name].acquire(lease_id, hold, "ada", ttl, may="full" if full else "grant", **given)
         if reply[0] in ("claimed", "replayed", "entered"):
             return [reply[0], reply[2], reply[4], reply[7], reply[8]], wanted
         return {"granted": [reply[0], *reply[2::2]], "held": [reply[0], *reply[2:3]]}.get(reply[0], reply[:1] + reply[2:]), wanted
@@ -187,7 +189,7 @@ class Walk:
         key = {"key": self.random.choice("klmn"), "digest": self.random.choice("ddde")} if self.random.random() < 0.3 else {}
         reply = self.leases[name].release(lease_id, hold, how_many=how_many, desk=desk, **key)
         self.handed = tuple(reply[3:5]) if len(reply) == 5 and reply[3] else None
-        known = key and key["key"] in model.keys.get(lease_id, {})
+        known = key and model.keys.get(lease_id, {}).get(key["key"])
         if refused or self.judges and model.is_strange(lease_id) and not known:
             return self.told(reply), ["not-yours"] if refused else ["lost", "unknown"]
         wanted = model.release(lease_id, hold, how_many == "all", desk, **key)
@@ -219,18 +221,41 @@ class Walk:
         reply = self.leases[name].list(state=state)
         for one, model in self.models.items():
             of_stripe = self.leases[one].stripe == self.leases[name].stripe
+            if of_stripe and model.mode == "exclusive" and (model.line or state != "waiting"):
+                for hold in [hold for hold in model.holds.values() if not hold.lives(self.world.now)]:
+                    hold.is_void("expired")
             if of_stripe and model.mode != "exclusive" and (model.line or state != "waiting"):
+                if any(hold.how for hold in model.holds.values()):
+                    self.listed.add(one)
                 model.settle()
         return reply[0], "listed"
 
     # -- services
+
+    def restart(self, _):
+        """Another epoch, and perhaps without what was held. Then it is counted anew who holds how much."""
+        stripes, is_complete = [f"pawl:{{{i:02x}}}" for i in range(256)], self.random.random() < 0.3
+        store, epoch, alive, clock, ceiling = text(self.store.redis("HGET", stripes[0], "life")).split(" ")
+        epoch = str(int(epoch) + 1)
+        for stripe in stripes:
+            self.store.redis("HSET", stripe, "life", " ".join((store, epoch, alive if is_complete else epoch, clock, ceiling)))
+        self.store.redis("HSET", RECORD, "epoch", epoch)
+        for model in self.models.values() if not is_complete else []:
+            model.restart()
+            self.lost |= {one.name for one in model.holds.values()}
+        for stripe in {lease.stripe for lease in self.leases.values()}:
+            self.store.call("lease/scripts/use_again.lua", [stripe])
+        return 0, 0
 
     def ring(self, _):
         """All alarms that are due; afterwards nobody waits for what he could have."""
         for name in text(self.store.redis("ZRANGEBYSCORE", ALARM, "-inf", self.world.now)):
             check_equal(self.leases[name].run("handoff", "grant")[::2], ["handed-on", ""])
             self.models[name].hand_on()
+            self.listed.discard(name)
         for name, model in self.models.items():
+            if name in self.listed:
+                continue
             living = [terms for terms in model.line.values() if model.stands(terms)]
             first = next(iter(model.line.values()), None)
             check(not (first and model.stands(first) and model.fits(first)), f"{name}: {first} could have it")
@@ -308,7 +333,7 @@ class Walk:
         for stripe in {lease.stripe for lease in self.leases.values()}:
             uses = {}
             for name in [name for name, lease in self.leases.items() if lease.stripe == stripe]:
-                for who in [one.who for one in self.models[name].holds.values() if one.who]:
+                for who in [one.who for one in self.models[name].holds.values() if one.who and one.name not in self.lost]:
                     uses["h" + who] = str(int(uses.get("h" + who, 0)) + 1)
             check_equal(keys.get(f"{stripe}:o", {}), uses, what)
 
@@ -325,7 +350,7 @@ class Walk:
 
     def step(self, number):
         deeds = ((self.acquire, 10), (self.claim, 4), (self.again, 1), (self.leave, 1.5), (self.release, 4), (self.renew, 2), (self.force, 0.4),
-                 (self.look, 1), (self.list, 0.5), (self.ring, 3), (self.sweep, 1))
+                 (self.look, 1), (self.list, 0.5), (self.restart, 0.2), (self.ring, 3), (self.sweep, 1))
         if self.random.random() < 0.25:
             self.time_step()
         if self.random.random() < 0.04:
