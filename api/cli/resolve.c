@@ -7,6 +7,7 @@
  *   resolve_send      one, all, or a gateway                 0 | 1
  *   resolve_shown     all that was shown                     0 | 1 */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "api/cli/cli.h"
@@ -157,7 +158,10 @@ static void meant_keep(struct call *call)
         snprintf(call->content + len, size - len, "%s ", table->cells[i]);
         has_twice |= strstr(call->content, call->content + len - 1) != call->content + len - 1;
     }
-    call->content = has_twice ? NULL : call->content;
+    if (has_twice) {
+        free(call->content);
+        call->content = NULL;
+    }
 }
 
 /* Who is to type a name sees what it is about; the answer to a program is one JSON document. */
