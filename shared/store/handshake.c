@@ -16,9 +16,9 @@
  * maxmemory-policy counts even while maxmemory is 0: one CONFIG SET between two looks, and leases are
  * evicted. */
 
-/* Each with the sentence that says so and what to do. field: of INFO, or what Valkey calls it. */
+/* Each with the sentence that says so and what to do. valkeys: its name for this field of INFO. */
 static const struct {
-    const char *field, * or, *is, *check, *what, *remedy;
+    const char *field, *valkeys, *is, *check, *what, *remedy;
 } misled[] = {
     {"redis_mode", "server_mode", "sentinel", "store-sentinel", "this is a Sentinel, which keeps no data",
      "Name the Redis that it watches (redis-cli -p 26379 SENTINEL MASTERS tells its address), and Redis' "
@@ -56,7 +56,7 @@ static const char *misled_by(struct bytes info, char text[MISLED_TEXT_MAX])
         bool of_whom = host.len > 0 && port.len > 0;
 
         if (bytes_are(reply_info_field(info, misled[i].field), misled[i].is) ||
-            bytes_are(reply_info_field(info, misled[i].or), misled[i].is)) {
+            bytes_are(reply_info_field(info, misled[i].valkeys), misled[i].is)) {
             snprintf(text, MISLED_TEXT_MAX, "%s%s%.*s%s%.*s", misled[i].what, of_whom ? " of " : "",
                      (int)(host.len < 80 ? host.len : 80), of_whom ? host.at : "", of_whom ? ":" : "",
                      (int)port.len, of_whom ? port.at : "");
