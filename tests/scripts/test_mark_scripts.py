@@ -225,6 +225,16 @@ def a_mark_outlives_its_lease_and_a_life_of_the_store():
     refused(gate, lease, one(1, "hold-0000001"), "lease-expired", 1)
 
 
+def outlives(gate, lease, ada, bob):
+    """What bob's token 2 has let through is known when nothing of the lease is."""
+    lease.release("id-2")
+    STORE.at(NOW + 100000)
+    lease.sweep()
+    check_equal(lease.field("s"), None)
+    refused(gate, lease, ada, "stale-token", 2)
+    passes(gate, lease, bob)
+
+
 @test
 def what_the_other_check_has_let_through_outlives_its_lease_where_it_is_known_by_mark():
     for mode in ("exclusive", "exclusive bob"):  # he may write with holds of his own only
@@ -235,12 +245,7 @@ def what_the_other_check_has_let_through_outlives_its_lease_where_it_is_known_by
         bob = Holder(lease.run("acquire", "id-2", "hold-0000002", "bob", 1000, "", "grant", "", "bob")[2], hold="hold-0000002")
         check_equal(gate.admit(lease, one(bob.token, bob.hold, mode=mode), "a")[0], "sending")
         check_equal(marks(lease), {lease.name: f"{EPOCH} 2 {bob.hold}"})
-        lease.release("id-2")
-        STORE.at(NOW + 100000)
-        lease.sweep()
-        check_equal(lease.field("s"), None)
-        refused(gate, lease, ada, "stale-token", 2)
-        passes(gate, lease, bob)
+        outlives(gate, lease, ada, bob)
 
 
 @test
@@ -255,12 +260,7 @@ def what_went_by_live_alone_outlives_its_lease_where_a_route_by_mark_may_lead_to
          "check": lambda: Resource(lease).check(stored), "write": lambda: Resource(lease).write(stored),
          "read_fenced": lambda: Resource(lease).read_fenced(stored)}[way]()
         check_equal(marks(lease), {lease.name: f"{EPOCH} 2 {bob.hold}"}, way)
-        lease.release("id-2")
-        STORE.at(NOW + 100000)
-        lease.sweep()
-        check_equal(lease.field("s"), None)
-        refused(gate, lease, ada, "stale-token", 2)
-        passes(gate, lease, bob)
+        outlives(gate, lease, ada, bob)
 
 
 @test
