@@ -340,12 +340,14 @@ static void lookup_over(uv_async_t *over)
 {
     struct lookup_request *request = container_of(over, struct lookup_request, over);
     struct loop_lookup *lookup = request->lookup;
-    struct addrinfo *list = request->error == 0 ? request->list : NULL;
-    const char *why = request->error == 0            ? NULL
-                      : request->error == EAI_SYSTEM ? strerrordesc_np(request->system_error)
-                                                     : gai_strerror(request->error);
+    struct addrinfo *list;
+    const char *why;
 
     pthread_join(request->thread, NULL);
+    list = request->error == 0 ? request->list : NULL;
+    why = request->error == 0            ? NULL
+          : request->error == EAI_SYSTEM ? strerrordesc_np(request->system_error)
+                                         : gai_strerror(request->error);
     request->loop->lookups--;
     uv_close((uv_handle_t *)over, lookup_closed);
     if (lookup != NULL) {
