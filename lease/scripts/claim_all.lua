@@ -34,6 +34,7 @@ if not lost then
     end
     return several.reply('claimed', leases, holds)
 end
+local how = own_hold.ended(lost, ARGV[3]) or 'unknown'
 if count > 0 then
     several.give_back(leases, holds, count)
 end
@@ -41,6 +42,4 @@ several.close(leases, ARGV[5])
 if is_superseded then
     return { 'superseded', SEQ }
 end
-local record = lost.record
-local how = record.lease_id == ARGV[3] and (record.many and record.last_ended or record.ended) or 'unknown'
 return { 'lost', SEQ, how, lost.name }
