@@ -1194,9 +1194,9 @@ def events_that_cannot_be_made_up_for_are_told_as_missed(world, agent, lease, _g
 
 
 def apart(world):
-    """An agent of its own, that nobody has listened with, and its relay."""
+    """An agent of its own, that nobody has listened with, and its relay; patient: the first request of a JVM takes its time."""
     relay = HttpRelay(world.lease_daemon.port)
-    return CLIENT["make"](relay.url, relay.url), relay
+    return CLIENT["make"](relay.url, relay.url, 10000), relay
 
 
 @with_sessions
