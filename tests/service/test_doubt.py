@@ -182,6 +182,7 @@ def a_text_that_a_hand_made_too_long_stops_nobody_and_is_in_doubt_after_a_loss(s
     stage.daemon.kill()
     stage.start()
     wait_until(lambda: stage.states("job:one") == ["d"] * 102, "all of the dead one's are taken over")
+    stage.daemon.line(lambda line: "intents-of-the-dead" in line, "and that is recorded")
     stage.set_back(stage.keep())
     wait_until(lambda: stage.own_doubts() == {life: "dead"}, "of one of them nobody could record it again")
     stage.daemon.line(lambda line: "intent-damaged" in line, "which it is")
