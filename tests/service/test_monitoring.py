@@ -19,7 +19,7 @@ DASHBOARD = json.loads((ROOT / "deploy" / "grafana" / "pawl.json").read_text(enc
 RULES = {rule["alert"]: rule for rule in yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"][0]["rules"]}
 WORLD = World()
 NAMES = [WORLD.name() for _ in range(3)]
-GRANT = [WORLD.acquire(name) for name in NAMES][0]
+GRANT = [WORLD.acquire(name, ttl_ms=600_000) for name in NAMES][0]
 
 # Of each alert the series that raise it: name, values at each minute (in Prometheus' notation for tests).
 RISES = "0+9x99"
@@ -125,7 +125,7 @@ def prometheus_knows_what_the_dashboard_asks_for():
             else:
                 wait_until(lambda query=query: prometheus.ask(query), f"{panel['title']}: {query}")
     wait_until(lambda: prometheus.ask("max(pawl_store_leases_held)") == [3], "three are held")
-    WORLD.gateway("PUT", f"/v1/resources/{NAMES[0]}", token, b"x")
+    check_equal(WORLD.gateway("PUT", f"/v1/resources/{NAMES[0]}", token, b"x").status, 201)
     wait_until(lambda: prometheus.ask('pawl_http_requests_total{operation="writeResource",status="2xx"}') == [1], "the write counts")
     check_equal(prometheus.ask("ALERTS"), [])
     prometheus.close()
