@@ -156,19 +156,19 @@ def a_release_that_is_sent_again_takes_nothing_back_that_somebody_was_told_of():
     sent = [send_release(alone, name, grant) for name, grant in zip(names, grants)]
     alone.send(signal.SIGCONT)
     hold.wait_met()
-    before = set(WORLD.redis("PUBSUB", "CHANNELS", "pawl:{*}:d:*"))
+    channels = lambda: set(WORLD.redis("PUBSUB", "CHANNELS", "pawl:{*}:d:*"))  # noqa: E731
+    before = channels()
     WORLD.redis("CLIENT", "KILL", "TYPE", "pubsub")  # all desks close, and open anew: that one behind the batch
-    opened = lambda: sum(WORLD.redis("EXISTS", key) for key in WORLD.redis("PUBSUB", "CHANNELS", "pawl:{*}:d:*")  # noqa: E731
-                         if key not in before)
-    wait_until(lambda: opened() >= len(before) - 1, "other desks are open again")
+    wait_until(lambda: sum(WORLD.redis("EXISTS", key) for key in channels() - before) >= len(before) - 1, "other desks are open again")
+    wait_until(lambda: len(channels()) >= len(before), "it listens, too")
+    with contextlib.suppress(TimeoutError):
+        wait_until(lambda: len(channels() - before) == len(before), "it is another desk", deadline_s=1)
+    is_early = len(channels() - before) == len(before)  # then the waiter is asked for, and what answers the release takes it back
     try:
         WORLD.redis("CONFIG", "SET", "maxmemory", "1")  # the batch is refused, each of it goes alone
         again = RELAY.hold(TO_REDIS, RELEASE)
         hold.go()
         again.wait_met()
-        with contextlib.suppress(TimeoutError):
-            wait_until(lambda: opened() == len(before), "its desk is open, too", deadline_s=1)
-        is_early = opened() == len(before)  # then the waiter is asked for, and what answers the release takes it back
         again.go()
         told = waiter.answered()
         check_equal([answer.answer("DELETE", path(name)).status for answer, name in zip(sent, names)], [204, 204])
