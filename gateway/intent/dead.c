@@ -61,9 +61,9 @@ static const char *dead_read(struct dead *d, struct http_request *req)
 {
     static const char *const known[] = {"incarnation", "settled", "force", NULL};
     struct bytes id = http_path_part(req, 0);
-    int incarnation_len = http_query_text(req, known, "incarnation", d->incarnation, sizeof(d->incarnation));
+    bool is_one = http_query_text(req, known, "incarnation", d->incarnation, sizeof(d->incarnation)) != -1;
 
-    if (!is_id(id) || incarnation_len == -2 || (incarnation_len != -1 && !is_id(bytes_of(d->incarnation)))) {
+    if (!is_id(id) || (is_one && !is_id(bytes_of(d->incarnation)))) {
         return "The id of a gateway, and of an incarnation of it, has 16 characters of A-Z, a-z, 0-9, '_' "
                "and '-', as "
                "the list of intents tells it.";
