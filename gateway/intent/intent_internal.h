@@ -44,8 +44,9 @@ struct incarnations {
 };
 
 /* Reads those of before, and adds this one durably. dir_fd: of the state directory, whose lock this process
- * holds; -1: there is none, and none was before. False: it could not be written (errno), or the boot_id could
- * not be read; of none anything is proven then. May block for as long as the disk does. */
+ * holds; -1: there is none, and none was before. False: it could not be written, or the boot_id could not be
+ * read (errno); of none it is proven then that it is dead by the boot. May block for as long as the disk
+ * does. */
 bool incarnations_begin(struct incarnations *incarnations, int dir_fd, const char *incarnation);
 
 /* Of such a file's text, for the test: dead are those with this boot_id. False: a line that is none, or too

@@ -482,7 +482,8 @@ static void leave_done(struct recovery *recovery, const struct store_reply *repl
 enum { LINE_CHARS = MEMBER_ID_CHARS + 1 + BOOT_ID_CHARS + 1, TEXT_MAX = (INCARNATIONS_MAX + 1) * LINE_CHARS };
 
 static const char file_name[] = "incarnations", new_name[] = "incarnations.new";
-/* Of the form of a boot_id, and never one: of INCARNATION_LOST; of one that has ended in order. */
+/* Of the form of a boot_id, and never one: of INCARNATION_LOST, and of one that could not read it; of one
+ * that has ended in order. */
 static const char no_boot[] = "------------------------------------",
                   ended_boot[] = "ended-------------------------------";
 _Static_assert(sizeof(no_boot) == BOOT_ID_CHARS + 1 && sizeof(ended_boot) == sizeof(no_boot),
@@ -564,22 +565,27 @@ bool incarnations_begin(struct incarnations *incarnations, int dir_fd, const cha
     char boot_id[BOOT_ID_CHARS + 1] = "", text[TEXT_MAX + LINE_CHARS + 1];
     size_t len, skip;
     bool has_boot;
+    int error;
 
     incarnations->count = 0;
     if (dir_fd < 0)
         return true;
     has_boot = text_read(open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC), boot_id,
                          BOOT_ID_CHARS) == BOOT_ID_CHARS;
+    error = errno;
     len = text_read(openat(dir_fd, file_name, O_RDONLY | O_CLOEXEC), text, TEXT_MAX);
     if (!incarnations_parse(incarnations, text, len, boot_id))
         len = (size_t)snprintf(text, sizeof(text), "%s %s\n", INCARNATION_LOST, no_boot);
-    if (!has_boot)
-        return begin_failed(incarnations);
     skip = len >= INCARNATIONS_MAX * LINE_CHARS ? len - (INCARNATIONS_MAX - 1) * LINE_CHARS : 0;
     memmove(text, text + skip, len - skip);
     len -= skip;
-    len += (size_t)snprintf(text + len, sizeof(text) - len, "%s %s\n", incarnation, boot_id);
-    return text_write(dir_fd, text, len) || begin_failed(incarnations);
+    /* Without a boot_id, too: a successor that knew nothing of this one would let newer writes pass. */
+    len += (size_t)snprintf(text + len, sizeof(text) - len, "%s %s\n", incarnation,
+                            has_boot ? boot_id : no_boot);
+    if (!text_write(dir_fd, text, len))
+        return begin_failed(incarnations);
+    errno = error;
+    return has_boot;
 }
 
 void incarnations_end(int dir_fd, const char *incarnation)

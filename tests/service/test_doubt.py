@@ -8,6 +8,7 @@ import re
 import time
 
 from world import check, check_equal, check_in, main, staged, test, test_in, wait_until
+from world.process import with_proc
 from world.record import stripe_key
 from world.relay import FROM_REDIS
 from world.upstream import route, routes_file
@@ -35,8 +36,8 @@ class Stage(staged.Stage):
         if starts:
             self.start()
 
-    def start(self, *flags):
-        super().start("--store-timeout", "60s", *flags)
+    def start(self, *flags, before=()):
+        super().start("--store-timeout", "60s", *flags, before=before)
 
     def keep(self):
         """What Redis' file has now."""
@@ -139,11 +140,13 @@ def who_stood_in_a_damaged_file_is_in_doubt_whichever_it_was(stage):
 
 @test
 def who_ended_in_order_with_nothing_open_is_not_in_doubt_and_all_others_are():
-    for ends, body, status, wanted in (("kill", b"new", 200, "dead"), ("end", b"reset:one", 504, "dead"), ("end", b"new", 200, None)):
+    for ends, body, status, proc, wanted in (("kill", b"new", 200, "all", "dead"), ("end", b"reset:one", 504, "all", "dead"),
+                                             ("end", b"new", 200, "all", None), ("kill", b"new", 200, "pid", "open"),
+                                             ("end", b"new", 200, "pid", None)):
         stage = Stage(starts=False)
         stage.ready()
         kept = stage.keep()  # which knows nothing of it
-        stage.start()
+        stage.start(before=with_proc(proc))  # of "pid" the kernel does not tell its boot_id
         stage.ready()
         grant = stage.world.acquire("job:one", ttl_ms=600_000)
         stage.ended(stage.later("/w/one", grant, body), status)
@@ -151,12 +154,12 @@ def who_ended_in_order_with_nothing_open_is_not_in_doubt_and_all_others_are():
         _, life = stage.lives()
         getattr(stage.daemon, ends)()
         held = stage.relay.hold(FROM_REDIS, b"$5\r\ntaken")
-        stage.start()
+        stage.start(before=with_proc(proc))
         held.wait_met()
         stage.set_back(kept)
         own = stage.lives()[1]
         wait_until(lambda own=own, stage=stage: own not in stage.own_doubts(), "this one has said what it has open")
-        check_equal(stage.own_doubts().get(life), wanted, f"{ends} {body}")
+        check_equal(stage.own_doubts().get(life), wanted, f"{ends} {body} {proc}")
         stage.close()
 
 

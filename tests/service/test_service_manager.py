@@ -15,7 +15,7 @@ import time
 
 from world import BUILD, ROOT, Daemon, World, check, check_equal, check_in, keeps_within, main, of_time, run_daemon, skip, test, wait_until
 from world.access import write_private
-from world.process import die_with_parent
+from world.process import die_with_parent, with_proc
 
 WORLD = World()
 BOTH = ("pawl-lease", "pawl-gateway")
@@ -418,6 +418,19 @@ def the_units_ask_for_what_the_services_speak():
         check(int(re.search(r"^WatchdogSec=(\d+)$", text, re.MULTILINE).group(1)) >= 5, unit.name)
     for unit in units(".socket"):
         check(re.search(r"^ListenStream=127\.0\.0\.1:", unit.read_text(encoding="utf-8"), re.MULTILINE), unit.name)
+
+
+@test
+def under_its_unit_a_gateway_knows_those_before_it_that_this_boot_proves_dead():
+    boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    seen = re.search(r"^ProcSubset=(\w+)$", (ROOT / "deploy/systemd/pawl-gateway.service").read_text(encoding="utf-8"), re.MULTILINE)
+    place = pathlib.Path(WORLD.folder) / "under-its-unit"
+    place.mkdir(mode=0o700)
+    gateway = Daemon("pawl-gateway", *WORLD.flags, "--state-dir", str(place), before=with_proc(seen.group(1) if seen else "all"))
+    wait_until(lambda: WORLD.client(gateway)("GET", "/readyz", held=False).status == 200, "it is ready")
+    line = (place / "incarnations").read_text(encoding="ascii")
+    check_equal(line.split()[1:], [boot])
+    check_equal(gateway.end(), 0)
 
 
 @test

@@ -18,3 +18,9 @@ def die_with_parent():
 def memory_kib(process):
     """What it has of the machine's memory."""
     return int(pathlib.Path(f"/proc/{process.pid}/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
+
+
+def with_proc(subset):
+    """The words in front of a command's own with which it sees /proc as under systemd's ProcSubset=; needs root's rights."""
+    options = f"-o subset={subset}" if subset != "all" else ""
+    return ("unshare", "--mount", "sh", "-c", f'mount -t proc {options} proc /proc && exec "$@"', "sh")

@@ -52,9 +52,9 @@ class Stage:
         self.state_dir.mkdir(mode=0o700)
         self.daemon = self.near = None
 
-    def start(self, *flags):
+    def start(self, *flags, before=()):
         self.daemon = Daemon("pawl-gateway", "--redis", self.relay.url, "--keys", self.world.keys_file, "--listen", "127.0.0.1:0",
-                             "--routes", self.table, "--state-dir", str(self.state_dir), "--threads", self.threads, *flags)
+                             "--routes", self.table, "--state-dir", str(self.state_dir), "--threads", self.threads, *flags, before=before)
         self.near = Client("gateway", self.daemon.url, World.contract, self.patient_s)
 
     def ready(self):
