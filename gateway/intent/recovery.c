@@ -540,14 +540,14 @@ static bool begin_failed(struct incarnations *incarnations)
     return false;
 }
 
-/* Bytes read, at most size; 0: none. */
-static size_t text_read(int fd, char *text, size_t size)
+/* Bytes read, at most size; 0: none, or there is no such file; -1: what it has is not known. */
+static ssize_t text_read(int fd, char *text, size_t size)
 {
-    ssize_t len = fd >= 0 ? read_all(fd, text, size) : 0;
+    ssize_t len = fd >= 0 ? read_all(fd, text, size) : errno == ENOENT ? 0 : -1;
 
     if (fd >= 0)
         close(fd);
-    return len > 0 ? (size_t)len : 0;
+    return len;
 }
 
 static bool text_write(int dir_fd, const char *text, size_t len)
@@ -564,6 +564,7 @@ bool incarnations_begin(struct incarnations *incarnations, int dir_fd, const cha
 {
     char boot_id[BOOT_ID_CHARS + 1] = "", text[TEXT_MAX + LINE_CHARS + 1];
     size_t len, skip;
+    ssize_t got;
     bool has_boot;
     int error;
 
@@ -573,8 +574,9 @@ bool incarnations_begin(struct incarnations *incarnations, int dir_fd, const cha
     has_boot = text_read(open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC), boot_id,
                          BOOT_ID_CHARS) == BOOT_ID_CHARS;
     error = errno;
-    len = text_read(openat(dir_fd, file_name, O_RDONLY | O_CLOEXEC), text, TEXT_MAX);
-    if (!incarnations_parse(incarnations, text, len, boot_id))
+    got = text_read(openat(dir_fd, file_name, O_RDONLY | O_CLOEXEC), text, TEXT_MAX);
+    len = got > 0 ? (size_t)got : 0;
+    if (got < 0 ? !parse_failed(incarnations) : !incarnations_parse(incarnations, text, len, boot_id))
         len = (size_t)snprintf(text, sizeof(text), "%s %s\n", INCARNATION_LOST, no_boot);
     skip = len >= INCARNATIONS_MAX * LINE_CHARS ? len - (INCARNATIONS_MAX - 1) * LINE_CHARS : 0;
     memmove(text, text + skip, len - skip);
@@ -591,7 +593,8 @@ bool incarnations_begin(struct incarnations *incarnations, int dir_fd, const cha
 void incarnations_end(int dir_fd, const char *incarnation)
 {
     char text[TEXT_MAX];
-    size_t len = dir_fd < 0 ? 0 : text_read(openat(dir_fd, file_name, O_RDONLY | O_CLOEXEC), text, TEXT_MAX);
+    ssize_t got = dir_fd < 0 ? 0 : text_read(openat(dir_fd, file_name, O_RDONLY | O_CLOEXEC), text, TEXT_MAX);
+    size_t len = got > 0 ? (size_t)got : 0;
 
     if (len >= LINE_CHARS && memcmp(text + len - LINE_CHARS, incarnation, MEMBER_ID_CHARS) == 0) {
         memcpy(text + len - 1 - BOOT_ID_CHARS, ended_boot, BOOT_ID_CHARS);

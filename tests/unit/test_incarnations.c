@@ -135,6 +135,17 @@ PLACE_TEST(what_a_damaged_file_had_is_not_forgotten_by_the_next_start_either)
     check_found(&found, "u " INCARNATION_LOST " d " ONE " ");
 }
 
+PLACE_TEST(a_file_that_cannot_be_read_had_somebody_and_one_that_is_not_there_nobody)
+{
+    struct incarnations found;
+
+    CHECK(symlinkat("incarnations", place->dir_fd, "incarnations") == 0); /* ELOOP, also for root */
+    CHECK(incarnations_begin(&found, place->dir_fd, ONE));
+    check_found(&found, "u " INCARNATION_LOST " ");
+    CHECK(incarnations_begin(&found, place->dir_fd, TWO));
+    check_found(&found, "u " INCARNATION_LOST " d " ONE " ");
+}
+
 PLACE_TEST(when_it_cannot_be_written_nobody_is_known_to_be_dead_and_nobody_forgotten)
 {
     struct incarnations found;
