@@ -452,6 +452,26 @@ def redis_understands_the_file_as_it_is_meant():
 
 
 @test
+def the_settings_of_the_packages_are_let_in_when_they_are_changed_as_told():
+    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    told = json.loads("{" + re.search(r'in `/etc/pawl/lease.conf` and `/etc/pawl/gateway.conf`, `("redis": "[^`]*")`', text).group(1) + "}")
+    for name in ("lease", "gateway"):
+        as_shipped = json.loads((ROOT / "deploy" / "systemd" / f"{name}.conf").read_text(encoding="utf-8"))
+        check_equal({"listen", *told}, set(as_shipped))
+        settings = {**as_shipped, **told, "listen": "127.0.0.1:0"}
+        check_in("127.0.0.1:6379", settings["redis"])
+        settings["redis"] = settings["redis"].replace(":6379", f":{PORT}/{DATABASE}")
+        path = pathlib.Path(FOLDER, f"{name}.conf")
+        path.write_text(json.dumps(settings), encoding="utf-8")
+        daemon = Daemon(f"pawl-{name}", "--config", str(path), environment={  # as the unit says it
+            "STATE_DIRECTORY": os.path.join(FOLDER, f"unit-{name}"), "PAWL_KEYS": KEYS_FILE,
+            "PAWL_REDIS_PASSWORD_FILE": os.path.join(FOLDER, "redis-pawl")})
+        client = Client(name, daemon.url, CONTRACT)
+        wait_until(lambda client=client: client("GET", "/readyz").status == 200, f"pawl-{name} is let in")
+        check_equal(daemon.end(), 0)
+
+
+@test
 def every_daemon_ended_cleanly_under_it():
     for daemon in DAEMONS:
         check_equal(daemon.end(), 0, daemon.log()[-2000:])
