@@ -511,9 +511,19 @@ static void say_not_ready(const struct service *service, const char *detail)
     log_event(&service->log, LOG_WARNING, "store-not-ready", fields);
 }
 
+/* Whether one who asks for the end waits for service_serve(). */
+static bool end_is_pending(void)
+{
+    sigset_t pending;
+
+    return sigpending(&pending) == 0 &&
+           (sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1);
+}
+
 /* Waits until every worker's link has read the settings of the store once and it is known how things stand
  * with it, or until it is clear that it cannot be reached now: then the service starts all the same, answers
- * 503, and looks as soon as the store is there. */
+ * 503, and looks as soon as the store is there. From here on it may stand in the store's list, and
+ * leaves that when it is asked to end: signals wait until they are heard. */
 static int service_look_at_store(struct service *service)
 {
     unsigned threads = service->settings.threads;
@@ -523,10 +533,11 @@ static int service_look_at_store(struct service *service)
     char own[READY_DETAIL_SIZE];
     enum problem problem;
 
+    signals_mask(SIG_BLOCK);
     service_metrics_open(service);
     for (unsigned i = 0; i < threads; i++)
         worker_open(&service->workers[i], service, i);
-    while (!service_is_settled(service) && loop_now_ms() < deadline_ms)
+    while (!service_is_settled(service) && loop_now_ms() < deadline_ms && !end_is_pending())
         for (unsigned i = 0; i < threads; i++)
             loop_turn(service->workers[i].loop, START_LOOK_MS / threads);
     if (service->plan->quorum_of_stores) {
@@ -632,6 +643,7 @@ static void service_serve(struct service *service)
     loop_signal_init(loop, &start.interrupt, SIGINT, interrupt_caught);
     loop_signal_init(loop, &start.hangup, SIGHUP, hangup_caught);
     loop_timer_init(loop, &start.deadline, stop_deadline);
+    signals_mask(SIG_UNBLOCK);
     service_say_ready(service); /* its reader may send a signal at once */
     for (unsigned i = 1; i < threads; i++)
         if (pthread_create(&thread[i], NULL, worker_thread, &service->workers[i]) != 0)

@@ -192,6 +192,25 @@ def sigterm_and_sigint_end_it_with_0_and_holds_stay():
                 check_equal(WORLD.lease("PUT", f"/v1/leases/{lease}", {"Lease-Id": grant["lease_id"]}).status, 200)
 
 
+@test
+def who_is_asked_to_end_while_it_looks_at_the_store_leaves_it_and_a_hangup_ends_nobody():
+    """A newcomer looks for as long as nobody lets it in: the one that could stands still."""
+    world = World()
+    members = lambda: {one.decode() for one in world.redis("SMEMBERS", "pawl:{store}:members")}  # noqa: E731
+    before = members()
+    world.lease_daemon.send(signal.SIGSTOP)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with subprocess.Popen([str(BUILD / "pawl-lease"), *world.flags, "--store-timeout", "60s", "--state-dir", os.path.join(world.folder, str(number))],
+                              stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=die_with_parent) as newcomer:
+            wait_until(lambda: members() > before, "it stands in the list")
+            newcomer.send_signal(signal.SIGHUP)
+            newcomer.send_signal(number)
+            check_equal(newcomer.wait(30), 0)
+        check_equal(members(), before)
+    world.lease_daemon.send(signal.SIGCONT)
+    world.close()
+
+
 RESOLVER = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
