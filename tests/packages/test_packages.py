@@ -137,6 +137,24 @@ def each_package_has_what_belongs_into_it():
 
 
 @test
+def who_is_removed_stops_its_socket_first_or_who_connects_would_start_it_again():
+    check(done.get("built"), "there are no packages")
+    for name in DAEMONS:
+        place = FOLDER / f"control-{name}"
+        succeeds("dpkg-deb", "-e", file_of(f"pawl-{name}"), place)
+        (place / "system").mkdir()
+        said = place / "said"
+        invoke = place / "deb-systemd-invoke"
+        invoke.write_text(f'#!/bin/sh\necho "$@" >> {said}\n', encoding="utf-8")
+        invoke.chmod(0o755)
+        script = (place / "prerm").read_text(encoding="utf-8").replace("/run/systemd/system", str(place / "system"))
+        for act, stopped in (("upgrade", ""), ("remove", f"stop pawl-{name}.socket\nstop pawl-{name}.service\n")):
+            said.write_text("", encoding="utf-8")
+            succeeds("sh", "-c", script, "prerm", act, PATH=f"{place}:/usr/bin:/bin")
+            check_equal(said.read_text(encoding="utf-8"), stopped, act)
+
+
+@test
 def they_install_in_a_clean_debian():
     check(done.get("built"), "there are no packages")
     if os.geteuid() != 0 or shutil.which("mmdebstrap") is None:
