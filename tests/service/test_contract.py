@@ -27,6 +27,13 @@ def references(node):
 
 
 @test
+def the_addresses_of_health_that_documents_name_are_there():
+    for path in sorted((ROOT / "docs").rglob("*.md")):
+        for named in re.findall(r"`(?:GET )?(/[a-z]+z)`", path.read_text(encoding="utf-8")):
+            check_in(named, World.contract.document["paths"], str(path))
+
+
+@test
 def every_problem_is_described_with_its_code_title_and_whether_to_retry():
     rows = PROBLEM.findall((ROOT / "api/problems.def").read_text(encoding="utf-8"))
     check(len(rows) > 25, f"only {len(rows)} rows were read")
