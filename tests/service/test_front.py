@@ -228,7 +228,7 @@ def a_request_comes_as_it_was_sent_without_the_secret_and_with_the_clients_addre
 def what_was_sent_is_sent_once(name):
     """Also when the connection breaks before the answer, and on one that had served another request."""
     site = Behind(name)
-    for method, more in (("PUT", []), ("DELETE", []), ("POST", [("Idempotency-Key", "k")]), ("PUT", [("Idempotency-Key", "k")])):
+    for method, more in (("PUT", []), ("DELETE", []), ("POST", [("Idempotency-Key", "k")]), ("PUT", [("Idempotency-Key", "k")]), ("GET", [])):
         for target in ("/v1/leases/a", "/orders/42"):
             site.app.breaks = False
             wait_until(lambda target=target: site.front("GET", target)[0] == 201, "it is not left out any more")
