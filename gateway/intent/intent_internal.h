@@ -37,16 +37,16 @@ enum incarnation_is { INCARNATION_DEAD = 1, INCARNATION_ENDED = 2, INCARNATION_U
 /* Those before this one. */
 struct incarnations {
     unsigned count;
+    bool has_boot; /* false: the boot_id could not be read, and nobody is proven dead by it */
     struct incarnation {
         enum incarnation_is is;
         char id[MEMBER_ID_CHARS + 1];
     } former[INCARNATIONS_MAX];
 };
 
-/* Reads those of before, and adds this one durably. dir_fd: of the state directory, whose lock this process
- * holds; -1: there is none, and none was before. False: it could not be written, or the boot_id could not be
- * read (errno); of none it is proven then that it is dead by the boot. May block for as long as the disk
- * does. */
+/* Reads those of before, and adds this one durably; once more, too. dir_fd: of the state directory, whose
+ * lock this process holds; -1: there is none, and none was before. False: it could not be written (errno),
+ * and of none anything is proven. May block for as long as the disk does. */
 bool incarnations_begin(struct incarnations *incarnations, int dir_fd, const char *incarnation);
 
 /* Of such a file's text, for the test: dead are those with this boot_id. False: a line that is none, or too

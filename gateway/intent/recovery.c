@@ -51,7 +51,13 @@
 /* SWEEP_AGAIN_MS, QUIET_MS: a call that was sent may still arrive for 2 s (AHEAD_MS in
  * shared/member/scripts/lib/stripe.lua): an admission of the dead; intents recorded again by a call without
  * an answer, which must not come back when closed. */
-enum { SWEEP_AGAIN_MS = 3000, QUIET_MS = 2500, AGAIN_MAX = 16, ARGS_MAX = 8 + INCARNATIONS_MAX };
+enum {
+    SWEEP_AGAIN_MS = 3000,
+    QUIET_MS = 2500,
+    WRITE_AGAIN_MS = 1000,
+    AGAIN_MAX = 16,
+    ARGS_MAX = 8 + INCARNATIONS_MAX
+};
 _Static_assert(AGAIN_MAX < ARGS_MAX, "a batch fits");
 
 typedef void recovery_then_fn(struct recovery *recovery, const struct store_reply *reply);
@@ -62,14 +68,15 @@ struct recovery {
     enum recovery_state state;
     int64_t epoch; /* of the epoch that was looked at, or is being */
     bool is_done, in_flight;
-    bool was_unreported; /* this epoch may have lost, or brought back, what is of this process */
-    uint64_t again_ms;   /* when the dead are looked for once more, 0: no more in this epoch */
-    uint64_t quiet_ms;   /* until when nothing may be closed; 0 */
-    bool has_taken;      /* in some epoch: all that the dead had open is in the list */
-    bool lost_unseen;    /* before that an epoch began that may have lost what they had open */
-    bool passed_over;    /* a text that fits nowhere; it stays in the store, and others wait for it */
-    bool is_told;        /* that there is one is in the log */
-    bool waits;          /* for closers' calls to end: what is being closed must not come back */
+    bool was_unreported;     /* this epoch may have lost, or brought back, what is of this process */
+    uint64_t again_ms;       /* when the dead are looked for once more, 0: no more in this epoch */
+    uint64_t quiet_ms;       /* until when nothing may be closed; 0 */
+    uint64_t write_again_ms; /* when this incarnation is to be written down once more; 0: it is */
+    bool has_taken;          /* in some epoch: all that the dead had open is in the list */
+    bool lost_unseen;        /* before that an epoch began that may have lost what they had open */
+    bool passed_over;        /* a text that fits nowhere; it stays in the store, and others wait for it */
+    bool is_told;            /* that there is one is in the log */
+    bool waits;              /* for closers' calls to end: what is being closed must not come back */
     unsigned taken, strays;
     struct member_call call;
     const char *word; /* of its answer: any other is a failure */
@@ -82,6 +89,7 @@ struct recovery {
     struct bytes argv[ARGS_MAX + MEMBER_ARGS];
 };
 
+static void incarnations_write(struct recovery *recovery, struct incarnations *before);
 static recovery_then_fn unreported_known;
 static void again_ask(struct recovery *recovery);
 static recovery_then_fn again_recorded;
@@ -118,13 +126,22 @@ struct recovery *recovery_new(struct gateway_worker *own)
     const struct gateway *gateway = own->gateway;
 
     recovery->own = own;
-    if (!incarnations_begin(&recovery->before, member_self(gateway->service).state_dir,
-                            gateway->incarnation)) {
-        struct log_field fields[] = {LOG_T("why", bytes_of(strerror(errno))), LOG_END};
-
-        log_event(&gateway->service->log, LOG_WARNING, "incarnations-not-written", fields);
-    }
+    incarnations_write(recovery, &recovery->before);
+    if (!recovery->before.has_boot)
+        log_event(&gateway->service->log, LOG_WARNING, "boot-id-not-read", NULL);
     return recovery;
+}
+
+/* Also later, on a disk that was full: who is not written down is in doubt after no loss. */
+static void incarnations_write(struct recovery *recovery, struct incarnations *before)
+{
+    const struct gateway *gateway = recovery->own->gateway;
+    bool good = incarnations_begin(before, member_self(gateway->service).state_dir, gateway->incarnation);
+    struct log_field fields[] = {LOG_T("why", bytes_of(good ? "" : strerror(errno))), LOG_END};
+
+    if (!good && recovery->write_again_ms == 0)
+        log_event(&gateway->service->log, LOG_WARNING, "incarnations-not-written", fields);
+    recovery->write_again_ms = good ? 0 : loop_now_ms() + WRITE_AGAIN_MS;
 }
 
 /* From the beginning, at the next tick. */
@@ -203,7 +220,10 @@ void recovery_tick(struct recovery *recovery)
 {
     struct member_line *line = &recovery->own->record.line;
     int64_t epoch = epoch_number(line->store_epoch);
+    struct incarnations before;
 
+    if (recovery->write_again_ms != 0 && loop_now_ms() >= recovery->write_again_ms)
+        incarnations_write(recovery, &before);
     if (recovery->in_flight || recovery->own->closer.stopped || member_line_problem(line) != PROBLEM_NONE ||
         loop_now_ms() < recovery->quiet_ms)
         return;
@@ -565,17 +585,16 @@ bool incarnations_begin(struct incarnations *incarnations, int dir_fd, const cha
     char boot_id[BOOT_ID_CHARS + 1] = "", text[TEXT_MAX + LINE_CHARS + 1];
     size_t len, skip;
     ssize_t got;
-    bool has_boot;
-    int error;
 
-    incarnations->count = 0;
+    *incarnations = (struct incarnations){.has_boot = true};
     if (dir_fd < 0)
         return true;
-    has_boot = text_read(open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC), boot_id,
-                         BOOT_ID_CHARS) == BOOT_ID_CHARS;
-    error = errno;
+    incarnations->has_boot = text_read(open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC), boot_id,
+                                       BOOT_ID_CHARS) == BOOT_ID_CHARS;
     got = text_read(openat(dir_fd, file_name, O_RDONLY | O_CLOEXEC), text, TEXT_MAX);
     len = got > 0 ? (size_t)got : 0;
+    if (len >= LINE_CHARS && memcmp(text + len - LINE_CHARS, incarnation, MEMBER_ID_CHARS) == 0)
+        len -= LINE_CHARS; /* written before, and perhaps not durable */
     if (got < 0 ? !parse_failed(incarnations) : !incarnations_parse(incarnations, text, len, boot_id))
         len = (size_t)snprintf(text, sizeof(text), "%s %s\n", INCARNATION_LOST, no_boot);
     skip = len >= INCARNATIONS_MAX * LINE_CHARS ? len - (INCARNATIONS_MAX - 1) * LINE_CHARS : 0;
@@ -583,11 +602,8 @@ bool incarnations_begin(struct incarnations *incarnations, int dir_fd, const cha
     len -= skip;
     /* Without a boot_id, too: a successor that knew nothing of this one would let newer writes pass. */
     len += (size_t)snprintf(text + len, sizeof(text) - len, "%s %s\n", incarnation,
-                            has_boot ? boot_id : no_boot);
-    if (!text_write(dir_fd, text, len))
-        return begin_failed(incarnations);
-    errno = error;
-    return has_boot;
+                            incarnations->has_boot ? boot_id : no_boot);
+    return text_write(dir_fd, text, len) || begin_failed(incarnations);
 }
 
 void incarnations_end(int dir_fd, const char *incarnation)

@@ -138,6 +138,20 @@ def who_stood_in_a_damaged_file_is_in_doubt_whichever_it_was(stage):
     check_equal([one.split(" ")[0] for one in lines[:-1]], [LOST], "the next one knows of it, too")
 
 
+@test_in(lambda: Stage(former=(FORMER,), starts=False))
+def who_could_not_be_written_down_is_so_when_there_is_room(stage):
+    place = stage.state_dir / "incarnations.new"
+    place.mkdir()  # no file can be made of it, as on a full disk
+    stage.start()
+    stage.daemon.line(lambda line: "incarnations-not-written" in line, "that it could not be written")
+    stage.ready()
+    check_equal(stage.lives()[1], FORMER)
+    place.rmdir()
+    wait_until(lambda: stage.lives()[1] != FORMER, "it is written down")
+    lines = (stage.state_dir / "incarnations").read_text(encoding="ascii").splitlines()
+    check_equal([one.split(" ")[0] == FORMER for one in lines], [True, False])
+
+
 @test
 def who_ended_in_order_with_nothing_open_is_not_in_doubt_and_all_others_are():
     for ends, body, status, proc, wanted in (("kill", b"new", 200, "all", "dead"), ("end", b"reset:one", 504, "all", "dead"),
