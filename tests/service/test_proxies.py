@@ -304,6 +304,8 @@ def what_has_no_patterns_and_cannot_be_run_here_names_all_that_is_known():
     [chain] = configuration("envoy/envoy.yaml")["static_resources"]["listeners"][0]["filter_chains"]
     [host] = chain["filters"][0]["typed_config"]["route_config"]["virtual_hosts"]
     check_equal(known - set(host["request_headers_to_remove"]), {"fencing-token-verified"})
+    # Each makes Envoy send a request again without a retry_policy; what is removed is so before Envoy looks for them.
+    check_equal({"x-envoy-retry-on", "x-envoy-retry-grpc-on"} - set(host["request_headers_to_remove"]), set())
     for name in (name for _, _, names in fields("TARGET") for name in names):
         for router in configuration("traefik/pawl.yml")["http"]["routers"].values():
             check_in(f"&& !HeaderRegexp(`{name}`, `.+`)", router["rule"])
