@@ -4,7 +4,9 @@
 import os
 import tempfile
 
-from world import World, check, check_equal, check_in, main, test
+import yaml
+
+from world import ROOT, Daemon, World, check, check_equal, check_in, main, test
 from world.client import Client
 from world.upstream import Upstream, route, routes_file
 from world.world import run_daemon
@@ -42,6 +44,27 @@ def what_changes_something_is_refused_for_a_page_of_another_site():
             refused(client(method, target, {**headers, "Content-Type": "text/plain"}, body=b'{"names":["a"]}'), why)
     check_equal(WORLD.look(name)["token"], held["token"])
     check_equal(WORLD.look(name)["state"], "held")
+
+
+@test
+def services_of_the_compose_file_answer_by_their_names_and_none_that_leads_to_this_machine():
+    """Their ports are on its loopback, as they see it they are not."""
+    services = {}
+    for path in ("compose.yaml", "compose-sentinel.yaml"):
+        for name, one in yaml.safe_load((ROOT / "deploy" / path).read_text(encoding="utf-8"))["services"].items():
+            services.setdefault(name, {}).update(one.get("environment", {}))
+    own = {"PAWL_REDIS": WORLD.redis.url, "PAWL_KEYS": WORLD.keys_file, "PAWL_LISTEN": "0.0.0.0:0"}
+    for name in ("lease-1", "lease-2", "lease-3", "gateway-1", "gateway-2"):
+        check(set(own) < set(services[name]), name)
+        place = os.path.join(FOLDER, f"compose-{name}")
+        kind = name[:-2]
+        daemon = Daemon(f"pawl-{kind}", environment={**services[name], **own, "PAWL_STATE_DIR": place})
+        client = WORLD.client(daemon)
+        target = "/v1/leases" if kind == "lease" else "/v1/marks/a"
+        refused(client("GET", target, {"Host": "evil.example"}), "host")
+        for host in ("localhost:8700", "127.0.0.1:8702", name, f"{name}:8700", "pawl.example"):
+            check(client("GET", target, {"Host": host}).status != 403, f"{name} {host}")
+        check_equal(daemon.end(), 0)
 
 
 @test
