@@ -133,6 +133,7 @@ def with_too_few_copies_nothing_is_answered(world):
                          (world.gateway, ("GET", "/v1/resources/stored"))):
         answer = client(*call)
         check_equal((answer.status, answer.code), (503, "store-not-kept"), call[:2])
+    wait_until(lambda: world.pawl("store", "status").returncode == 1, "so does pawl store status")
     for node in world.nodes[1:]:
         node.go_on()
     world.granted("job")
@@ -147,6 +148,8 @@ def while_a_node_that_is_needed_has_nothing_on_its_disk_nothing_is_answered():
     world.nodes[1]("CONFIG", "SET", "appendonly", "no")
     wait_until(lambda: world.lease("POST", "/v1/leases/none", body={}).code == "store-not-kept", "nothing is answered")
     check_in("on their disks", world.lease("GET", "/readyz").json["detail"])
+    done = world.pawl("store", "status")
+    check_equal((done.returncode, "(no-aof)" in done.stdout, "are possible" in done.stdout), (1, True, False), done.stdout)
     world.nodes[1]("CONFIG", "SET", "appendonly", "yes")
     world.granted("job")
     world.close()

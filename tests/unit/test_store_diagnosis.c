@@ -178,6 +178,13 @@ TEST(copies_are_told_when_they_are_fewer_than_must_be_and_who_is_away)
     AFTER((NODES(3, 2)), CLI_OK, NULL); /* it never was in the set */
     AFTER((NODES(4, 2)), CLI_OK, "away: d:1 (unreachable)");
     AFTER((NODES(4, 3)), CLI_REFUSED, "store-not-kept");
+    nodes[1].away = "no-aof";
+    AFTER((NODES(2, 2)), CLI_REFUSED, "away: b:1 (no-aof)");
+    AFTER((NODES(2, 1)), CLI_OK, "away: b:1 (no-aof)"); /* it is taken out */
+    nodes[1].away = "unreachable";                      /* from here */
+    AFTER((NODES(2, 2)), CLI_OK, NULL);
+    nodes[1].lag_ms = 3000;
+    AFTER((NODES(2, 2)), CLI_REFUSED, "store-not-kept");
 }
 
 TEST(who_is_gone_without_a_word_is_told_while_grants_go_on)

@@ -10,7 +10,7 @@
 #include "api/cli/print.h"
 #include "shared/token/token.h"
 
-enum { MEMORY_WARN_PERCENT = 75, MEMORY_FULL_PERCENT = 90 };
+enum { MEMORY_WARN_PERCENT = 75, MEMORY_FULL_PERCENT = 90, SILENT_MS = 3000 };
 
 #define FLOOR_HINT "pawl store recover --floor N"
 
@@ -314,6 +314,19 @@ static void find_pending(const struct store_facts *facts, struct store_diagnosis
     }
 }
 
+/* In step as the primary sees it, and all the same not waited for with success: as shared/member/insync.c
+ * doubts it, or silent for longer than one that acknowledges each second is. That it is not reached from here
+ * says nothing. */
+static bool is_doubtful(const struct node_fact *node)
+{
+    static const char *const doubts[] = {"no-aof", "aof-failed", "unsafe", "link-down", "not-a-replica"};
+
+    for (unsigned i = 0; node->away != NULL && i < sizeof(doubts) / sizeof(doubts[0]); i++)
+        if (strcmp(node->away, doubts[i]) == 0)
+            return true;
+    return node->lag_ms >= SILENT_MS;
+}
+
 /* Of who has gone the others wait for nobody; but the next may be one too many. */
 static void find_copies(const struct store_facts *facts, struct store_diagnosis *diagnosis)
 {
@@ -322,7 +335,7 @@ static void find_copies(const struct store_facts *facts, struct store_diagnosis 
 
     for (unsigned i = 0; i < facts->node_count; i++) {
         const struct node_fact *node = &facts->nodes[i];
-        bool is_well = node->kept && (i == 0 || node->online);
+        bool is_well = node->kept && (i == 0 || (node->online && !is_doubtful(node)));
 
         well += is_well;
         if (!is_well && (node->kept || node->gone_ms >= 0))
