@@ -273,6 +273,17 @@ def a_skeleton_is_refused_where_any_part_of_a_store_is():
         refused(lambda: skeleton("11:other", 1), "exists", "")
 
 
+@test
+def of_a_node_of_a_quorum_no_store_is_made():
+    empty()
+    redis("HSET", "pawl:{node}", "id", "A" * 24 + "/1")
+    refused(lambda: skeleton("11:" + "A" * 24, 1), "exists", "A" * 24 + "/1")
+    for expected in ("", "11:" + "A" * 24):
+        refused(lambda expected=expected: recover(5000, expected=expected, fresh="11:" + "A" * 24), "another", "A" * 24 + "/1")
+    check_equal(seen("kind", "identity"), ("another", "A" * 24 + "/1"))
+    redis("DEL", "pawl:{node}")
+
+
 # -- recover
 
 @test

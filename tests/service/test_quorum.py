@@ -3,6 +3,7 @@
 
 import hashlib
 import json
+import os
 import pathlib
 import signal
 import socket
@@ -188,6 +189,19 @@ def pawl_store_status_says_what_each_node_is_and_recover_ends_the_quarantine_of_
     check_equal([one["state"] for one in world.seen(69)["nodes"]], ["gone", "new", "gone"])
     world.nodes[0].start(IN_MEMORY), world.nodes[2].start(IN_MEMORY)
     check_in("pawl store init", world.seen(78)["findings"][-1]["todo"])
+
+
+@test_in(Quorum)
+def a_node_that_is_named_alone_is_no_empty_redis_and_nothing_is_made_of_it(world):
+    world.acquire("job")
+    before = sorted(world.nodes[0]("KEYS", "*"))
+    one = ["--redis", world.nodes[0].url, "--state-dir", os.path.join(os.path.dirname(world.nodes[0].path), "none")]
+    for words in (["status"], ["recover", "--store-id", world.keys.store, "--wait", "1s"],
+                  ["recover", "--store-id", world.keys.store, "--floor", "1000000", "--yes"], ["recover", "--floor", "1000000", "--yes"]):
+        done = run_daemon("pawl", "store", *words, *one)
+        check_equal((done.returncode, f"a node of a quorum ({world.keys.store}/1)" in done.stdout + done.stderr), (78, True), str(done))
+    check_equal(sorted(world.nodes[0]("KEYS", "*")), before)
+    world.acquire("other")
 
 
 @test

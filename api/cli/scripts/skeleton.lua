@@ -7,10 +7,10 @@
 --   ARGV[2]  epoch, 1 to 999999999999999: not below any that the store has had, as far as is known
 --   ARGV[3]  a random name for the gating
 --   returns  {"made"}: also in place of another skeleton that nobody has come to
---            {"exists", identity or ""}: there is a store, or a part of one; nothing was changed
+--            {"exists", identity or ""}: there is a store, a part of one, or a node of a quorum; nothing was changed
 local stripes = stripes_read()
 local store = store_read(stripes)
-local empty = stripes.there == 0 and redis.call('EXISTS', KEYS[1], MEMBERS) == 0
+local empty = stripes.there == 0 and not store.id and redis.call('EXISTS', KEYS[1], MEMBERS) == 0
 local unused = store.gate and store.why == 'empty' and stripes.top == 0 and redis.call('EXISTS', MEMBERS) == 0
 if not (empty or unused) then
     return { 'exists', store.id or '' }

@@ -106,6 +106,10 @@ static void find_no_store(const struct store_facts *facts, struct store_diagnosi
              "Give Pawl a database of its own. If the key may go: RENAME it, and run this again.",
              "the key %s is a %s here, which Pawl never makes of it: somebody else writes into this database",
              facts->wrong_key, facts->wrong_type);
+    else if (facts->kind == FACT_ANOTHER && strchr(facts->identity, '/') != NULL)
+        find(diagnosis, CLI_CONFIG,
+             "Name all nodes of the quorum, each with --redis, in the order in which the store was made.",
+             "this Redis is a node of a quorum (%s), and no store by itself", facts->identity);
     else if (facts->kind == FACT_ANOTHER)
         find(diagnosis, CLI_CONFIG, "Use the release of Pawl that made it, or another Redis.",
              "what is here (identity \"%s\") is no store that this release knows; it knows "

@@ -91,6 +91,12 @@ local function stripes_read()
     return all
 end
 
+-- A node of a quorum is no store, and not empty: "STORE/NUMBER" (lease/quorum/scripts/lib/node.lua).
+local function node_id()
+    local id = redis.pcall('HGET', 'pawl:{node}', 'id')
+    return type(id) == 'string' and id or nil
+end
+
 -- The record, with numbers as numbers; sound: it is whole, and agrees with the stripes.
 local function store_read(stripes)
     local store = hash_read(KEYS[1])
@@ -101,7 +107,7 @@ local function store_read(stripes)
     store.sound = stripes.sound and store.id == stripes.id and store.epoch and store.roll and store.time
         and store.alive and store.clock and store.ceiling and store.run and store.epoch > 0
         and store.epoch == stripes.epoch and stripes.shut == (store.gate and STRIPES or 0) and true or false
-    store.id = store.id or stripes.id
+    store.id = store.id or stripes.id or stripes.there == 0 and node_id() or nil
     store.epoch = math.max(store.epoch or 0, stripes.epoch)
     store.roll, store.time, store.ceiling = store.roll or 0, store.time or 0, store.ceiling or 0
     store.alive = math.max(store.alive or 0, stripes.alive)
