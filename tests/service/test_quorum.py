@@ -192,6 +192,19 @@ def pawl_store_status_says_what_each_node_is_and_recover_ends_the_quarantine_of_
 
 
 @test_in(Quorum)
+def nodes_that_are_well_and_take_no_writes_are_told(world):
+    world.wait_well()
+    for count, node in enumerate(world.nodes[:2]):
+        node("CONFIG", "SET", "maxmemory", 1)
+        report = world.seen(count)
+        check_equal((report["well"], [one["what"] for one in report["findings"] if "is full" in one["what"]]),
+                    (3, [f"node {at + 1}, {world.nodes[at].path}: Redis is full: it uses all of its maxmemory" for at in range(count + 1)]))
+    check_in("1 of 3 nodes are well and take writes, and 2 must", report["findings"][-1]["what"])
+    check_equal(world.lease("POST", "/v1/leases/none", body={}).status, 503)
+    check("are possible" not in world.pawl("status", status=1).stdout, "it is not said")
+
+
+@test_in(Quorum)
 def a_node_that_is_named_alone_is_no_empty_redis_and_nothing_is_made_of_it(world):
     world.acquire("job")
     before = sorted(world.nodes[0]("KEYS", "*"))

@@ -527,6 +527,9 @@ void store_diagnosis_quorum(const struct quorum_facts *facts, struct store_diagn
                  node->state, node->for_ms >= 0 ? ", at least for another " : "",
                  node->for_ms >= 0 ? wait : "");
         }
+        if (node->refusal != NULL)
+            find(diagnosis, CLI_OK, node->refusal->todo, "node %u, %s: %s", i + 1, node->node,
+                 node->refusal->what);
     }
     if (facts->reached < facts->majority)
         find(diagnosis, CLI_UNREACHABLE, "Start them.", "only %u of %u nodes can be reached, and %u must be",
@@ -541,4 +544,8 @@ void store_diagnosis_quorum(const struct quorum_facts *facts, struct store_diagn
              "--floor N, with the same --redis.",
              "%u of %u nodes are well, and %u must be: nothing is granted", facts->well, facts->count,
              facts->majority);
+    else if (facts->taking < facts->majority)
+        find(diagnosis, CLI_REFUSED, "Mend what is said of each.",
+             "%u of %u nodes are well and take writes, and %u must: nothing is granted", facts->taking,
+             facts->count, facts->majority);
 }

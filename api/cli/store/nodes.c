@@ -6,14 +6,16 @@
 #include <string.h>
 
 #include "api/cli/cli.h"
+#include "scripts.h"
 #include "shared/token/token.h"
 
 enum { TURN_MS = 10, WORDS_MAX = 9 };
 
-/* A command, and who takes the answer. */
+/* A command, or else a script on the store's key; and who takes the answer. */
 struct question {
     const char *words[WORDS_MAX];
     void (*take)(void *fact, const struct store_reply *reply);
+    const struct store_script *script;
 };
 
 struct node_ask {
@@ -23,6 +25,7 @@ struct node_ask {
     const struct question *next; /* NULL: none any more; take NULL behind the last */
     bool is_asking;
     struct bytes words[WORDS_MAX];
+    const struct store_refusal *refusal; /* of the last one that was asked, if it was not done */
 };
 
 static enum step node_heard(struct store_call *call, enum store_outcome outcome,
@@ -32,6 +35,7 @@ static enum step node_heard(struct store_call *call, enum store_outcome outcome,
 
     if (outcome == STORE_DONE)
         ask->next->take(ask->fact, reply);
+    ask->refusal = outcome == STORE_NOT_SENT ? call->refusal : NULL;
     ask->next = outcome == STORE_DONE && ask->next[1].take != NULL ? ask->next + 1 : NULL;
     ask->is_asking = false;
     return ANSWERED;
@@ -47,7 +51,12 @@ static bool node_turn(struct node_ask *ask)
     for (; count < WORDS_MAX && ask->next->words[count] != NULL; count++)
         ask->words[count] = bytes_of(ask->next->words[count]);
     ask->is_asking = true;
-    store_ask(ask->store, &ask->call, count, ask->words);
+    if (ask->next->script != NULL) {
+        ask->words[0] = BYTES("pawl:{store}");
+        store_run(ask->store, &ask->call, ask->next->script, 1, 1, ask->words);
+    } else {
+        store_ask(ask->store, &ask->call, count, ask->words);
+    }
     return false;
 }
 
@@ -84,10 +93,10 @@ static void copy_backlog_take(void *at, const struct store_reply *reply)
 }
 
 static const struct question copy_questions[] = {
-    {{"INFO", "server", "replication", "persistence"}, copy_info_take},
-    {{"CONFIG", "GET", "repl-diskless-load"}, copy_setting_take},
-    {{"CONFIG", "GET", "repl-backlog-size"}, copy_backlog_take},
-    {{NULL}, NULL},
+    {{"INFO", "server", "replication", "persistence"}, copy_info_take, NULL},
+    {{"CONFIG", "GET", "repl-diskless-load"}, copy_setting_take, NULL},
+    {{"CONFIG", "GET", "repl-backlog-size"}, copy_backlog_take, NULL},
+    {{NULL}, NULL, NULL},
 };
 
 static void copy_open(struct copy_ask *copy, const struct store_inbox *inbox, struct node_fact *fact,
@@ -206,11 +215,18 @@ static void info_take(void *at, const struct store_reply *reply)
     fact->reached = true;
 }
 
+static void writable_take(void *at, const struct store_reply *reply)
+{
+    (void)at;
+    (void)reply;
+}
+
 static const struct question quorum_questions[] = {
-    {{"HMGET", "pawl:{node}", "id", "run", "of_run", "highest", "max_ttl", "since"}, record_take},
-    {{"TIME"}, time_take},
-    {{"INFO", "server", "memory"}, info_take},
-    {{NULL}, NULL},
+    {{"HMGET", "pawl:{node}", "id", "run", "of_run", "highest", "max_ttl", "since"}, record_take, NULL},
+    {{"TIME"}, time_take, NULL},
+    {{"INFO", "server", "memory"}, info_take, NULL},
+    {{NULL}, writable_take, &script_writable},
+    {{NULL}, NULL, NULL},
 };
 
 static void store_name(struct quorum_facts *facts)
@@ -256,6 +272,7 @@ static void nodes_judge(struct quorum_facts *facts)
         node->for_ms = node->state != quarantine ? -1 : node->for_ms < 0 ? 0 : node->for_ms;
         facts->reached += node->reached;
         facts->well += node->state == well;
+        facts->taking += node->state == well && node->refusal == NULL;
     }
 }
 
@@ -282,8 +299,13 @@ int store_quorum_read(struct store_inbox *inbox, struct quorum_facts *facts)
             is_over = node_turn(&asks[i]) && is_over;
         loop_turn(inbox->loop, TURN_MS);
     }
-    for (unsigned i = 0; i < inbox->count && stores[i] != NULL; i++)
+    for (unsigned i = 0; i < inbox->count && stores[i] != NULL; i++) {
+        const struct store_refusal *refusal = asks[i].refusal;
+
+        if (facts->nodes[i].reached && refusal != NULL && refusal->when == STORE_REFUSED_FIRST_WRITE)
+            facts->nodes[i].refusal = refusal;
         store_close(stores[i]);
+    }
     nodes_judge(facts);
     return status;
 }

@@ -165,10 +165,11 @@ struct quorum_fact {
     char own_run[FACT_ID_SIZE + 1], version[FACT_WORD_SIZE], policy[FACT_WORD_SIZE];
     int64_t highest, epoch, max_ttl_ms, since_ms, now_ms; /* -1: not known */
     int64_t asked_ms;                                     /* by cli_wall_ms() */
+    const struct store_refusal *refusal;                  /* what it says to a write; NULL: it takes it */
 };
 struct quorum_facts {
-    char store[STORE_ID_CHARS + 1]; /* as a majority says; "": none does */
-    unsigned count, majority, well, reached;
+    char store[STORE_ID_CHARS + 1];                  /* as a majority says; "": none does */
+    unsigned count, majority, well, reached, taking; /* taking: well ones that take writes */
     struct quorum_fact nodes[STORE_LIST_MAX];
 };
 
