@@ -40,14 +40,15 @@ static int fail_of(const struct service *service, int status, const struct quoru
 
 struct init_round {
     struct quorum_asker asker;
-    unsigned good;
+    unsigned good, there; /* there: they had a store when they were to be given one */
     bool is_over;
 };
 
 static bool init_heard(struct quorum_asker *asker, unsigned node, const struct store_reply *reply)
 {
-    (void)asker;
-    (void)node;
+    struct init_round *own = container_of(asker, struct init_round, asker);
+
+    own->there |= (unsigned)store_reply_is(reply, "there") << node;
     return store_reply_integer(reply, 0) == 0 || store_reply_is(reply, "created");
 }
 
@@ -59,9 +60,9 @@ static void init_ended(struct quorum_asker *asker, const struct quorum_round *ro
     own->is_over = true;
 }
 
-/* script NULL: a command. At which nodes all was well. */
+/* script NULL: a command. At which nodes all was well; there: and which had a store. */
 static unsigned all_ask(struct quorum *quorum, const struct store_script *script, unsigned arg_count,
-                        const struct bytes *args)
+                        const struct bytes *args, unsigned *there)
 {
     struct init_round round = {.asker = {init_heard, init_ended}};
 
@@ -72,13 +73,14 @@ static unsigned all_ask(struct quorum *quorum, const struct store_script *script
         &round.asker);
     while (!round.is_over)
         loop_turn(quorum->options.loop, TURN_MS);
+    *there = round.there;
     return round.good;
 }
 
 static int all_create(const struct service *service, struct quorum *quorum)
 {
     uint64_t max_ttl_ms = service->settings.max_ttl_ms > 0 ? service->settings.max_ttl_ms : MAX_TTL_MS;
-    unsigned count = quorum->options.count, good = 0;
+    unsigned count = quorum->options.count, good = 0, there;
     char max_ttl[BYTES_NUMBER_SIZE];
 
     for (unsigned i = 0; i < count; i++)
@@ -86,15 +88,20 @@ static int all_create(const struct service *service, struct quorum *quorum)
     if (quorum_bits(good) < count)
         return fail_of(service, SERVICE_UNREACHABLE, quorum, good, "cannot be reached; nothing was created");
     good = all_ask(quorum, NULL, 3,
-                   (struct bytes[]){BYTES("EXISTS"), BYTES(QUORUM_NODE_KEY), BYTES("pawl:{store}")});
+                   (struct bytes[]){BYTES("EXISTS"), BYTES(QUORUM_NODE_KEY), BYTES("pawl:{store}")}, &there);
     if (quorum_bits(good) < count)
         return fail_of(service, SERVICE_CONFIG, quorum, good,
                        "has a store already, or did not say; nothing was created");
     random_text(quorum->store, STORE_ID_CHARS);
-    good = all_ask(quorum, &node_create, 1, (struct bytes[]){bytes_of_number(max_ttl, (int64_t)max_ttl_ms)});
+    good = all_ask(quorum, &node_create, 1, (struct bytes[]){bytes_of_number(max_ttl, (int64_t)max_ttl_ms)},
+                   &there);
+    if (quorum_bits(there) == count)
+        return fail_of(service, SERVICE_CONFIG, quorum, 0,
+                       "has a store by now, which somebody else has made; nothing was created");
     if (quorum_bits(good) < count)
         return fail_of(service, SERVICE_UNREACHABLE, quorum, good,
-                       "did not answer, or is named twice: the store is not whole. Empty all nodes "
+                       "did not answer, is named twice, or was given a store by somebody else just now: the "
+                       "store is not whole. If nobody else makes or uses one here, empty all nodes "
                        "(FLUSHALL) and run this again");
     printf("store %s created on %u nodes\n", quorum->store, count);
     return SERVICE_OK;

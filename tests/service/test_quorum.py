@@ -16,6 +16,7 @@ from world.access import identities, new_token, reloaded, write_private
 from world.asking import Later, refused
 from world.cli import Cli
 from world.quorum import IN_MEMORY, MAX_TTL_MS, Quorum
+from world.relay import FROM_REDIS, TO_REDIS, Hold, Relay
 from world.upstream import Upstream, route, routes_file
 
 
@@ -189,6 +190,27 @@ def pawl_store_status_says_what_each_node_is_and_recover_ends_the_quarantine_of_
     check_equal([one["state"] for one in world.seen(69)["nodes"]], ["gone", "new", "gone"])
     world.nodes[0].start(IN_MEMORY), world.nodes[2].start(IN_MEMORY)
     check_in("pawl store init", world.seen(78)["findings"][-1]["todo"])
+
+
+@test_in(Quorum)
+def of_two_who_make_a_store_at_once_one_is_told_that_nothing_was_created(world):
+    for daemon in world.daemons:
+        daemon.kill()
+    for node in world.nodes:
+        node("FLUSHALL")
+    line = Relay(world.nodes[2])
+    asked, answer = line.hold(TO_REDIS, b"EXISTS"), Hold(FROM_REDIS, b":0\r\n")
+    words = [word for url in (world.nodes[0].url, world.nodes[1].url, line.url) for word in ("--redis", url)]
+    late = Later(run_daemon, "pawl-lease", *words, "--init-store", "--store-timeout", "30s")
+    asked.wait_met()
+    line.holds.append(answer)
+    asked.go()
+    answer.wait_met()
+    check_equal(world.make().returncode, 0)
+    answer.go()
+    done = late.get()
+    check_equal((done.returncode, "nothing was created" in done.stderr, "FLUSHALL" in done.stderr), (78, True, False), str(done))
+    line.close()
 
 
 @test_in(Quorum)
