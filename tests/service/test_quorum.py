@@ -214,6 +214,15 @@ def of_two_who_make_a_store_at_once_one_is_told_that_nothing_was_created(world):
 
 
 @test_in(Quorum)
+def nodes_that_are_named_in_another_order_are_not_taken_for_new_ones(world):
+    world.flags[1], world.flags[3] = world.flags[3], world.flags[1]
+    report = world.seen(78)
+    check_equal([one["state"] for one in report["nodes"]], ["not-ours"] * 3)
+    check_in("in the order in which the store was made", report["findings"][0]["todo"])
+    check_in("in the order in which it was made", report["findings"][-1]["todo"])
+
+
+@test_in(Quorum)
 def nodes_that_are_well_and_take_no_writes_are_told(world):
     world.wait_well()
     for count, node in enumerate(world.nodes[:2]):

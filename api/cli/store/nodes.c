@@ -249,8 +249,8 @@ static const char *state_of(const struct quorum_facts *facts, unsigned i)
 
     if (!node->reached)
         return "gone";
-    if (facts->store[0] == '\0')
-        return "new";
+    if (facts->store[0] == '\0') /* of most, another store or order; of fewer nobody knows which is right */
+        return node->id[0] != '\0' && facts->reached >= facts->majority ? "not-ours" : "new";
     if (node->id[0] != '\0' && token_node_number(node->id, facts->store) != i + 1)
         return "not-ours";
     return node->id[0] != '\0' && strcmp(node->run, node->own_run) == 0 ? well : quarantine;
@@ -261,6 +261,8 @@ static void nodes_judge(struct quorum_facts *facts)
     int64_t max_ttl_ms = 0;
 
     store_name(facts);
+    for (unsigned i = 0; i < facts->count; i++)
+        facts->reached += facts->nodes[i].reached;
     for (unsigned i = 0; i < facts->count; i++) /* one that was wiped does not know */
         max_ttl_ms = facts->nodes[i].max_ttl_ms > max_ttl_ms ? facts->nodes[i].max_ttl_ms : max_ttl_ms;
     for (unsigned i = 0; i < facts->count; i++) {
@@ -270,7 +272,6 @@ static void nodes_judge(struct quorum_facts *facts)
         node->state = state_of(facts, i);
         node->for_ms = is_begun ? node->since_ms + max_ttl_ms - node->now_ms : max_ttl_ms;
         node->for_ms = node->state != quarantine ? -1 : node->for_ms < 0 ? 0 : node->for_ms;
-        facts->reached += node->reached;
         facts->well += node->state == well;
         facts->taking += node->state == well && node->refusal == NULL;
     }
