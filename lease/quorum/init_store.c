@@ -144,6 +144,10 @@ static int all_recover(const struct service *service, struct quorum *quorum)
     if (quorum_highest(quorum) > quorum->options.floor)
         return refuse_floor(service, quorum);
     quorum->options.heals = true; /* not before: nothing was changed until here */
+    /* One that somebody else heals meanwhile by a lower number is behind, and so is each that has not heard
+     * of this one: they are in quarantine again, else most of them could go on below it. */
+    for (unsigned i = 0; i < quorum->options.count; i++)
+        node_seen(quorum, i, quorum->options.floor);
     if (problem == PROBLEM_STORE_NOT_OURS)
         say_how_long(service, quorum);
     while (problem == PROBLEM_STORE_NOT_OURS) {

@@ -214,6 +214,27 @@ def of_two_who_make_a_store_at_once_one_is_told_that_nothing_was_created(world):
 
 
 @test_in(Quorum)
+def of_two_recoveries_at_once_the_higher_number_counts(world):
+    lines = [Relay(node) for node in world.nodes]
+    for node in world.nodes:
+        node.kill(), node.start(IN_MEMORY)
+    heals = [line.hold(TO_REDIS, b"2000000007") for line in lines]
+    higher = Later(run_daemon, "pawl-lease", *[word for line in lines for word in ("--redis", line.url)], "--init-store",
+                   "--floor", "2000000007", "--store-timeout", "30s")
+    for heal in heals:
+        heal.wait_met()
+    check_in("goes on above 1000", world.make("--floor", "1000").stdout)
+    for heal in heals:
+        heal.go()
+    done = higher.get()
+    check_equal((done.returncode, "goes on above 2000000007" in done.stdout), (0, True), str(done))
+    world.wait_well()
+    check_equal(world.acquire("job")["token"], 2000000008)
+    for line in lines:
+        line.close()
+
+
+@test_in(Quorum)
 def nodes_that_are_named_in_another_order_are_not_taken_for_new_ones(world):
     world.flags[1], world.flags[3] = world.flags[3], world.flags[1]
     report = world.seen(78)
