@@ -71,6 +71,7 @@ struct store_finder {
     enum store_promotion promotion;
     unsigned promoter; /* the sentinel that is to begin a failover */
     bool was_asked;    /* that one, to do so */
+    bool may_promote;  /* one was asked, and its answer was lost */
     /* -- for other threads; under the lock: known, place, said */
     pthread_mutex_t lock;
     bool known;
@@ -124,6 +125,7 @@ static struct peer peer_at(struct store_finder *finder, const struct store_place
 static void peer_end(struct peer *peer)
 {
     dial_end(&peer->dial);
+    peer->finder->may_promote |= peer->promotes && peer->stands && peer->left > 0;
     peer->promotes = false;
 }
 
@@ -450,7 +452,7 @@ static void promote(struct store_finder *finder)
         finder->was_asked = false;
         finder->promoter++;
         if (finder->promoter == finder->url.sentinel_count)
-            finder->promotion = STORE_PROMOTION_REFUSED;
+            finder->promotion = finder->may_promote ? STORE_PROMOTION_BEGUN : STORE_PROMOTION_REFUSED;
         return;
     }
     finder->was_asked = sentinel->promotes = true;
@@ -574,7 +576,7 @@ void store_promote(struct store *store)
 
     finder->promotion = STORE_PROMOTION_ASKED;
     finder->promoter = 0;
-    finder->was_asked = false;
+    finder->was_asked = finder->may_promote = false;
 }
 
 enum store_promotion store_promotion(struct store *store, char why[STORE_PROMOTION_WHY_MAX])

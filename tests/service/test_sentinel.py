@@ -4,11 +4,15 @@ nodes and the sentinels are real."""
 
 import json
 import os
+import socket
+import threading
 
 from world import DURABLE, PrivateRedis, World, check, check_equal, check_in, main, of_time, run_daemon, test, test_in, wait_until
 from world.asking import Later
 from world.certificate import certificate
+from world.listening import Listening
 from world.ports import own_port
+from world.relay import pump
 from world.sentinel import FAILOVER_S, Sentinel, Watched, fresh, is_copied, replica_of, settings
 from world.trio import Load
 
@@ -306,6 +310,28 @@ def when_no_sentinel_begins_a_failover_all_goes_on_at_the_former_primary(world):
     check_equal((code, "no sentinel begins a failover" in said), (1, True), said)
     world.follows(0)
     check(int(world.redis("HGET", "pawl:{store}", "epoch")) > epoch, "the gate was shut, and is open again")
+
+
+class Deaf(Listening):
+    """In front of a sentinel: what it answers to being asked to begin a failover is lost."""
+
+    def __init__(self, port):
+        self.to, self.deaf_to = port, []
+        self.listen()
+
+    def _serve(self, near):
+        far = socket.create_connection(("127.0.0.1", self.to))
+        threading.Thread(target=pump, args=(near, far, lambda piece: self.deaf_to.append(far) if b"FAILOVER" in piece else None), daemon=True).start()
+        pump(far, near, lambda _: far not in self.deaf_to)
+
+
+@test_in(Watched)
+@of_time
+def a_failover_of_which_the_answer_was_lost_is_followed_to_its_end(world):
+    line, there = Deaf(world.sentinel.port), f"127.0.0.1:{world.replica_port}"
+    code, said = failover(world, url=f"sentinel://127.0.0.1:{line.port}/main")
+    check_equal((len(line.deaf_to), code, f"{there} is the store" in said, "go on with the primary that is" in said), (1, 0, True, False), said)
+    line.close()
 
 
 @test

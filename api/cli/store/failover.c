@@ -5,7 +5,7 @@
  *   failover_outsiders  does anybody copy the primary who may not take over? 1 | 69, or go on
  *   failover_ask        shuts the gate: nothing is answered any more         1 | 69 | 78, or go on
  *   failover_step       until the node has all that was done                 1, the gate open again; or go on
- *   failover_promote    a sentinel begins                                    1, the same; or go on
+ *   failover_promote    a sentinel begins, or perhaps                        1, the same; or go on
  *   failover_follow     until another node is admitted and has its copies    0 | 1 */
 #include <inttypes.h>
 #include <stdio.h>
