@@ -131,6 +131,21 @@ static int refuse_floor(const struct service *service, const struct quorum *quor
     return fail(service, REFUSED, "--floor N must not be below what is known; nothing was changed");
 }
 
+/* Whether most nodes can be reached; is_known: and of all that can be it is known what they are. */
+static bool most_are_reached(const struct quorum *quorum, bool is_known)
+{
+    unsigned reached = 0;
+
+    for (unsigned i = 0; i < quorum->options.count; i++) {
+        enum quorum_node_state state = quorum_node_state(quorum, i);
+
+        if (is_known && state == NODE_NEW)
+            return false;
+        reached += state == NODE_WELL || state == NODE_ILL || state == NODE_NEW;
+    }
+    return reached >= quorum_majority(quorum);
+}
+
 /* All nodes that can be reached, each when the longest ttl is over, until a majority is well. */
 static int all_recover(const struct service *service, struct quorum *quorum)
 {
@@ -143,14 +158,15 @@ static int all_recover(const struct service *service, struct quorum *quorum)
         return fail(service, REFUSED, detail);
     if (quorum_highest(quorum) > quorum->options.floor)
         return refuse_floor(service, quorum);
+    if (!most_are_reached(quorum, problem != PROBLEM_STORE_NOT_OURS))
+        return fail(service, SERVICE_UNREACHABLE, detail);
     quorum->options.heals = true; /* not before: nothing was changed until here */
     /* One that somebody else heals meanwhile by a lower number is behind, and so is each that has not heard
      * of this one: they are in quarantine again, else most of them could go on below it. */
     for (unsigned i = 0; i < quorum->options.count; i++)
         node_seen(quorum, i, quorum->options.floor);
-    if (problem == PROBLEM_STORE_NOT_OURS)
-        say_how_long(service, quorum);
-    while (problem == PROBLEM_STORE_NOT_OURS) {
+    say_how_long(service, quorum);
+    while (problem != PROBLEM_NONE && most_are_reached(quorum, false)) {
         loop_turn(quorum->options.loop, TURN_MS);
         problem = quorum_problem(quorum, detail);
     }

@@ -7,6 +7,7 @@ import os
 import pathlib
 import signal
 import socket
+import subprocess
 import tempfile
 import threading
 import time
@@ -15,9 +16,11 @@ from world import Client, Daemon, World, check, check_equal, check_in, main, of_
 from world.access import identities, new_token, reloaded, write_private
 from world.asking import Later, refused
 from world.cli import Cli
+from world.process import die_with_parent
 from world.quorum import IN_MEMORY, MAX_TTL_MS, Quorum
 from world.relay import FROM_REDIS, TO_REDIS, Hold, Relay
 from world.upstream import Upstream, route, routes_file
+from world.world import BUILD
 
 
 @test
@@ -211,6 +214,26 @@ def of_two_who_make_a_store_at_once_one_is_told_that_nothing_was_created(world):
     done = late.get()
     check_equal((done.returncode, "nothing was created" in done.stderr, "FLUSHALL" in done.stderr), (78, True, False), str(done))
     line.close()
+
+
+@test_in(Quorum)
+def a_recovery_needs_no_more_than_most_nodes_and_one_that_was_killed_halfway_is_repeated(world):
+    world.acquire("job")
+    world.nodes[2].kill()
+    for node in world.nodes[:2]:
+        node.kill(), node.start(IN_MEMORY)
+    line = Relay(world.nodes[1])
+    heal = line.hold(TO_REDIS, b"5000007")
+    killed = subprocess.Popen([BUILD / "pawl-lease", "--redis", world.nodes[0].url, "--redis", line.url, "--redis", world.nodes[2].url,
+                               "--init-store", "--floor", "5000007"], preexec_fn=die_with_parent, stderr=subprocess.DEVNULL)
+    heal.wait_met()
+    wait_until(lambda: world.nodes[0]("HGET", "pawl:{node}", "highest") == b"5000007" and world.nodes[0]("HEXISTS", "pawl:{node}", "run"), "one is healed")
+    killed.kill(), killed.wait()
+    line.close()
+    done = world.make("--floor", "5000007")
+    check_equal((done.returncode, "goes on above 5000007" in done.stdout), (0, True), str(done))
+    wait_until(lambda: world.ready()["nodes"] == ["well", "well", "gone"], "most are well")
+    check_equal(world.acquire("job")["token"], 5000008)
 
 
 @test_in(Quorum)
