@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The scripts of pawl store, together with those by which services join and admit."""
 
-from lua_test import EPOCH, IDENTITY, MEMBERS, RECORD, TOKEN_LAST, check, check_equal, main, record_packed, stripe_do, stripe_fields, test, text
+from lua_test import EPOCH, IDENTITY, MEMBERS, RECORD, TOKEN_LAST, RedisError, check, check_equal, main, record_packed, stripe_do, stripe_fields, test, text
 from members import Life, Member, all_in
 
 LIFE = Life()
@@ -463,6 +463,24 @@ def a_gateway_is_forgotten_even_with_no_lease_service_alive_and_every_hold_lives
     check_equal(forget("gate"), ["forgotten", "gateway", "pawl-gateway gate"])
     check_equal((LIFE.record("epoch", "alive"), stripe(7, "epoch")), ([str(epoch + 1), alive], (str(epoch + 1),)))
     check_equal((LIFE.member("one", "epoch"), one.pulse()), (str(epoch + 1), "in"))
+
+
+@test
+def a_gateway_whose_open_writes_cannot_be_read_is_not_forgotten():
+    begin()
+    all_in(service("one"), service("gate", "gateway"))
+    silent()
+    redis("ZADD", "pawl:{3f}:i", 0, f"job {1:015d} {1:015d} {1:016d} s o gate life-1 w0.1 h 1")
+    redis("ACL", "SETUSER", "default", "-zrange")
+    before = LIFE.record("epoch", "roll")
+    try:
+        forget("gate")
+        check(False, "it was forgotten")
+    except RedisError:
+        check_equal((LIFE.record("epoch", "roll"), LIFE.member("gate", "state")), (before, "in"))
+    finally:
+        redis("ACL", "SETUSER", "default", "+@all")
+    check_equal(forget("gate"), ["open", 1])
 
 
 @test

@@ -34,7 +34,7 @@ end
 -- What it had under way nobody would close any more, and each newer write behind it would wait.
 local open = 0
 for i = 0, one.role == 'gateway' and STRIPES - 1 or -1 do
-    for _, text in ipairs(redis.pcall('ZRANGE', STRIPE_KEYS[i] .. ':i', 0, -1)) do
+    for _, text in ipairs(redis.call('ZRANGE', STRIPE_KEYS[i] .. ':i', 0, -1)) do
         local state, gateway = string.match(text, '^%S+ %d+ %d+ %d+ (%a) %S+ (%S+) ')
         open = open + ((state == 's' or state == 'q') and gateway == ARGV[1] and 1 or 0)
     end
