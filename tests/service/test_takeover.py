@@ -201,6 +201,18 @@ def a_node_outside_of_the_set_is_the_store_by_an_operators_word_and_no_other_one
     is_behind(world, 0)
 
 
+@test_in(lambda: Trio(settings=((), ("--replica-priority", "0"))))
+def who_would_recover_an_outsider_that_nobody_admits_hears_that_a_node_of_the_set_may_have_more(world):
+    world.nodes[0].kill()
+    world.promote(2)
+    is_behind(world, 2)
+    world.lease_daemon.kill()
+    said = wait_until(lambda: "No lease service has come" in (said := world.pawl("store", "status").stdout) and said, "it is not counted any more")
+    check(re.search("not in the in-sync set.*\n  First of all make a node of the in-sync set the primary", said), said)
+    done = world.pawl("store", "recover", "--floor", "5000000")
+    check_equal((done.returncode, "a node of the set may have it" in done.stderr), (64, True), done.stderr)
+
+
 @test_in(lambda: Trio(copies=1, settings=((), ("--replica-priority", "0"))))
 def a_node_of_the_set_that_has_copied_an_outsider_is_not_named_among_those_to_be_made_the_primary(world):
     world.wait_kept(0, 1)

@@ -184,7 +184,15 @@ static void find_gate(const struct store_facts *facts, struct store_diagnosis *d
 
     for (unsigned i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
         reason = strcmp(facts->why, reasons[i][0]) == 0 ? reasons[i][1] : reason;
-    finding = find(diagnosis, CLI_REFUSED, "", "gated: %s. ", reason);
+    finding = find(diagnosis, CLI_REFUSED,
+                   facts->outside && facts->asked < 2
+                       ? "First of all make a node of the in-sync set the primary, if any of them exists. "
+                       : "",
+                   "gated: %s. %s", reason,
+                   facts->outside && facts->asked < 2
+                       ? "This Redis is not in the in-sync set, or has copied one that is not: it may lack "
+                         "what was answered. "
+                       : "");
     if (facts->asked == 2) {
         WHAT(finding, "A lease service is about to admit it");
         ADVISE(finding, "Look again in a second.");

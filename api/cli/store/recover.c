@@ -355,6 +355,10 @@ static void floor_warn(const struct recover *r)
         print_safe(stderr, bytes_of(r->facts.machine.why));
         fputc('\n', stderr);
     }
+    if (r->facts.outside)
+        fputs("pawl: this Redis is not in the in-sync set, or has copied one that is not: what was answered "
+              "and is not here is lost, though a node of the set may have it (pawl store status)\n",
+              stderr);
     if (r->facts.unsafe[0] != '\0')
         fprintf(stderr, "pawl: this Redis can lose locks: %s\n", r->facts.unsafe);
 }

@@ -186,6 +186,7 @@ struct store_facts {
     char identity[FACT_ID_SIZE]; /* "SCHEMA:ID"; of FACT_ANOTHER whatever stands there */
     bool sound;                  /* stripes and record are whole and agree */
     bool has_record, open;
+    bool outside;         /* gated, and a promoted Redis that is not of the in-sync set */
     int64_t absent, shut; /* stripes: not there; whose epoch is negative */
     char first_absent[FACT_WORD_SIZE];
     int64_t epoch, roll, now_ms, clock_ms, ceiling, top; /* now_ms: by Redis' own clock */
