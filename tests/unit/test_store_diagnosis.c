@@ -183,7 +183,10 @@ TEST(copies_are_told_when_they_are_fewer_than_must_be_and_who_is_away)
     nodes[1].away = "no-aof";
     AFTER((NODES(2, 2)), CLI_REFUSED, "away: b:1 (no-aof)");
     AFTER((NODES(2, 1)), CLI_OK, "away: b:1 (no-aof)"); /* it is taken out */
-    nodes[1].away = "unreachable";                      /* from here */
+    nodes[1].away = "rewriting";
+    AFTER((NODES(2, 2)), CLI_OK, NULL); /* what was on its disk before is there still */
+    AFTER((NODES(2, 2), s.facts.unasked = true), CLI_REFUSED, "away: b:1 (rewriting)");
+    nodes[1].away = "unreachable"; /* from here */
     AFTER((NODES(2, 2)), CLI_OK, NULL);
     nodes[1].lag_ms = 3000;
     AFTER((NODES(2, 2)), CLI_REFUSED, "store-not-kept");

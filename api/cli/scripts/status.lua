@@ -100,6 +100,9 @@ fact('outside', store.gate and set and #set.nodes > 0
     and not insync_is_fit(set, info('server', 'run_id') .. ' ' .. info('replication', 'master_replid'))
     and string.find(info('replication', 'master_replid2'), '[^0]') and 1 or 0)
 fact('copies', set and tonumber(store.copies) or 0) -- 0: there is no in-sync set
+-- A replica has connected since those that are needed were last asked what is on their disks (lib/insync.lua).
+local syncs = (tonumber(info('stats', 'sync_full')) or 0) + (tonumber(info('stats', 'sync_partial_ok')) or 0)
+fact('unasked', set and store.syncs ~= whole(syncs) and 1 or 0)
 fact('generation', set and set.generation or 0)
 fact('set_stream', set and set.stream or '')
 fact('growing', string.match(store.growing or '', '^(.*)/') or '')

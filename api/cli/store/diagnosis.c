@@ -329,14 +329,15 @@ static void find_pending(const struct store_facts *facts, struct store_diagnosis
 /* In step as the primary sees it, and all the same not waited for with success: as shared/member/insync.c
  * doubts it, or silent for longer than one that acknowledges each second is. That it is not reached from here
  * says nothing. */
-static bool is_doubtful(const struct node_fact *node)
+static bool is_doubtful(const struct store_facts *facts, const struct node_fact *node)
 {
     static const char *const doubts[] = {"no-aof", "aof-failed", "unsafe", "link-down", "not-a-replica"};
 
     for (unsigned i = 0; node->away != NULL && i < sizeof(doubts) / sizeof(doubts[0]); i++)
         if (strcmp(node->away, doubts[i]) == 0)
             return true;
-    return node->lag_ms >= SILENT_MS;
+    return node->lag_ms >= SILENT_MS ||
+           (facts->unasked && node->away != NULL && strcmp(node->away, "rewriting") == 0);
 }
 
 /* Of who has gone the others wait for nobody; but the next may be one too many. */
@@ -347,7 +348,7 @@ static void find_copies(const struct store_facts *facts, struct store_diagnosis 
 
     for (unsigned i = 0; i < facts->node_count; i++) {
         const struct node_fact *node = &facts->nodes[i];
-        bool is_well = node->kept && (i == 0 || (node->online && !is_doubtful(node)));
+        bool is_well = node->kept && (i == 0 || (node->online && !is_doubtful(facts, node)));
 
         well += is_well;
         if (!is_well && (node->kept || node->gone_ms >= 0))

@@ -345,6 +345,7 @@ const struct fact_field store_fields[] = {
     OF_STORE(FIELD_TEXT, marks_lost, NULL),
     OF_STORE(FIELD_FLAG, sound, NULL),
     OF_STORE(FIELD_FLAG, outside, NULL),
+    OF_STORE(FIELD_FLAG, unasked, NULL),
     FIELD(store_facts, FIELD_FLAG, has_record, "record", NULL),
     OF_STORE(FIELD_FLAG, open, NULL),
     {0},

@@ -194,6 +194,7 @@ struct store_facts {
         majority; /* how many there are to be; how many must be heard, 0: all lease services */
     char form[FACT_WORD_SIZE], primary[STORE_NODE_MAX]; /* "sentinel"; the address that was asked */
     int64_t copies, generation;                         /* copies 0: there is no in-sync set */
+    bool unasked; /* whether what its replicas acknowledge is on their disks is not known yet */
     char set_stream[STORE_RUN_ID_LEN + 1], growing[STORE_NODE_MAX];
     struct node_fact *nodes; /* store_facts_done() frees; the primary first; none without a set */
     unsigned node_count;
