@@ -258,6 +258,15 @@ def of_two_recoveries_at_once_the_higher_number_counts(world):
 
 
 @test_in(Quorum)
+def a_node_that_lives_and_lets_nobody_in_is_told_as_such(world):
+    world.nodes[1]("CONFIG", "SET", "requirepass", "other")
+    world.nodes[2]("REPLICAOF", "127.0.0.1", 1)
+    told = [one["what"] for one in world.seen(69)["findings"]]
+    for number, says in ((1, "NOAUTH"), (2, "this is a replica")):
+        check(any(f"node {number + 1}, {world.nodes[number].path}, is gone: " in what and says in what for what in told), str(told))
+
+
+@test_in(Quorum)
 def nodes_that_are_named_in_another_order_are_not_taken_for_new_ones(world):
     world.flags[1], world.flags[3] = world.flags[3], world.flags[1]
     report = world.seen(78)

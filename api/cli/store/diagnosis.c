@@ -517,7 +517,8 @@ void store_diagnosis_quorum(const struct quorum_facts *facts, struct store_diagn
     static const struct {
         const char *state, *todo;
     } remedies[] = {
-        {"gone", "Start it. If its machine is gone for good, give its name to an empty Redis."},
+        {"gone",
+         "Start it, or mend what it says. If its machine is gone for good, give its name to an empty Redis."},
         {"quarantine", "Wait: a lease service ends it when the time is over and most nodes are well."},
         {"new", "If all are empty: pawl store init with the same --redis, in the same order."},
         {"not-ours", "Name the right nodes, in the order in which the store was made."},
@@ -532,9 +533,9 @@ void store_diagnosis_quorum(const struct quorum_facts *facts, struct store_diagn
             if (strcmp(node->state, remedies[k].state) != 0)
                 continue;
             print_duration(wait, node->for_ms);
-            find(diagnosis, CLI_OK, remedies[k].todo, "node %u, %s, is %s%s%s", i + 1, node->node,
+            find(diagnosis, CLI_OK, remedies[k].todo, "node %u, %s, is %s%s%s%s%s", i + 1, node->node,
                  node->state, node->for_ms >= 0 ? ", at least for another " : "",
-                 node->for_ms >= 0 ? wait : "");
+                 node->for_ms >= 0 ? wait : "", node->why[0] != '\0' ? ": " : "", node->why);
         }
         if (node->refusal != NULL)
             find(diagnosis, CLI_OK, node->refusal->todo, "node %u, %s: %s", i + 1, node->node,

@@ -302,7 +302,10 @@ int store_quorum_read(struct store_inbox *inbox, struct quorum_facts *facts)
     }
     for (unsigned i = 0; i < inbox->count && stores[i] != NULL; i++) {
         const struct store_refusal *refusal = asks[i].refusal;
+        const char *why = NULL;
 
+        if (!facts->nodes[i].reached && store_not_ready(stores[i], &why) != NULL)
+            fact_copy(bytes_of(why), facts->nodes[i].why, FACT_TEXT_SIZE);
         if (facts->nodes[i].reached && refusal != NULL && refusal->when == STORE_REFUSED_FIRST_WRITE)
             facts->nodes[i].refusal = refusal;
         store_close(stores[i]);

@@ -166,6 +166,7 @@ struct quorum_fact {
     int64_t highest, epoch, max_ttl_ms, since_ms, now_ms; /* -1: not known */
     int64_t asked_ms;                                     /* by cli_wall_ms() */
     const struct store_refusal *refusal;                  /* what it says to a write; NULL: it takes it */
+    char why[FACT_TEXT_SIZE]; /* it is not reached, in a sentence; "": it is, or nobody says */
 };
 struct quorum_facts {
     char store[STORE_ID_CHARS + 1];                  /* as a majority says; "": none does */
