@@ -179,7 +179,7 @@ bool store_election(const struct store *store, struct store_election *now);
 enum store_promotion {
     STORE_PROMOTION_NONE,
     STORE_PROMOTION_ASKED,
-    STORE_PROMOTION_BEGUN, /* or perhaps: one was asked, and nobody knows what it does */
+    STORE_PROMOTION_BEGUN, /* be it for somebody else; or perhaps: one was asked, and its answer is lost */
     STORE_PROMOTION_REFUSED
 };
 enum { STORE_PROMOTION_WHY_MAX = 448 };

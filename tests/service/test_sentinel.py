@@ -334,6 +334,30 @@ def a_failover_of_which_the_answer_was_lost_is_followed_to_its_end(world):
     line.close()
 
 
+class Twice(Deaf):
+    """In front of a sentinel: somebody else has just asked it to begin a failover, too."""
+
+    def _serve(self, near):
+        far = socket.create_connection(("127.0.0.1", self.to))
+        threading.Thread(target=pump, args=(near, far, self.goes_on), daemon=True).start()
+        pump(far, near)
+
+    def goes_on(self, piece):
+        if b"FAILOVER" in piece:
+            with socket.create_connection(("127.0.0.1", self.to)) as other:
+                other.sendall(b"SENTINEL FAILOVER main\r\n")
+                self.deaf_to.append(other.recv(100))
+
+
+@test_in(Watched)
+@of_time
+def a_failover_that_a_sentinel_has_begun_for_somebody_else_is_followed_too(world):
+    line, there = Twice(world.sentinel.port), f"127.0.0.1:{world.replica_port}"
+    code, said = failover(world, url=f"sentinel://127.0.0.1:{line.port}/main")
+    check_equal((line.deaf_to, code, f"{there} is the store" in said, "go on with the primary that is" in said), ([b"+OK\r\n"], 0, True, False), said)
+    line.close()
+
+
 @test
 def a_form_that_cannot_be_is_refused():
     port = own_port()
