@@ -20,7 +20,7 @@
 #include "shared/member/epoch.h"
 #include "shared/text/memory.h"
 
-enum { LOOK_MS = 50, AGAIN_MS = 250, WELL_MS = 1000, ILL_ID_CHARS = 20, ID_SIZE = TOKEN_STORE_CHARS + 12 };
+enum { LOOK_MS = 50, AGAIN_MS = 250, WELL_MS = 1000, ILL_ID_CHARS = 20 };
 
 struct quorum_node {
     struct quorum *quorum;
@@ -31,7 +31,7 @@ struct quorum_node {
     int64_t seen, highest;      /* highest: that barriers have answered */
     bool is_asking;             /* a round for it is under way: one at a time */
     bool wants_access;          /* a service with --access has used it, and this is none */
-    char said[ID_SIZE];         /* its id; "": none */
+    char said[TOKEN_NODE_SIZE]; /* its id; "": none */
     char ill[ILL_ID_CHARS + 1]; /* the quarantine that it can be healed of; "": it is asked first */
     struct quorum_asker asker;
 };
@@ -93,7 +93,7 @@ static bool numbers_say(const struct quorum *quorum, char numbers[QUORUM_NODES_M
 
         alike = 0;
         for (unsigned i = 0; i < count; i++) {
-            unsigned number = token_node_number(quorum->nodes[i].said, quorum->nodes[first].said);
+            unsigned number = token_node_number(quorum->nodes[i].said, quorum->nodes[first].said, count);
             struct bytes says = number > 0 ? bytes_of_number(text, number) : BYTES("-");
 
             alike += number > 0;
@@ -120,8 +120,9 @@ enum problem quorum_problem(const struct quorum *quorum, char detail[READY_DETAI
                      numbers);
         else
             snprintf(detail, READY_DETAIL_SIZE,
-                     "Most of the nodes have no store, or not one and the same: make it with "
-                     "pawl-lease --init-store and the same --redis, in the same order.");
+                     "Most of the nodes have no store, or not one and the same, or one of another number of "
+                     "nodes: "
+                     "name all of its nodes, or make it with pawl-lease --init-store and the same --redis.");
         return PROBLEM_STORE_NOT_OURS;
     }
     for (unsigned i = 0; i < count; i++) {
@@ -199,7 +200,7 @@ struct node_call {
     struct store_call call;
     struct round *round;
     struct quorum_node *node;
-    char id[ID_SIZE], run[STORE_RUN_ID_LEN + 1], seen[BYTES_NUMBER_SIZE];
+    char id[TOKEN_NODE_SIZE], run[STORE_RUN_ID_LEN + 1], seen[BYTES_NUMBER_SIZE];
     struct bytes argv[OWN_ARGS + QUORUM_ARGS_MAX];
 };
 
@@ -282,7 +283,7 @@ static void round_send(struct round *round, struct quorum_node *node)
     unsigned count = 0, keys = question->lease.len > 0 ? 2 : 1;
 
     *own = (struct node_call){.call.done = node_answered, .round = round, .node = node};
-    snprintf(own->id, sizeof(own->id), "%s/%u", round->quorum->store, node->index + 1);
+    token_node_id(own->id, round->quorum->store, node->index + 1, round->quorum->options.count);
     snprintf(own->run, sizeof(own->run), "%s", store_run_id(node->store));
     if (question->script != NULL) {
         own->argv[count++] = BYTES(QUORUM_NODE_KEY);
@@ -371,7 +372,7 @@ static bool quorum_is_named(const struct quorum *quorum, const char *said)
     unsigned alike = 0;
 
     for (unsigned i = 0; i < quorum->options.count; i++)
-        alike += token_node_number(quorum->nodes[i].said, said) == i + 1;
+        alike += token_node_number(quorum->nodes[i].said, said, quorum->options.count) == i + 1;
     return alike >= quorum_majority(quorum);
 }
 

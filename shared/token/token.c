@@ -49,14 +49,22 @@ bool token_is_store(struct bytes text)
     return text.len == TOKEN_STORE_CHARS && ascii_is_word(text, BYTES("_-"));
 }
 
-unsigned token_node_number(const char *said, const char *store)
+void token_node_id(char id[TOKEN_NODE_SIZE], const char *store, unsigned number, unsigned count)
 {
-    bool is_its = store[0] != '\0' && strncmp(said, store, TOKEN_STORE_CHARS) == 0;
-    int64_t number = is_its && said[TOKEN_STORE_CHARS] == '/'
-                         ? bytes_number(bytes_of(said + TOKEN_STORE_CHARS + 1), 4)
-                         : 0;
+    snprintf(id, TOKEN_NODE_SIZE, "%.*s/%hhu/%hhu", TOKEN_STORE_CHARS, store, (unsigned char)number,
+             (unsigned char)count);
+}
 
-    return number > 0 ? (unsigned)number : 0;
+unsigned token_node_number(const char *said, const char *store, unsigned count)
+{
+    char id[TOKEN_NODE_SIZE];
+
+    for (unsigned number = 1; store[0] != '\0' && number <= count; number++) {
+        token_node_id(id, store, number, count);
+        if (strcmp(said, id) == 0)
+            return number;
+    }
+    return 0;
 }
 
 static bool is_hold(struct bytes text)

@@ -80,9 +80,12 @@ enum token_verdict token_verify(const struct token_keys *keys, struct bytes head
                                 struct token_claim *claim);
 /* Whether this can be the id of a store. */
 bool token_is_store(struct bytes text);
-/* Node number N of the store ID of a quorum says that it is "ID/N": this number, of what a node says, in the
- * store whose id these bytes begin with; 0: none. */
-unsigned token_node_number(const char *said, const char *store);
+/* What node number N, of so many, of the store of a quorum whose id these bytes begin with says that it is:
+ * "ID/N/COUNT". */
+enum { TOKEN_NODE_SIZE = TOKEN_STORE_CHARS + 12 };
+void token_node_id(char id[TOKEN_NODE_SIZE], const char *store, unsigned number, unsigned count);
+/* The number of one that says this; 0: none. */
+unsigned token_node_number(const char *said, const char *store, unsigned count);
 /* Only the grammar; for tools without a key. */
 bool token_read(struct bytes header, struct token_claim *claim, struct bytes *kid);
 

@@ -39,14 +39,14 @@ struct asked {
 static void create_all(struct nodes *nodes)
 {
     static const char make[] =
-        "HSET pawl:{node} id AAAAAAAAAAAAAAAAAAAAAAAA/%u run %s highest 0 epoch 0 healed \"\" "
+        "HSET pawl:{node} id AAAAAAAAAAAAAAAAAAAAAAAA/%u/%u run %s highest 0 epoch 0 healed \"\" "
         "max_ttl %u";
 
     for (unsigned i = 0; i < nodes->count; i++) {
         char run[STORE_RUN_ID_LEN + 1];
 
         snprintf(run, sizeof(run), "%s", strstr(redis_ask(&nodes->redis[i], "INFO server"), "run_id:") + 7);
-        redis_askf(&nodes->redis[i], make, i + 1, run, MAX_TTL_MS);
+        redis_askf(&nodes->redis[i], make, i + 1, nodes->count, run, MAX_TTL_MS);
     }
 }
 

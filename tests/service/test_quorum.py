@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """test_quorum.py - two lease services on three Redis that know nothing of each other: the interface."""
 
+import functools
 import hashlib
 import json
 import os
@@ -18,6 +19,7 @@ from world.asking import Later, refused
 from world.cli import Cli
 from world.process import die_with_parent
 from world.quorum import IN_MEMORY, MAX_TTL_MS, Quorum
+from world.redis import PrivateRedis
 from world.relay import FROM_REDIS, TO_REDIS, Hold, Relay
 from world.upstream import Upstream, route, routes_file
 from world.world import BUILD
@@ -120,6 +122,19 @@ def a_store_is_made_of_empty_nodes_that_can_be_reached_and_once(world):
     world.wait_well()
 
 
+@test_in(functools.partial(Quorum, count=5))
+def a_part_of_the_nodes_or_more_of_them_is_not_the_store(world):
+    more = [PrivateRedis(tempfile.mkdtemp(prefix="pawl-node-"), IN_MEMORY) for _ in range(2)]
+    for urls in ([one.url for one in world.nodes[:3]], [one.url for one in world.nodes + more]):
+        daemon = Daemon("pawl-lease", *sum((["--redis", url] for url in urls), []), *world.flags[10:])
+        daemon.line(lambda line: "store-not-ready" in line and "another number of nodes" in line, "it is logged")
+        check_equal(world.client(daemon)("POST", "/v1/leases/x", body={}).code, "store-not-ours")
+        daemon.end()
+    for one in more:
+        one.kill()
+    world.wait_well()
+
+
 @test_in(Quorum)
 def a_node_that_was_wiped_is_in_quarantine_for_the_longest_ttl_and_two_stop_everything(world):
     world.nodes[1]("FLUSHALL")
@@ -180,9 +195,9 @@ def pawl_store_status_says_what_each_node_is_and_recover_ends_the_quarantine_of_
     check_equal(world.pawl("recover", "--floor", "5", "--yes", status=1).stderr, "pawl-lease: most nodes are well; nothing was changed\n")
     for daemon in world.daemons:
         daemon.kill()
-    world.nodes[0]("HSET", "pawl:{node}", "id", "A" * 24 + "/1")
+    world.nodes[0]("HSET", "pawl:{node}", "id", "A" * 24 + "/1/3")
     check_equal([one["state"] for one in world.seen()["nodes"]], ["not-ours", "well", "well"])
-    world.nodes[0]("HSET", "pawl:{node}", "id", world.keys.store + "/1", "run", "of before")
+    world.nodes[0]("HSET", "pawl:{node}", "id", world.keys.store + "/1/3", "run", "of before")
     world.nodes[1]("HSET", "pawl:{node}", "run", "of before")
     report = world.seen(1)
     check_equal([(one["state"], one["for_ms"]) for one in report["nodes"]], [("quarantine", MAX_TTL_MS)] * 2 + [("well", None)])
@@ -296,7 +311,7 @@ def a_node_that_is_named_alone_is_no_empty_redis_and_nothing_is_made_of_it(world
     for words in (["status"], ["recover", "--store-id", world.keys.store, "--wait", "1s"],
                   ["recover", "--store-id", world.keys.store, "--floor", "1000000", "--yes"], ["recover", "--floor", "1000000", "--yes"]):
         done = run_daemon("pawl", "store", *words, *one)
-        check_equal((done.returncode, f"a node of a quorum ({world.keys.store}/1)" in done.stdout + done.stderr), (78, True), str(done))
+        check_equal((done.returncode, f"a node of a quorum ({world.keys.store}/1/3)" in done.stdout + done.stderr), (78, True), str(done))
     check_equal(sorted(world.nodes[0]("KEYS", "*")), before)
     world.acquire("other")
 

@@ -546,8 +546,8 @@ void store_diagnosis_quorum(const struct quorum_facts *facts, struct store_diagn
              facts->reached, facts->count, facts->majority);
     else if (facts->store[0] == '\0')
         find(diagnosis, CLI_CONFIG,
-             "One that was here before: name its nodes in the order in which it was made. A new one: pawl "
-             "store init with the same --redis.",
+             "One that was here before: name all of its nodes in the order in which it was made. A new one: "
+             "pawl store init with the same --redis.",
              "most of the nodes have no store, or not one and the same");
     else if (facts->well < facts->majority)
         find(diagnosis, CLI_REFUSED,

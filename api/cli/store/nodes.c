@@ -235,7 +235,7 @@ static void store_name(struct quorum_facts *facts)
         unsigned alike = 0;
 
         for (unsigned k = 0; k < facts->count; k++)
-            alike += token_node_number(facts->nodes[k].id, facts->nodes[i].id) == k + 1;
+            alike += token_node_number(facts->nodes[k].id, facts->nodes[i].id, facts->count) == k + 1;
         if (alike >= facts->majority)
             memcpy(facts->store, facts->nodes[i].id, STORE_ID_CHARS);
     }
@@ -251,7 +251,7 @@ static const char *state_of(const struct quorum_facts *facts, unsigned i)
         return "gone";
     if (facts->store[0] == '\0') /* of most, another store or order; of fewer nobody knows which is right */
         return node->id[0] != '\0' && facts->reached >= facts->majority ? "not-ours" : "new";
-    if (node->id[0] != '\0' && token_node_number(node->id, facts->store) != i + 1)
+    if (node->id[0] != '\0' && token_node_number(node->id, facts->store, facts->count) != i + 1)
         return "not-ours";
     return node->id[0] != '\0' && strcmp(node->run, node->own_run) == 0 ? well : quarantine;
 }
