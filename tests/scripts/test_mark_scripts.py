@@ -312,6 +312,19 @@ def when_there_are_too_many_the_lowest_are_dropped_by_epoch_and_number_and_all_b
     check(all(f"x{i}" in left for i in range(100)), "later epochs were dropped")
 
 
+@test
+def what_was_dropped_stays_dropped_whatever_older_tokens_the_other_check_lets_through():
+    gate, lease = begin(OWN)
+    fill(lease, [f"x{i}" for i in range(MARKS_MAX)])
+    STORE.redis("HSET", marks_key(lease), "", f"{EPOCH} 2000")  # dropped before: those below it went by live since, with holds of long ago
+    refused(gate, lease, one(1999), "stale-token", 0, 0)
+    ada = grant(lease, 1)
+    check_equal(gate.admit(lease, ada, "a", check="live kept")[0], "sending")
+    check(len(marks(lease)) < MARKS_MAX, "there were too many")
+    check_equal(marks(lease)[""], f"{EPOCH} 2000")
+    refused(gate, Lease(STORE, same_stripe(lease.name, 1)[0]), one(1999), "stale-token", 0, 0)
+
+
 # -- whose tokens they are
 
 @test

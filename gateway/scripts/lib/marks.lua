@@ -53,11 +53,14 @@ local function marks_quantile(list, place)
     end
 end
 
--- Drops the lowest; below the highest of them all is stale from now on.
+-- Drops the lowest; below the highest of them all is stale from now on. That is never lowered: what goes by `live` may be
+-- below it.
 local function marks_thin(key)
-    local flat, list, dropped = redis.call('HGETALL', key), {}, {}
+    local flat, list, dropped, floor_epoch, floor = redis.call('HGETALL', key), {}, {}, '0', '0'
     for i = 1, #flat, 2 do
-        if flat[i] ~= '' then
+        if flat[i] == '' then
+            floor_epoch, floor = string.match(flat[i + 1], '^(%d+) (%d+)$')
+        else
             local one = mark_read(flat[i + 1])
             one.name = flat[i]
             one.top_epoch, one.top = mark_top(one)
@@ -70,7 +73,9 @@ local function marks_thin(key)
             dropped[#dropped + 1] = one.name
         end
     end
-    redis.call('HSET', key, '', whole(epoch) .. ' ' .. whole(token))
+    if above(epoch, token, tonumber(floor_epoch), tonumber(floor)) then
+        redis.call('HSET', key, '', whole(epoch) .. ' ' .. whole(token))
+    end
     for i = 1, #dropped, MARKS_DROPPED_AT_ONCE do
         redis.call('HDEL', key, unpack(dropped, i, math.min(#dropped, i + MARKS_DROPPED_AT_ONCE - 1)))
     end
