@@ -760,6 +760,16 @@ def more_lapsed_holds_than_one_script_ends_let_nobody_in_before_all_are_ended():
     check_equal(STORE.redis("ZCARD", f"{lease.stripe}:x:{lease.name}"), 1)
 
 
+@test
+def who_holds_is_listed_though_more_lapsed_holds_stand_in_front_of_it_than_one_script_ends():
+    lease = begin()
+    for i in range(150):
+        ask(lease, f"p{i}", mode="permits", permits=150, ttl=5000 if i == 7 else 500)
+    at(500)
+    for holder in ("", "p7"):
+        check_equal([(one[0], one[1], [who[0] for who in one[6]]) for one in lease.list(holder=holder)[3]], [(lease.name, "held", [8])], holder)
+
+
 # -- lock delay
 
 @test
