@@ -89,7 +89,9 @@ def dumped(key, kind, flat):
 
 
 class Store:
-    def __init__(self):
+    def __init__(self, replace=None):
+        """replace: {a file of the library: the one in its place}"""
+        self.replace = replace or {}
         self.folder = tempfile.mkdtemp(prefix="pawl-lua-")
         atexit.register(shutil.rmtree, self.folder, ignore_errors=True)
         self.redis = PrivateRedis(self.folder, ["--save", "", "--appendonly", "no"])
@@ -110,7 +112,7 @@ class Store:
     def made_library(self, more=""):
         clock = f"local function clock_ms() return tonumber(redis.call('GET', 'test:clock')) end{more}\n"
         self.call_file.write_text((ROOT / CALL).read_text(encoding="utf-8") + clock, encoding="utf-8")
-        library = self.tool.Library({CALL: str(self.call_file)})
+        library = self.tool.Library({CALL: str(self.call_file), **self.replace})
         self.redis("FUNCTION", "LOAD", library.text)
         return library
 
