@@ -82,6 +82,18 @@ static enum step read_ask(struct reading *r)
     return fenced_run(fenced, fenced->claimed ? &script_read_fenced : &script_read, read_answers);
 }
 
+/* Whether what a hand may have put into Redis can stand in headers. */
+static bool version_is_sound(const struct store_reply *reply)
+{
+    const struct bytes kept[] = {store_reply_text(reply, 4), store_reply_text(reply, 5)};
+
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+        for (size_t j = 0; j < kept[i].len; j++)
+            if (kept[i].at[j] == '\0' || kept[i].at[j] == '\r')
+                return false;
+    return store_reply_text(reply, 3).len <= ETAG_MAX - sizeof("\"\"");
+}
+
 /* What every answer about a version says of it. */
 static void read_headers(struct fenced_call *fenced, const struct store_reply *reply)
 {
@@ -106,6 +118,8 @@ static enum step read_found(struct fenced_call *fenced, const struct store_reply
     struct http_request *req = fenced->req;
     struct bytes encoding = store_reply_text(reply, 5);
 
+    if (!version_is_sound(reply))
+        return fenced_fail(fenced, PROBLEM_STORE_NOT_OURS);
     read_headers(fenced, reply);
     http_reply_header(req, "Content-Type", store_reply_text(reply, 4));
     if (encoding.len > 0)
@@ -119,6 +133,8 @@ static enum step read_found(struct fenced_call *fenced, const struct store_reply
 
 static enum step read_unchanged(struct fenced_call *fenced, const struct store_reply *reply)
 {
+    if (!version_is_sound(reply))
+        return fenced_fail(fenced, PROBLEM_STORE_NOT_OURS);
     read_headers(fenced, reply);
     return http_answer(fenced->req, 304);
 }

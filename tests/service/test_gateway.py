@@ -386,6 +386,20 @@ def listed(prefix="", limit=100):
 
 
 @test
+def what_a_hand_has_stored_that_can_be_no_header_is_not_told_and_ends_no_gateway():
+    ada = Holder()
+    put(ada.name, ada.header)
+    key = WORLD.redis("KEYS", f"pawl:*:r:{ada.name}")[0]
+    for parts in ((b"e" * 70, b"", b"text/x"), (b"e-1", b"\0", b"text/x"), (b"e-1", b"", b"text/x\rA: b")):
+        WORLD.redis("HSET", key, "z", b"\n".join((b"here", parts[0], b"5", *parts[1:])))
+        refused(get(ada.name), 503, "store-not-ours")
+    WORLD.redis("HSET", key, "z", b"here\n" + b"e" * 70 + b"\n5\n\ntext/x")
+    refused(get(ada.name, None, ("If-None-Match", f'"{"e" * 70}"')), 503, "store-not-ours")
+    check_equal(put(ada.name, ada.header, b"whole").status, 204)
+    check_equal(get(ada.name).body, b"whole")
+
+
+@test
 def what_is_stored_is_listed_page_by_page():
     ada, bob = Holder(), Holder()
     names = [ada.name, *(f"{ada.name}/{rest}" for rest in ("a", "a/b", "a~b", "a&b=c d", "caf\u00e9", "\U0001F600", "x" * 300)), bob.name]
