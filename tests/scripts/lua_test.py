@@ -109,6 +109,16 @@ class Store:
         self.twice = {one.name for one in self.library.operations if one.twice}
         self.batched = {one.name for one in self.library.operations if one.batch}
 
+    @classmethod
+    def with_text(cls, path, before, after):
+        """One whose library has another text in this file."""
+        whole = (ROOT / path).read_text(encoding="utf-8")
+        check_equal(whole.count(before), 1, path)
+        with tempfile.TemporaryDirectory() as folder:
+            other = pathlib.Path(folder) / "other.lua"
+            other.write_text(whole.replace(before, after), encoding="utf-8")
+            return cls({path: str(other)})
+
     def made_library(self, more=""):
         clock = f"local function clock_ms() return tonumber(redis.call('GET', 'test:clock')) end{more}\n"
         self.call_file.write_text((ROOT / CALL).read_text(encoding="utf-8") + clock, encoding="utf-8")

@@ -4,12 +4,10 @@ deletions that are remembered and so few marks that they are dropped all the tim
 step, and nothing stale gets in. PAWL_SEED and PAWL_STEPS repeat one."""
 
 import os
-import pathlib
 import random
-import tempfile
 
 from intents import same_stripe
-from lua_test import EPOCH, RECORD, REMEMBER_MS, ROOT, Holder, Lease, Resource, Store, check, check_equal, check_in, main, stripe_do, test, text
+from lua_test import EPOCH, RECORD, REMEMBER_MS, Holder, Lease, Resource, Store, check, check_equal, check_in, main, stripe_do, test, text
 
 SEED = int(os.environ.get("PAWL_SEED", random.SystemRandom().randrange(1 << 32)))
 STEPS = int(os.environ.get("PAWL_STEPS", 3000))
@@ -17,15 +15,6 @@ NOW, TTL = 1000000, 1000
 MARKS, FEW = "gateway/scripts/lib/marks.lua", ("MARKS_MAX, MARKS_KEPT, MARKS_DROPPED_AT_ONCE = 4096, 3584, 256",
                                                "MARKS_MAX, MARKS_KEPT, MARKS_DROPPED_AT_ONCE = 5, 4, 1")
 LIVE, MARK = "live kept", "mark"
-
-
-def store_of_few_marks():
-    whole = (ROOT / MARKS).read_text(encoding="utf-8")
-    check_equal(whole.count(FEW[0]), 1)
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder) / "marks.lua"
-        path.write_text(whole.replace(*FEW), encoding="utf-8")
-        return Store({MARKS: str(path)})
 
 
 class Grant(Holder):
@@ -46,7 +35,7 @@ class Version:
 
 class Walk:
     def __init__(self, seed):
-        self.random, self.store, self.now, self.epoch, self.number = random.Random(seed), store_of_few_marks(), NOW, EPOCH, 0
+        self.random, self.store, self.now, self.epoch, self.number = random.Random(seed), Store.with_text(MARKS, *FEW), NOW, EPOCH, 0
         self.store.begin(NOW)
         first = "orders:42"
         names = [first, *same_stripe(first, 8)]
