@@ -2,7 +2,7 @@
 
 import json
 
-from lua_test import REMEMBER_MS, Lease, check, check_equal, stripe_of, text
+from lua_test import REMEMBER_MS, STRIPES, Lease, Store, check, check_equal, stripe_of, text
 from world.redis import Connection
 
 DESK, ALARM = "pawl:{07}:d:desk-1", "pawl:{store}:alarm"
@@ -130,6 +130,53 @@ class Ear:
 
     def close(self):
         self.connection.close()
+
+
+class Told:
+    """What happens to some leases, as it is published at once; and whether their histories say the same. So little is kept
+    that some is always dropped."""
+
+    def __init__(self, store, names):
+        self.store, self.hub, self.of = store, Connection(store.redis.path), {name: {} for name in names}
+        self.hub("PSUBSCRIBE", "pawl:e:*")
+        for stripe in STRIPES:
+            store.redis("HSET", stripe, "listen", 10 ** 14)  # a time that never comes
+
+    @staticmethod
+    def store():
+        return Store.with_text("shared/member/scripts/lib/history.lua", "HISTORY_MIN, HISTORY_LOOK = 32, 16, 16384, 2, 4",
+                               "HISTORY_MIN, HISTORY_LOOK = 8, 4, 60, 2, 4")
+
+    @staticmethod
+    def read(packed):
+        """(its id, the rest, of what is behind its reason each by itself)"""
+        identity, *parts, reason = packed.split("\t")
+        return tuple(int(part) for part in identity.split(".")), [*parts, *sorted(reason.split("\x1f"))]
+
+    def hear(self):
+        """Of each lease the ids rise."""
+        self.store.redis("PUBLISH", "pawl:e:none", "end")
+        while True:
+            _, _, channel, message = text(self.hub._reply())
+            if message == "end":
+                return
+            if not message.endswith(" line"):
+                told, (identity, rest) = self.of[channel.split(":", 2)[2]], self.read(message[3:])
+                check(identity > max(told, default=(0,)), f"{channel}: {identity} after {max(told, default=None)}")
+                told[identity] = rest
+
+    def compare(self, name, reply, counts):
+        """The reply of history.lua, which may have made something happen: all is as it was told, and behind an id that was told
+        nothing is missing, unless it is said."""
+        self.hear()
+        told, items = self.of[name], [self.read(item) for item in reply[3]]
+        dropped, ids = [tuple(int(part) for part in one.split(".")) for one in reply[4]], [identity for identity, _ in items]
+        check_equal(ids, sorted(set(ids)), name)
+        check_equal([told.get(identity) for identity in ids], [rest for _, rest in items], name)
+        known = min((one for one in ids + dropped if one in told and one >= max(dropped, default=one)), default=(10 ** 14,))
+        check_equal([one for one in ids if one > known], [one for one in told if one > known], f"{name}: behind {known}")
+        for what, is_so in (("history", ids), ("history of a part", dropped)):
+            counts[what] = counts.get(what, 0) + bool(is_so)
 
 
 def forgotten(store, *sets):

@@ -9,8 +9,8 @@ each; tokens rise; nobody whose turn it is goes without. At the end everybody wh
 import os
 import random
 
-from lua_test import EMPTY, REMEMBER_MS, Lease, Store, check, check_equal, main, test, text
-from several import ALARM, All, Ear, Session, forgotten, line_of, ring
+from lua_test import EMPTY, REMEMBER_MS, Lease, check, check_equal, main, test, text
+from several import ALARM, All, Ear, Session, Told, forgotten, line_of, ring
 
 SEED, STEPS = int(os.environ.get("WALK_SEED", 8)), int(os.environ.get("WALK_STEPS", 600))
 NAMES = ["a", "b", "c", "d", "e"]
@@ -47,7 +47,7 @@ class Waiter:
 
 class World:
     def __init__(self, seed):
-        self.random, self.store, self.now, self.number = random.Random(seed), Store(), 1000000, 0
+        self.random, self.store, self.now, self.number = random.Random(seed), Told.store(), 1000000, 0
         self.store.begin(self.now)
         self.leases = {name: Lease(self.store, name) for name in NAMES}
         self.ears = [Ear(self.store, desk) for desk in DESKS]
@@ -56,6 +56,7 @@ class World:
         self.stripes = {lease.stripe for lease in self.leases.values()}
         self.sessions, self.silent = {}, set()  # key -> one that lives; keys of those that nobody renews any more
         self.beat()
+        self.published = Told(self.store, NAMES)
 
     def count(self, what):
         self.counts[what] = self.counts.get(what, 0) + 1
@@ -105,6 +106,10 @@ class World:
         check_equal(reply[0], "ended", key)
         self.count("a session ends")
         ring(self.store)
+
+    def history(self):
+        name = self.random.choice(NAMES)
+        self.published.compare(name, self.leases[name].run("history", "grant"), self.counts)
 
     def sweep(self, count=2):
         for stripe in self.random.sample(sorted(self.stripes), count):
@@ -243,6 +248,7 @@ class World:
         acts += [self.session_step] if self.random.random() < 0.5 else []
         acts += [self.force] if self.random.random() < 0.3 else []
         acts += [self.die] if self.random.random() < 0.4 else []
+        acts += [self.history] * 2
         self.random.choice(acts)()
         if self.dead:
             gone = [one for name in NAMES for one in line_of(self.leases[name]) if not self.known(one)]

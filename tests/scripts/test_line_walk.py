@@ -7,6 +7,7 @@ import random
 
 from line_model import DESK_MS, NO_DESK, PLACE_MS, LeaseModel, World
 from lua_test import EMPTY, EPOCH, RECORD, REMEMBER_MS, Holder, Lease, Resource, Store, check, check_equal, main, stripe_of, test, text
+from several import Told
 from world.redis import Connection
 
 SEED = int(os.environ.get("PAWL_SEED", random.SystemRandom().randrange(1 << 32)))
@@ -17,16 +18,6 @@ IDS = [f"id-{i}" for i in range(10)]
 WHO = ["ada", "bob", ""]
 KINDS = [{}, {}, {}, {"mode": "shared"}, {"mode": "shared"}, {"mode": "permits", "permits": 2},
          {"mode": "permits", "permits": 3}]
-
-
-HISTORY, FEW = "shared/member/scripts/lib/history.lua", ("HISTORY_MIN, HISTORY_LOOK = 32, 16, 16384, 2, 4", "HISTORY_MIN, HISTORY_LOOK = 8, 4, 60, 2, 4")
-LISTENED = 10 ** 14  # a time that never comes
-
-
-def item_read(packed):
-    """(its id, the rest, of what is behind its reason each by itself)"""
-    identity, *parts, reason = packed.split("\t")
-    return tuple(int(part) for part in identity.split(".")), [*parts, *sorted(reason.split("\x1f"))]
 
 
 class Tokens:
@@ -42,7 +33,7 @@ class Tokens:
 
 class Walk:
     def __init__(self, seed):
-        self.random, self.store, self.world = random.Random(seed), Store.with_text(HISTORY, *FEW), World(NOW)
+        self.random, self.store, self.world = random.Random(seed), Told.store(), World(NOW)
         self.store.begin(NOW)
         names = self.same_stripe("orders:42", 2) + ["orders:42", "jobs"]
         self.leases = {name: Lease(self.store, name) for name in names}
@@ -50,10 +41,7 @@ class Walk:
         self.models = {name: LeaseModel(self.world, tokens[one.stripe], REMEMBER_MS) for name, one in self.leases.items()}
         self.ear = Connection(self.store.redis.path)
         self.ear("PSUBSCRIBE", "pawl:{*}:d:*")
-        self.hub, self.told_of = Connection(self.store.redis.path), {name: [] for name in names}  # what has happened, as told at once
-        self.hub("PSUBSCRIBE", "pawl:e:*")
-        for stripe in {one.stripe for one in self.leases.values()}:
-            self.store.redis("HSET", stripe, "listen", LISTENED)
+        self.published = Told(self.store, names)
         self.seen = {name: 0 for name in names}  # highest token
         self.asked = {name: [] for name in names}  # (lease_id, name of the hold) of those who wait, or did
         self.given = {name: [] for name in names}  # of those, who was handed it and may claim
@@ -230,20 +218,8 @@ class Walk:
         return [*reply[2:4], sorted(one[0] for one in reply[7])], wanted
 
     def history(self, name):
-        """Of what is kept nothing is missing behind an id that was told, unless it is said; and all is as it was told."""
-        self.check_told()
         reply, wanted = self.leases[name].run("history", "grant"), self.models[name].look()
-        self.check_told()
-        told, items = dict(self.told_of[name]), [item_read(item) for item in reply[3]]
-        dropped = [tuple(int(part) for part in one.split(".")) for one in reply[4]]
-        ids = [identity for identity, _ in items]
-        check_equal(ids, sorted(set(ids)), name)
-        check_equal([told.get(identity) for identity in ids], [rest for _, rest in items], name)
-        known = [one for one in ids + dropped if one in told and one >= max(dropped, default=one)]
-        if known:
-            check_equal([one for one in ids if one > min(known)], [one for one in told if one > min(known)], f"{name}: behind {min(known)}")
-        self.words["history of some"] = self.words.get("history of some", 0) + (1 if ids else 0)
-        self.words["history of a part"] = self.words.get("history of a part", 0) + (1 if dropped else 0)
+        self.published.compare(name, reply, self.words)
         return wanted, wanted
 
     def refuse(self, name):
@@ -251,18 +227,6 @@ class Walk:
         holder = Holder(self.random.choice([1, self.seen[name], *(one.token for one in self.models[name].holds.values())]), EPOCH, "hold-another")
         reply = Resource(self.leases[name]).note(holder, ["refused", 0, self.random.choice(("stale-token", "unissued-token")), self.seen[name]])
         return reply[:1], ["noted"]
-
-    def check_told(self):
-        """Takes what was told; of each lease the ids rise."""
-        self.store.redis("PUBLISH", "pawl:e:none", "end")
-        while True:
-            _, _, channel, message = text(self.hub._reply())
-            if message == "end":
-                return
-            if not message.endswith(" line"):
-                told, one = self.told_of[channel.split(":", 2)[2]], item_read(message[3:])
-                check(not told or told[-1][0] < one[0], f"{channel}: {one} after {told[-1:]}")
-                told.append(one)
 
     def list(self, name):
         """What is over is void; one of many is ended. Page by page, what is in that state is listed once."""
