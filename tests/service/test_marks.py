@@ -27,8 +27,8 @@ TABLE = routes_file(FOLDER, [
 ])
 
 
-def begin(**more):
-    world = World(gateway_flags=["--routes", TABLE], **more)
+def begin(*flags, **more):
+    world = World(gateway_flags=["--routes", TABLE, *flags], **more)
     world.pawl = Cli(world)
     return world
 
@@ -112,6 +112,23 @@ def what_went_by_live_is_kept_where_a_route_by_mark_may_lead_to_the_lease_and_no
     for target, name in (("/live/1", "live:1"), ("/v1/resources/live:2", "live:2")):
         check(send(world, target, world.acquire(name)["fencing_token"]).status in (200, 201), target)
         check_equal(kept(name), None, target)
+
+
+@test_in(lambda: begin("--check", "mark", "--check-store", OTHER))
+def what_a_route_lets_through_by_live_is_not_kept_where_what_is_stored_goes_by_marks_of_another_store(world):
+    check_equal(send(world, "/live/1", world.acquire("live:1")["fencing_token"]).status, 200)
+    check_equal(world.redis("HGET", stripe_key("live:1") + ":marks", "live:1"), None)
+
+
+@test_in(lambda: begin("--check", "mark", lease_flags=["--remember", "1s"]))
+def what_a_route_lets_through_by_live_is_kept_where_what_is_stored_goes_by_mark(world):
+    ada = world.acquire("live:1")
+    world.release("live:1", ada)
+    bob = world.acquire("live:1")
+    check_equal(send(world, "/live/1", bob["fencing_token"]).status, 200)
+    world.release("live:1", bob)
+    wait_until(lambda: world.lease("GET", "/v1/leases/live:1").json["token"] == 0, "nothing is known of the lease")
+    refused(send(world, "/v1/resources/live:1", ada["fencing_token"]), 412, "stale-token")
 
 
 @test_in(begin)
