@@ -586,6 +586,21 @@ def a_list_that_is_under_way_shows_what_may_be_seen_now():
 
 
 @test
+def a_list_of_sessions_that_is_under_way_shows_whose_may_be_seen_now():
+    may = {"who": ["right"], "may": ["look"], "on": ["*"]}
+    reload(rules({**may, "may": ["look", "operate"]}))
+    other = WORLD.lease("POST", "/v1/sessions", bearer("all")).json["session"]
+    with at_a_relay() as (relay, client, judge_by):
+        call = relay.hold(TO_REDIS, function_of("session_list"))
+        listed = Later(client, "GET", "/v1/sessions?limit=1000", bearer("right"))
+        call.wait_met()
+        judge_by(rules(may))
+        call.go()
+        got = listed.get().json
+        check_equal((other in [one["session"] for one in got["items"]], got["filtered"]), (False, True))
+
+
+@test
 def lists_show_what_may_be_seen_and_say_so_by_the_rules_alone():
     mine, other = name("app"), name("hidden")
     for lease in (mine, other):
