@@ -4,7 +4,7 @@
  *
  *   dead_start       what is meant?                                    400 | 409, or go on
  *   look_ask         run gateway_look.lua: does it live?               409, or suspended
- *   take_begin       run intent_takeover.lua on each stripe            404, or suspended
+ *   take_begin       run intent_takeover.lua on each stripe, while it may    404, or suspended
  *   unreported_ask   may it still? run unreported_dead.lua             504, or suspended
  *   settle_ask       settled: unreported_leave.lua for each of those, SETTLED_MAX at a time; then
  *                    unreported_ask                                    200 | 503 | 504 */
@@ -153,6 +153,12 @@ static enum step look_answer(struct fenced_call *fenced, const struct store_repl
 
 /* -- its intents */
 
+/* Whether its caller may still say so. */
+static bool dead_may(const struct dead *d)
+{
+    return http_stands(d->fenced.req) && service_allows_some(d->fenced.req, ACCESS_OPERATE);
+}
+
 /* {"taken", seq, {texts of theirs that are open now}, where to go on, how many were taken out} */
 static bool take_page(struct walk *walk, const struct store_reply *reply)
 {
@@ -168,7 +174,7 @@ static bool take_page(struct walk *walk, const struct store_reply *reply)
     }
     d->is_known |= store_reply_integer(reply, 4) > 0;
     d->begun |= d->is_known;
-    return true;
+    return dead_may(d);
 }
 
 static enum step take_ended(struct walk *walk, enum problem bad)
@@ -177,7 +183,7 @@ static enum step take_ended(struct walk *walk, enum problem bad)
 
     if (bad != PROBLEM_NONE)
         return dead_fail(&d->fenced, bad);
-    if (d->is_known)
+    if (d->is_known || !dead_may(d))
         return unreported_ask(d);
     return http_refuse_detail(d->fenced.req, PROBLEM_NOT_FOUND,
                               "Nothing was changed: no gateway with this id (or no such incarnation of it) "
@@ -208,7 +214,7 @@ static enum step take_begin(struct dead *d)
 
 static enum step unreported_ask(struct dead *d)
 {
-    if (!http_stands(d->fenced.req) || !service_allows_some(d->fenced.req, ACCESS_OPERATE))
+    if (!dead_may(d))
         return dead_fail(&d->fenced, PROBLEM_OUTCOME_UNKNOWN);
     dead_begin(d, living(d));
     fenced_add(&d->fenced, d->incarnation[0] != '\0' ? BYTES("these") : BYTES("all"));

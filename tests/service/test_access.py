@@ -564,7 +564,8 @@ def a_gateway_is_not_settled_any_more_by_whom_that_right_is_taken_away():
         judge_by(rules())
         call.go()
         check_equal((dead.get().status, dead.get().code), (504, "outcome-unknown"))
-    check_equal(WORLD.gateway("POST", f"/v1/intents/{grant['lease']}/resolve", bearer("all")).json, {"resolved": 1, "sending": 0})
+    check_equal(WORLD.redis("ZRANGE", stripe + ":i", 0, -1), [text.encode()], "nor is more of what it had open said to be dead")
+    WORLD.redis("ZREM", stripe + ":i", text)
 
 
 # -- lists and streams
