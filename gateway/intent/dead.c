@@ -261,7 +261,7 @@ static enum step settle_ask(struct dead *d)
 
     if (!d->is_settled || d->named == 0)
         return dead_tell(d);
-    if (d->settled == d->named)
+    if (d->settled == d->named || !dead_may(d))
         return unreported_ask(d); /* what is left? */
     dead_begin(d, bytes_of(d->name[d->settled]));
     fenced_add(fenced, BYTES("")); /* whichever routes it had: nothing that went by them is under way */

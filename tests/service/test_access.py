@@ -568,6 +568,23 @@ def a_gateway_is_not_settled_any_more_by_whom_that_right_is_taken_away():
     WORLD.redis("ZREM", stripe + ":i", text)
 
 
+@test
+def of_several_that_are_in_doubt_no_more_are_settled_by_whom_that_right_is_taken_away():
+    reload(rules({"who": ["right"], "may": ["operate"]}))
+    doubt, entries = "pawl:{store}:doubt", [f"{'g' * 16} {letter * 16}" for letter in "ij"]
+    for entry in entries:
+        WORLD.redis("HSET", doubt, entry, "dead 1700000000000 0 1")
+    with at_a_relay("pawl-gateway", "--routes", TABLE) as (relay, client, judge_by):
+        call = relay.hold(TO_REDIS, function_of("unreported_leave") + b"\r\n$1\r\n1\r\n$9\r\npawl:{00}\r\n$16\r\n" + b"g" * 16)  # not the service's own
+        dead = Later(client, "POST", f"/v1/gateways/{'g' * 16}/dead?settled=true", bearer("right"))
+        call.wait_met()
+        judge_by(rules())
+        call.go()
+        check_equal((dead.get().status, dead.get().code), (504, "outcome-unknown"))
+    check_equal([entry.decode() for entry in WORLD.redis("HKEYS", doubt)], entries[1:])
+    WORLD.redis("DEL", doubt)
+
+
 # -- lists and streams
 
 
