@@ -216,6 +216,7 @@ enum step session_list_start(struct http_request *req)
 
     if (bad != PROBLEM_NONE)
         return http_refuse_detail(req, bad, detail);
+    l->page.verb = ACCESS_LOOK;
     l->page.is_filtered = !service_allows_some(req, ACCESS_OPERATE);
     l->put = session_put;
     http_json_begin(req);

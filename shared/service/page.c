@@ -96,6 +96,7 @@ enum problem page_read(struct page *page, const struct http_request *req, const 
 void page_filter(struct page *page, const struct http_request *req, enum access_verb verb,
                  struct bytes prefix, bool is_whole_name)
 {
+    page->verb = (unsigned char)verb;
     page->is_filtered = !(is_whole_name ? service_allows(req, verb, prefix)
                                         : service_covers(req, verb, prefix));
     if (page->is_filtered &&
@@ -124,6 +125,8 @@ enum step page_answer(const struct page *page, struct http_request *req)
     char cursor[CURSOR_SIZE];
     struct json_out *json = http_json(req);
 
+    if (!http_stands(req))
+        return service_forbid(req, (enum access_verb)page->verb, (struct bytes){NULL, 0});
     json_list_end(json);
     if (service_judges(req))
         json_bool(json, "filtered", page->is_filtered);

@@ -26,6 +26,7 @@ struct page {
     unsigned end, found;            /* end: the stripe behind the last; found: items so far */
     unsigned hidden;                /* items that the caller may not see, so far */
     bool is_filtered;               /* by the rules, whatever exists: page_filter() */
+    unsigned char verb;             /* enum access_verb: what the rules are asked for: page_filter() */
     char of[PAGE_OF_MAX + 1];       /* what the list is of: a cursor is good for no other */
     char after[PAGE_AFTER_MAX + 1]; /* "": from the beginning of the stripe. No '/', and nothing that a query
                                        would have to encode */
@@ -42,7 +43,8 @@ void page_filter(struct page *page, const struct http_request *req, enum access_
 bool page_takes(struct page *page, const struct http_request *req, enum access_verb verb, struct bytes lease);
 /* Whether it has all that it may have. */
 bool page_is_full(const struct page *page);
-/* Ends the list and the object that are open, with next_cursor in it, and answers 200. */
+/* Ends the list and the object that are open, with next_cursor in it, and answers 200; 403 if its credential
+ * was taken out since. */
 enum step page_answer(const struct page *page, struct http_request *req);
 
 #endif
