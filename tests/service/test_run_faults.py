@@ -431,7 +431,7 @@ def without_its_watchdog_a_command_writes_nothing_after_the_next_one_was_told_th
 
 @test
 def pawl_run_that_is_killed_takes_the_command_with_it():
-    run, group, _ = begun(command=["sh", "-c", "trap '' TERM HUP INT; echo $$; sh -c 'trap \"\" TERM; sleep 60; sleep 60' & sleep 60"],
+    run, group, _ = begun(command=["sh", "-c", "trap '' TERM HUP INT; sh -c 'trap \"\" TERM; sleep 60; sleep 60' & echo $$; sleep 60"],
                           ttl=["--ttl", "60s"])
     dog = run.dog()
     run.send(signal.SIGKILL)
