@@ -589,6 +589,18 @@ def a_claim_without_one_of_them_gets_nothing_and_what_is_not_claimed_in_time_goe
 
 
 @test
+def a_place_that_is_given_up_for_other_leases_is_looked_at_at_once():
+    leases, others = some("a", "b"), All(STORE, "b", "c")
+    leases.acquire("id-x")
+    wait(leases, "id-a")
+    for lease in leases.leases:
+        lease.release("id-x", may="hold-off")  # who is first is handed nothing, and the alarm is due
+    wait(others, "id-a", "2")
+    ring(STORE)
+    all_held_by(others, "id-a")
+
+
+@test
 def a_second_request_of_the_lease_id_claims_all_that_was_handed_on():
     leases = handed_on("a", "b")
     ear = Ear(STORE)

@@ -68,8 +68,9 @@ end
 -- Makes room for lease_id in the lines. One that waits there already for these very leases gets a message,
 -- and its places are kept; a place in some of the lines only must not be: of two who want the same leases one
 -- would be in front here and the other there, for ever. Returns the terms of before, if its
--- places are kept.
+-- places are kept, and whether it had one.
 local function supersede(leases, terms)
+    local had = false
     for _, lease in ipairs(leases) do
         local before = line.terms(lease, terms.lease_id)
         if before then
@@ -78,14 +79,16 @@ local function supersede(leases, terms)
             local full = before.more.home and several.full(before)
             if full and are_same(full.more.all, terms.more.all) then
                 several.forget(before)
-                return before
+                return before, true
             end
             if not full or several.drop(before) == 0 then
                 line.out(lease, terms.lease_id, before)
                 line.set_alarm(lease, NOW)
             end
+            had = true
         end
     end
+    return nil, had
 end
 
 -- Into the lines of all these leases, in this one step.
@@ -93,7 +96,8 @@ function several.join(leases, terms)
     local more = terms.more
     local home = { leases[1].stripe, leases[1].name }
     more.home = home
-    line.times(terms, supersede(leases, terms))
+    local before, had = supersede(leases, terms)
+    line.times(terms, before)
     local packed = cjson.encode({ lease_id = terms.lease_id, hold = terms.hold, holder = terms.holder,
         identity = terms.identity, since = terms.since, till = terms.till,
         more = { home = home, mode = more.mode, permits = more.permits, session = more.session,
@@ -103,7 +107,8 @@ function several.join(leases, terms)
         local is_first = not lease.record.queue
         line.place(lease, terms.lease_id, packed)
         if is_first then
-            set[#set + 1], set[#set + 2] = whole(line.due_at(lease)), lease.name
+            -- What it stood in the way of itself is free.
+            set[#set + 1], set[#set + 2] = whole(had and NOW or line.due_at(lease)), lease.name
         else
             line.set_alarm(lease)
         end
