@@ -237,7 +237,8 @@ static inline void redis_stop(struct redis *redis)
     TEST_WITH(sentence, struct redis, redis, redis_start(redis, (const char *const[]){__VA_ARGS__, NULL}),   \
               redis_stop(redis))
 
-/* -- functions: S(name, first line as a script of its own, flags, text) */
+/* -- functions: S(name, first line as a script of its own, flags, text). LISTED: a list of what stands between
+ * the commas of its first argument, and behind it as many members as the second says. */
 
 #define SCRIPTS(S)                                                                                           \
     S(ECHO, "", "", "return ARGV")                                                                           \
@@ -253,6 +254,11 @@ static inline void redis_stop(struct redis *redis)
       "if KEYS[1] == 'empty' then return {} end "                                                            \
       "return {'word', 42, false, {'in', {1, 2}}, '17', '017', '-5', '-0', '', '999999999999999999', "       \
       "'1000000000000000000', '1 ', redis.status_reply('OK')}")                                              \
+    S(LISTED, "", "",                                                                                        \
+      "local list = {} for one in string.gmatch(ARGV[1], '([^,]+)') do "                                     \
+      "list[#list + 1] = one ~= 'NIL' and (tonumber(one) or one) end "                                       \
+      "for i = 1, ARGV[2] do list[#list + 1] = string.format('gateway %016d %016d', i, i) end "              \
+      "return {'listed', list}")                                                                             \
     S(LENGTH, "", "", "return {#ARGV[1], ARGV[1]:sub(-1)}")                                                  \
     S(SET_ON_FULL, "#!lua flags=allow-oom\n", "'allow-oom'",                                                 \
       "redis.call('SET', KEYS[1], ARGV[1]) return 'set'")
