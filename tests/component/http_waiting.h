@@ -129,6 +129,19 @@ static inline void client_reset(struct client *c)
     client_close(c);
 }
 
+/* Closed, reset, or half closed. */
+enum { WAYS_TO_GO = 3 };
+
+static inline void client_go(struct client *c, unsigned way)
+{
+    if (way == 0)
+        client_close(c);
+    else if (way == 1)
+        client_reset(c);
+    else
+        shutdown(c->fd, SHUT_WR);
+}
+
 static inline unsigned client_wait(struct client *c)
 {
     size_t used = c->status != 0 ? c->head.len + c->body.len : 0;

@@ -237,8 +237,8 @@ static inline void redis_stop(struct redis *redis)
     TEST_WITH(sentence, struct redis, redis, redis_start(redis, (const char *const[]){__VA_ARGS__, NULL}),   \
               redis_stop(redis))
 
-/* -- functions: S(name, first line as a script of its own, flags, text). LISTED: a list of what stands between
- * the commas of its first argument, and behind it as many members as the second says. */
+/* -- functions: S(name, first line as a script of its own, flags, text). LISTED: a list of what stands
+ * between the commas of its first argument, and behind it as many members as the second says. */
 
 #define SCRIPTS(S)                                                                                           \
     S(ECHO, "", "", "return ARGV")                                                                           \
