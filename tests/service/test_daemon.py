@@ -4,14 +4,16 @@
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 
-from world import BUILD, ROOT, Client, Daemon, Keys, PrivateRedis, World, check, check_equal, check_in, main, of_time, \
-    read_token, run_daemon, test, test_in, wait_until
+from world import BUILD, ROOT, Client, Daemon, Keys, PrivateRedis, World, check, check_equal, check_in, main, of_time, read_token, \
+    run_daemon, test, test_in, wait_until
 from world.certificate import certificate
 from world.client import Closed
 from world.ports import own_port
@@ -559,6 +561,40 @@ def services_that_nobody_asks_run_25_scripts_a_second_at_most_and_write_only_hea
     print(f"# scripts a second: a lease service {lease:.1f}, a gateway beside it {both - lease:.1f}", flush=True)
     world.close()
     check(lease <= 25 and both - lease <= 25, f"{lease} and {both - lease}")
+
+
+# -- a lease service whose state directory is taken away under it grants nothing any more, and hands nothing on
+
+@test_in(World)
+@of_time
+def whoever_has_lost_its_floor_neither_grants_nor_hands_on(world):
+    state = os.path.join(world.folder, "lost")
+    lost = Daemon("pawl-lease", *world.flags, environment={"STATE_DIRECTORY": state})
+    world.daemons.append(lost)
+    client = world.client(lost)
+    world.wait_ready(client)
+    name = world.name()
+    grant = world.acquire(name)
+    answers = []
+    waiter = threading.Thread(target=lambda: answers.append(world.client(lost)(
+        "POST", f"/v1/leases/{name}", body={"holder": "waiter", "wait_ms": 20000})), daemon=True)
+    waiter.start()
+    wait_until(lambda: world.look(name)["waiting"] == 1, "somebody waits")
+    shutil.rmtree(state)
+    wait_until(lambda: client("GET", "/readyz").status == 503, "it has noticed")
+    world.lease_daemon.send(signal.SIGSTOP)  # it would hand on, as it should
+    try:
+        refused = client("POST", f"/v1/leases/{world.name()}")
+        check_equal((refused.status, refused.code), (503, "floor-reached"))
+        check_equal(client("DELETE", f"/v1/leases/{name}", {"Lease-Id": grant["lease_id"]}).status, 204)
+        history = client("GET", f"/v1/leases/{name}/history").json["items"]
+        check_equal([item["type"] for item in history], ["granted", "released"])
+        look = client("GET", f"/v1/leases/{name}").json
+        check_equal((look["state"], look["waiting"]), ("free", 1))
+    finally:
+        world.lease_daemon.send(signal.SIGCONT)
+    waiter.join(15)
+    check_equal((answers[0].status, answers[0].json["holder"]), (201, "waiter"))
 
 
 main(WORLD.close, parts=2)
