@@ -20,7 +20,7 @@ import time
 
 from world import BUILD, TO_REDIS, World, check, check_equal, check_in, function_of, main, test, test_in, wait_until
 from world.access import identities, new_token, reloaded, sha256, write_private
-from world.asking import Later
+from world.asking import Later, refused
 from world.client import Client
 from world.ports import own_port
 from world.process import die_with_parent, memory_kib
@@ -33,7 +33,6 @@ from world.world import Daemon, run_daemon
 
 FOLDER = tempfile.mkdtemp(dir=os.environ["TMPDIR"])
 FILE = pathlib.Path(FOLDER, "access.json")
-NAMES = itertools.count(1)
 SANITIZED = "-fsanitize" in (BUILD / "flags.txt").read_text(encoding="ascii")  # then times and memory are theirs
 VERBS = ["acquire", "look", "force-release", "read", "write-own", "write", "check", "resolve"]
 
@@ -72,17 +71,6 @@ def reload(document):
     digest = hashlib.sha256(FILE.read_bytes()).hexdigest()
     for client in (WORLD.lease, WORLD.gateway):
         wait_until(lambda: client("GET", "/v1/access", bearer("all")).json["hash"] == digest, "it judges")  # pylint: disable=cell-var-from-loop
-
-
-def name(stem="job"):
-    return f"{stem}:{next(NAMES)}"
-
-
-def refused(answer, status, code, **members):
-    check_equal((answer.status, answer.code), (status, code), f"{answer}")
-    for member, value in members.items():
-        check_equal(answer.json[member], value, f"{answer}")
-    check_equal(answer.json["retryable"], False)
 
 
 def unauthenticated(answer, why):
@@ -133,7 +121,7 @@ def ask(client, method, path, lease, headers):
 def every_address_is_only_for_who_may():
     """nobody, a wrong, a malformed, one with no rule, one with a rule for another name, and the right one."""
     every, count = list(operations()), 0
-    lease = name("matrix")
+    lease = WORLD.name("matrix")
     reload(rules(*[{**needed(verb, place, lease)} for _, _, _, verb, place in every if verb not in ("open", "known")],
                  {"who": ["other"], "may": VERBS, "on": ["elsewhere:*"]}))
     for client, method, template, verb, place in every:
@@ -196,7 +184,7 @@ def who_asks_comes_before_the_name_and_that_before_query_type_length_and_body():
 
 @test
 def a_name_that_exists_is_refused_like_one_that_does_not():
-    there, not_there = name("hidden"), name("hidden")
+    there, not_there = WORLD.name("hidden"), WORLD.name("hidden")
     acquire("all", there)
     for path in ("/v1/leases/{}", "/v1/leases/{}/history", "/v1/events?lease={}"):
         answers = [WORLD.lease("GET", path.format(one), bearer("app")) for one in (there, not_there)]
@@ -212,7 +200,7 @@ def a_name_that_exists_is_refused_like_one_that_does_not():
 def every_name_of_several_must_be_allowed():
     answer = WORLD.lease("POST", "/v1/leases", bearer("app"), body={"names": ["app:1", "app:2", "ap:3", "z"]})
     refused(answer, 403, "forbidden", verb="acquire", lease="ap:3", identity="app")
-    check_equal(WORLD.lease("POST", "/v1/leases", bearer("app"), body={"names": [name("app"), name("app")]}).status, 201)
+    check_equal(WORLD.lease("POST", "/v1/leases", bearer("app"), body={"names": [WORLD.name("app"), WORLD.name("app")]}).status, 201)
 
 
 # -- credentials
@@ -256,8 +244,8 @@ def the_kernel_says_who_is_at_the_other_end_of_a_unix_socket():
     check_equal(os.stat(SOCKET).st_mode & 0o777, 0o660)
     status, body = over_socket("GET", "/v1/access")
     check_equal((status, body["identity"], body["by"], body["may"]), (200, "socket", "socket", ["acquire"]))
-    check_equal(over_socket("POST", f"/v1/leases/{name('sock')}")[0], 201)
-    check_equal(over_socket("POST", f"/v1/leases/{name('other')}")[0], 403)
+    check_equal(over_socket("POST", f"/v1/leases/{WORLD.name('sock')}")[0], 201)
+    check_equal(over_socket("POST", f"/v1/leases/{WORLD.name('other')}")[0], 403)
     status, body = over_socket("GET", "/v1/access", f"Authorization: Bearer {TOKENS['app']}")
     check_equal((body["identity"], body["by"]), ("app", "access-token"))
     check_equal(over_socket("GET", "/v1/access", "Authorization: Bearer " + new_token())[0], 401)
@@ -309,16 +297,16 @@ def pawl_access_whoami_asks_both_services():
 @test
 def nobody_may_what_a_rule_for_nobody_says_and_gets_401_for_the_rest():
     reload(rules({"who": ["nobody"], "may": ["acquire", "look"], "on": ["free:*"]}, {"who": ["nobody"], "may": ["observe"]}))
-    free = name("free")
+    free = WORLD.name("free")
     grant = WORLD.lease("POST", f"/v1/leases/{free}").json
     check_equal(WORLD.lease("GET", f"/v1/leases/{free}").status, 200)
     unauthenticated(WORLD.lease("GET", f"/v1/leases/{free}", {"Authorization": "Bearer " + new_token()}), "unknown")
-    unauthenticated(WORLD.lease("POST", f"/v1/leases/{name('app')}"), "none")
+    unauthenticated(WORLD.lease("POST", f"/v1/leases/{WORLD.name('app')}"), "none")
     unauthenticated(WORLD.lease("POST", "/v1/sessions"), "none")
     unauthenticated(WORLD.lease("GET", "/v1/nothing"), "none")
     check_equal(WORLD.lease("GET", "/metrics").status, 200)
     check_equal(WORLD.lease("PUT", f"/v1/leases/{free}", {"Lease-Id": grant["lease_id"]}).status, 200)
-    unauthenticated(WORLD.lease("DELETE", f"/v1/leases/{name('app')}", {"Lease-Id": grant["lease_id"]}), "none")
+    unauthenticated(WORLD.lease("DELETE", f"/v1/leases/{WORLD.name('app')}", {"Lease-Id": grant["lease_id"]}), "none")
     check_equal(WORLD.lease("DELETE", f"/v1/leases/{free}", {"Lease-Id": grant["lease_id"]}).status, 204)
     reload(rules())
 
@@ -332,7 +320,7 @@ def header(grant):
 
 @test
 def a_hold_is_its_identitys_whoever_knows_its_lease_id():
-    lease = name("app")
+    lease = WORLD.name("app")
     grant = acquire("app", lease)
     check_equal((grant["identity"], grant["holder"]), ("app", "app"))
     mine = {"Lease-Id": grant["lease_id"]}
@@ -356,10 +344,10 @@ def a_hold_is_its_identitys_whoever_knows_its_lease_id():
 def who_may_not_look_is_told_a_holder_but_no_identity():
     reload(rules({"who": ["right"], "may": ["acquire", "write"], "on": ["app:*"]}))
     for asked, told in (({}, None), ({"holder": "other"}, None), ({"holder": "worker-7"}, "worker-7")):
-        lease = name("app")
+        lease = WORLD.name("app")
         mine = acquire("app", lease, **asked)
         for who, holder in (("right", told), ("all", mine["holder"])):
-            for path, body in ((f"/v1/leases/{lease}", {}), (f"/v1/leases/{lease}", {"wait_ms": 1}), ("/v1/leases", {"names": [lease, name("app")]})):
+            for path, body in ((f"/v1/leases/{lease}", {}), (f"/v1/leases/{lease}", {"wait_ms": 1}), ("/v1/leases", {"names": [lease, WORLD.name("app")]})):
                 answer = WORLD.lease("POST", path, bearer(who), body=body)
                 check_equal((answer.status, answer.json["holder"]), (409, holder), f"{answer}")
                 check(who == "all" or '"app"' not in answer.body.decode(), f"{answer}")
@@ -375,7 +363,7 @@ def who_may_not_look_is_told_a_holder_but_no_identity():
 def write_own_is_for_the_token_of_a_hold_of_ones_own():
     reload(rules({"who": ["right"], "may": ["write-own", "acquire", "read"], "on": ["app:*", "orders:*"]},
                  {"who": ["nobody"], "may": ["write-own", "read"], "on": ["app:*"]}))
-    lease = name("app")
+    lease = WORLD.name("app")
     for key in (f"/v1/resources/{lease}/a",):
         theirs = acquire("app", lease)
         check_equal(WORLD.gateway("PUT", key, {**bearer("app"), **header(theirs)}, body=b"1").status, 201)
@@ -384,7 +372,7 @@ def write_own_is_for_the_token_of_a_hold_of_ones_own():
         unauthenticated(WORLD.gateway("PUT", key, header(theirs), body=b"2"), "none")
         check_equal(WORLD.gateway("GET", key, bearer("app")).body, b"1")
         check_equal(WORLD.gateway("PUT", key, {**bearer("all"), **header(theirs)}, body=b"3").status, 204, "write is for any token")
-    order = name("orders")
+    order = WORLD.name("orders")
     theirs, path = acquire("all", order), f"/orders/{order.partition(':')[2]}/x"
     count = len(UPSTREAM.requests)
     refused(WORLD.gateway("PUT", path, {**bearer("right"), **header(theirs)}, body=b"2"), 403, "not-yours")
@@ -407,7 +395,7 @@ def write_own_is_for_the_token_of_a_hold_of_ones_own():
 @test
 def write_own_goes_on_beside_an_intent_that_stays_open_and_knows_no_identity():
     reload(rules({"who": ["right"], "may": ["write-own", "acquire", "read"], "on": ["orders:*"]}))
-    order = name("orders")
+    order = WORLD.name("orders")
     own, rest = acquire("right", order), order.partition(":")[2] + "/x"
     one = WORLD.client(WORLD.daemon("pawl-gateway", "--threads", "1", "--routes", TABLE))
     wait_until(one.is_ready, "it is ready")
@@ -426,7 +414,7 @@ def write_own_goes_on_beside_an_intent_that_stays_open_and_knows_no_identity():
 
 @test
 def who_waits_is_judged_when_the_rules_change_and_when_it_is_granted():
-    lease = name("app")
+    lease = WORLD.name("app")
     held = acquire("all", lease)
     client = WORLD.client(WORLD.lease_daemon)
     waiting = Later(client, "POST", f"/v1/leases/{lease}", bearer("app"), body={"wait_ms": 60000})
@@ -469,10 +457,10 @@ def at_a_relay(program="pawl-lease", *flags):
 def several_that_wait_for_their_turn_are_judged_when_it_comes():
     may = {"who": ["right"], "may": ["acquire"], "on": ["job:*"]}
     reload(rules(may))
-    leases = [name(), name()]
+    leases = [WORLD.name(), WORLD.name()]
     with at_a_relay() as (relay, client, judge_by):
         turn = relay.hold(TO_REDIS, function_of("acquire_all"))
-        first = Later(client, "POST", "/v1/leases", bearer("all"), body={"names": [name()]})
+        first = Later(client, "POST", "/v1/leases", bearer("all"), body={"names": [WORLD.name()]})
         turn.wait_met()
         waits = Later(client, "POST", "/v1/leases", bearer("right"), body={"names": leases})
         wait_until(lambda: 'what="granted"} 0' in client("GET", "/metrics", bearer("all")).body.decode(), "both are there")
@@ -485,7 +473,7 @@ def several_that_wait_for_their_turn_are_judged_when_it_comes():
 def waits_for_a_higher_floor():
     """False: it did not wait for one."""
     reload(rules({"who": ["right"], "may": ["acquire"], "on": ["job:*"]}))
-    lease = name()
+    lease = WORLD.name()
     acquire("all", lease, ttl_ms=100)
     with at_a_relay() as (relay, client, judge_by):
         call = relay.hold(TO_REDIS, function_of("acquire"))
@@ -512,7 +500,7 @@ def who_waits_for_a_higher_floor_is_judged_before_it_is_granted():
 
 @test
 def a_force_release_stops_when_its_credential_is_taken_out():
-    may, lease = {"who": ["right"], "may": ["force-release"], "on": ["job:*"]}, name()
+    may, lease = {"who": ["right"], "may": ["force-release"], "on": ["job:*"]}, WORLD.name()
     reload(rules(may))
     for _ in range(251):
         acquire("all", lease, mode="shared", ttl_ms=600000)
@@ -529,7 +517,7 @@ def a_force_release_stops_when_its_credential_is_taken_out():
 @test
 def a_resolve_by_force_closes_nothing_when_its_right_is_taken_away():
     reload(rules({"who": ["right"], "may": ["resolve"], "on": ["orders:*"]}))
-    lease, go = name("orders"), threading.Event()
+    lease, go = WORLD.name("orders"), threading.Event()
     grant, path = acquire("all", lease), f"/orders/{lease.partition(':')[2]}/x"
 
     def intents():
@@ -553,7 +541,7 @@ def a_resolve_by_force_closes_nothing_when_its_right_is_taken_away():
 @test
 def a_gateway_is_not_settled_any_more_by_whom_that_right_is_taken_away():
     reload(rules({"who": ["right"], "may": ["operate"]}))
-    grant = acquire("all", name("orders"))
+    grant = acquire("all", WORLD.name("orders"))
     stripe = stripe_key(grant["lease"])
     text = f"{grant['lease']} {grant['epoch']:015d} {grant['token']:015d} {1:016d} s o {'g' * 16} {'i' * 16} 0.1 h 1700000000000"
     WORLD.redis("ZADD", stripe + ":i", 0, text)
@@ -592,7 +580,7 @@ def of_several_that_are_in_doubt_no_more_are_settled_by_whom_that_right_is_taken
 def a_list_that_is_under_way_shows_what_may_be_seen_now():
     may = {"who": ["right"], "may": ["look"], "on": ["*"]}
     reload(rules(may))
-    leases = [acquire("all", name("listed"))["lease"] for _ in range(3)]
+    leases = [acquire("all", WORLD.name("listed"))["lease"] for _ in range(3)]
     with at_a_relay() as (relay, client, judge_by):
         call = relay.hold(TO_REDIS, function_of("list"))
         listed = Later(client, "GET", "/v1/leases?prefix=listed&limit=1000", bearer("right"))
@@ -634,7 +622,7 @@ def a_list_of_sessions_that_is_under_way_shows_whose_may_be_seen_now():
 
 @test
 def lists_show_what_may_be_seen_and_say_so_by_the_rules_alone():
-    mine, other = name("app"), name("hidden")
+    mine, other = WORLD.name("app"), WORLD.name("hidden")
     for lease in (mine, other):
         grant = acquire("all", lease)
         WORLD.gateway("PUT", f"/v1/resources/{lease}/a", {**bearer("all"), "Fencing-Token": grant["fencing_token"]}, body=b"x")
@@ -673,8 +661,8 @@ def each_sees_its_own_sessions_and_who_may_operate_sees_and_ends_all():
 
 @test
 def a_cursor_tells_nothing_and_is_good_for_its_identity_only():
-    for _ in range(3):
-        lease = name("cursor-" + "x" * next(NAMES))
+    for length in range(3):
+        lease = WORLD.name("cursor-" + "x" * length)
         written = {**bearer("all"), **header(acquire("all", lease))}
         check_equal(WORLD.gateway("PUT", f"/v1/resources/{lease}/a", written, body=b"x").status, 201)
     for client, path in ((WORLD.lease, "/v1/leases"), (WORLD.gateway, "/v1/resources")):
@@ -711,7 +699,7 @@ def time_by_turns(took, daemon, requests, pairs=1000):
 @test
 def how_long_an_answer_takes_does_not_tell_whether_there_is_what_may_not_be_seen():
     """Compared are lower quartiles, which a busy machine moves least, of more and more requests; who looks before he judges shows it in each."""
-    there, nowhere = name("hidden"), name("hidden")
+    there, nowhere = WORLD.name("hidden"), WORLD.name("hidden")
     grant = WORLD.lease("POST", "/v1/leases", bearer("all"), body={"names": [f"{there}:{i}" for i in range(40)], "ttl_ms": 600000}).json
     Later(WORLD.lease, "POST", f"/v1/leases/{there}:1", bearer("all"), body={"wait_ms": 600000})
     wait_until(lambda: WORLD.lease("GET", f"/v1/leases/{there}:1", bearer("all")).json["waiting"] == 1, "it waits")
@@ -755,7 +743,7 @@ def a_stream_of_all_leases_tells_of_those_that_may_be_looked_at():
     streams = [Stream("app"), Stream("app", accept="application/x-ndjson"), Stream("all")]
     for stream, first in zip(streams, (", filtered: true", ',"filtered":true}', ", filtered: false")):
         stream.until(first)
-    hidden, mine = name("hidden"), name("app")
+    hidden, mine = WORLD.name("hidden"), WORLD.name("app")
     acquire("all", hidden)
     acquire("all", mine)
     for stream in streams[:2]:
@@ -766,7 +754,7 @@ def a_stream_of_all_leases_tells_of_those_that_may_be_looked_at():
 
 @test
 def an_overview_tells_of_no_lease_that_may_not_be_looked_at_and_counts_none():
-    hidden, mine = name("hidden"), name("app")
+    hidden, mine = WORLD.name("hidden"), WORLD.name("app")
     for lease in (hidden, mine):
         acquire("all", lease, ttl_ms=100, lock_delay_ms=600000)
     overview = lambda who: WORLD.lease("GET", "/v1/overview", bearer(who)).json  # noqa: E731
@@ -784,7 +772,7 @@ def an_overview_tells_of_no_lease_that_may_not_be_looked_at_and_counts_none():
 
 @test
 def what_a_token_is_worth_is_told_to_those_who_may_look_at_its_lease():
-    hidden, uuid = name("hidden"), "urn:uuid:01234567-89ab-4cde-8f01-23456789abcd"
+    hidden, uuid = WORLD.name("hidden"), "urn:uuid:01234567-89ab-4cde-8f01-23456789abcd"
     token = acquire("all", hidden)["fencing_token"]
     for client in (WORLD.lease, WORLD.gateway):
         for body in ({"fencing_token": token}, {"instance": uuid, "lease": hidden}):
@@ -835,7 +823,7 @@ def an_overview_that_waits_for_the_store_is_judged_when_it_begins():
 
 @test
 def what_is_forwarded_is_judged_by_the_lease_of_its_route():
-    lease = name("orders")
+    lease = WORLD.name("orders")
     grant = acquire("all", lease)
     path, key = f"/orders/{lease.partition(':')[2]}/x", {"Fencing-Token": grant["fencing_token"]}
     unauthenticated(WORLD.gateway("PUT", path, key, body=b"x"), "none")
@@ -852,12 +840,12 @@ def what_is_forwarded_is_judged_by_the_lease_of_its_route():
 @test
 def what_began_before_the_rules_changed_is_judged_by_the_new_ones():
     """Its body is still coming, or it waits behind an older write."""
-    lease = name("orders")
+    lease = WORLD.name("orders")
     may = {"who": ["right"], "may": ["acquire", "write", "read"], "on": ["orders:*", "job:*"]}
     reload(rules(may))
     grant = acquire("right", lease)
     raws = []
-    for daemon, method, path, body in ((WORLD.lease_daemon, "POST", f"/v1/leases/{name()}", b"{}"), (WORLD.gateway_daemon, "PUT", f"/v1/resources/{lease}/a", b"xx")):
+    for daemon, method, path, body in ((WORLD.lease_daemon, "POST", f"/v1/leases/{WORLD.name()}", b"{}"), (WORLD.gateway_daemon, "PUT", f"/v1/resources/{lease}/a", b"xx")):
         raw = WORLD.raw(daemon)
         raw.send(f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKENS['right']}\r\nContent-Type: application/json\r\n"
                  f"Fencing-Token: {grant['fencing_token']}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body[:-1])
@@ -889,7 +877,7 @@ def what_began_before_the_rules_changed_is_judged_by_the_new_ones():
 
 @test
 def the_upstreams_credential_is_passed_on_and_pawls_never():
-    lease = name("orders")
+    lease = WORLD.name("orders")
     path, count = f"/theirs/{lease.partition(':')[2]}/x", len(UPSTREAM.requests)
     unauthenticated(WORLD.gateway("GET", path, {"Authorization": "Basic YTpi"}), "none")
     answer = WORLD.gateway("GET", path, {"Authorization": "Basic YTpi", **bearer("all", "Pawl-Authorization")})
@@ -918,7 +906,7 @@ def lines(daemon, event):
 @test
 def deeds_are_always_logged_and_denials_are_summed_up():
     daemon = Daemon("pawl-lease", *WORLD.flags, "--log-level", "error")
-    client, lease = WORLD.client(daemon), name("app")
+    client, lease = WORLD.client(daemon), WORLD.name("app")
     acquire("all", lease)
     check_equal(client("POST", f"/v1/leases/{lease}/force-release", bearer("all"), body={"reason": "it hangs"}).status, 200)
     check_equal(client("POST", f"/v1/leases/{lease}/force-release", bearer("all"), body={"expect_token": 1}).status, 412)
@@ -958,7 +946,7 @@ def who_is_refused_over_a_unix_socket_is_logged_without_an_address_and_summed_up
     daemon = Daemon("pawl-lease", *WORLD.flags, "--listen-unix", path)
     for _ in range(15):
         check_equal(over_socket("GET", "/v1/leases", "Authorization: Bearer " + new_token(), path=path)[0], 401)
-    check_equal(over_socket("POST", f"/v1/leases/{name('other')}", path=path)[0], 403)
+    check_equal(over_socket("POST", f"/v1/leases/{WORLD.name('other')}", path=path)[0], 403)
     check_equal(daemon.end(), 0)
     check_equal([(one["identity"], one["peer"]) for one in lines(daemon, "denied")], [("", "")] * 10 + [("socket", "")])
     check_equal([(one["caller"], one["more"]) for one in lines(daemon, "denied-more")], [("address ", 5)])
@@ -1059,7 +1047,7 @@ def a_file_that_is_wrong_is_refused_whole_and_the_one_of_before_stays():
 
 @test
 def a_place_that_is_kept_goes_with_the_right_to_the_lease():
-    lease, only = name(), {"who": ["app", "other"], "may": ["acquire"], "on": ["job:*"]}
+    lease, only = WORLD.name(), {"who": ["app", "other"], "may": ["acquire"], "on": ["job:*"]}
     reload(rules(only))
     held = acquire("all", lease)
     for who in ("app", "other", "app"):

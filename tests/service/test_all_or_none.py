@@ -5,7 +5,7 @@
 from world import World, check, check_equal, main, read_token, test, test_in, wait_until
 from world.asking import refused
 from world.record import stripe_key
-from world.waiting import Waiter, lease_id_of
+from world.waiting import Waiter, lease_id_of, nothing_is_left_of_the_line
 
 WORLD = World()
 BESIDE = WORLD.daemon("pawl-lease")
@@ -31,16 +31,6 @@ def granted(wanted, status=201, **ask):
 def release(name, who, client=None):
     answer = (client or WORLD.lease)("DELETE", f"/v1/leases/{name}", {"Lease-Id": lease_id_of(who)})
     check_equal(answer.status, 204, repr(answer))
-
-
-def key(name, kind):
-    return f"{stripe_key(name)}:{kind}:{name}"
-
-
-def nothing_is_left_of_the_lines(wanted):
-    for name in wanted:
-        left = [WORLD.redis("EXISTS", key(name, kind)) for kind in "qw"]
-        check_equal(left + [WORLD.redis("ZSCORE", "pawl:{store}:alarm", name)], [0, 0, None], name)
 
 
 def in_line(wanted, who, client=None, **ask):
@@ -136,7 +126,7 @@ def whoever_waits_holds_nothing_until_all_are_free_and_is_then_told_at_whichever
     check_equal([grant["lease"] for grant in grants], wanted)
     check(all(grant["waited_ms"] > 0 and grant["expires_in_ms"] > 59000 for grant in grants), grants)
     check_equal([WORLD.holder(name) for name in wanted], ["ada", "ada", "ada"])
-    nothing_is_left_of_the_lines(wanted)
+    nothing_is_left_of_the_line(WORLD, *wanted)
 
 
 @test
@@ -145,7 +135,7 @@ def one_who_waited_long_enough_is_told_who_holds_and_stands_in_no_line():
     WORLD.acquire(wanted[1], holder="bob", lease_id=lease_id_of("x"))
     told = in_line(wanted, "ada", wait_ms=300).told(409, "wait-timeout")
     check_equal((told["lease"], told["holder"]), (wanted[1], "bob"))
-    nothing_is_left_of_the_lines(wanted)
+    nothing_is_left_of_the_line(WORLD, *wanted)
     release(wanted[1], "x")
     granted(wanted)
 
@@ -159,7 +149,7 @@ def a_hundred_long_names_are_waited_for_and_granted():
     for name in wanted:
         release(name, "x")
     check_equal([grant["lease"] for grant in waiter.told()["grants"]], wanted[::-1])
-    nothing_is_left_of_the_lines(wanted)
+    nothing_is_left_of_the_line(WORLD, *wanted)
 
 
 # -- what breaks

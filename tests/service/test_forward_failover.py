@@ -84,8 +84,7 @@ def a_write_under_way_is_under_way_after_a_failover_and_what_comes_later_waits_f
 @test_in(Scene)
 def a_write_of_a_gateway_that_dies_with_the_primary_is_in_doubt_after_the_failover_until_it_is_resolved(scene):
     scene.hangs(b"hang")
-    scene.gateway_daemon.kill()
-    scene.daemons.remove(scene.gateway_daemon)
+    scene.kill(scene.gateway_daemon)
     scene.redis.kill()
     scene.gateway_daemon = scene.daemon("pawl-gateway", *scene.routes)
     scene.gateway = scene.client(scene.gateway_daemon)

@@ -14,13 +14,14 @@ import time
 from world import World, check, check_equal, main, of_time, test, wait_until
 from world.access import identities, new_token, reloaded, write_private
 from world.asking import Later
+from world.asking import path as lease_path
 from world.client import Client
 from world.jwt import Key, b64, jwt
 from world.redis import Connection
 
 FOLDER = pathlib.Path(tempfile.mkdtemp(dir=os.environ["TMPDIR"]))
 FILE, JWKS = FOLDER / "access.json", FOLDER / "jwks.json"
-NAMES, ADDRESSES = itertools.count(1), itertools.count(1)
+ADDRESSES = itertools.count(1)
 VERBS = ["acquire", "look", "force-release", "read", "write-own", "write", "check", "resolve", "session", "observe", "operate"]
 PROXY = "127.0.0.1"
 
@@ -47,14 +48,6 @@ def of_pod(**more):
 
 def bearer(token):
     return {"Authorization": f"Bearer {TOKENS.get(token, token)}"}
-
-
-def name(stem="job"):
-    return f"{stem}:{next(NAMES)}"
-
-
-def lease_path(lease):
-    return f"/v1/leases/{lease}"
 
 
 def rate_limited(answer, policy):
@@ -112,7 +105,7 @@ def each_instance_counts_by_itself():
 
 @test
 def what_keeps_and_gives_back_is_never_held_up():
-    held, gone = (taken(lambda: WORLD.lease("POST", lease_path(name()), bearer("slow"), body={})).json for _ in range(2))
+    held, gone = (taken(lambda: WORLD.lease("POST", lease_path(WORLD.name()), bearer("slow"), body={})).json for _ in range(2))
     session = taken(lambda: WORLD.lease("POST", "/v1/sessions", bearer("slow"), body={})).json
     secret = {**bearer("slow"), "Session-Secret": session["session_secret"]}
     slow_is_limited()
@@ -242,7 +235,7 @@ def until_over(ask, most_s=10):
 
 
 def acquire(who, lease=None, status=201, client=None, **asked):
-    answer = (client or WORLD.lease)("POST", lease_path(lease or name()), bearer(who), body=asked)
+    answer = (client or WORLD.lease)("POST", lease_path(lease or WORLD.name()), bearer(who), body=asked)
     check_equal(answer.status, status, f"{answer}")
     return answer.json
 
@@ -254,7 +247,7 @@ def release(who, grant, client=None):
 def until_full(who, limit, client=None, lease=None, most_s=10, **asked):
     """Nothing is left: what is granted meanwhile is given back."""
     def ask():
-        answer = (client or WORLD.lease)("POST", lease_path(lease or name()), bearer(who), body=asked)
+        answer = (client or WORLD.lease)("POST", lease_path(lease or WORLD.name()), bearer(who), body=asked)
         if answer.status == 201:
             release(who, answer.json, client)
         return answer
@@ -280,10 +273,10 @@ def so_much_may_be_held_in_the_whole_store_and_what_is_held_is_kept():
     check_equal(acquire("holder", first["lease"], 200, lease_id=mine, reentrant=True)["holds"], 2, "it is entered again")
     check_equal(WORLD.lease("PUT", lease_path(first["lease"]), {**bearer("holder"), "Lease-Id": mine}).status, 200)
     refusals = (("lease-held", theirs["lease"], {}), ("hold-over", over_already["lease"], {"lease_id": over_already["lease_id"]}),
-                ("out-of-range", name(), {"ttl_ms": 1}), ("quota-exceeded", theirs["lease"], {"wait_ms": 1000}), ("quota-exceeded", name(), {"mode": "shared"}))
+                ("out-of-range", WORLD.name(), {"ttl_ms": 1}), ("quota-exceeded", theirs["lease"], {"wait_ms": 1000}), ("quota-exceeded", WORLD.name(), {"mode": "shared"}))
     for code, lease, asked in refusals:
         check_equal(WORLD.lease("POST", lease_path(lease), bearer("holder"), body=asked).code, code, f"{lease} {asked}")
-    acquire("free", name())
+    acquire("free", WORLD.name())
     for one in held:
         for _ in range(2 if one is first else 1):
             WORLD.lease("DELETE", lease_path(one["lease"]), {**bearer("holder"), "Lease-Id": one["lease_id"]})
@@ -292,14 +285,14 @@ def so_much_may_be_held_in_the_whole_store_and_what_is_held_is_kept():
 
 @test
 def each_of_many_holds_and_each_of_several_leases_counts():
-    lease = name()
+    lease = WORLD.name()
     for _ in range(3):
         acquire("sharer", lease, mode="shared")
     until_full("sharer", 3, lease=lease, mode="shared")
-    names = [name() for _ in range(2)]
+    names = [WORLD.name() for _ in range(2)]
     check_equal(WORLD.lease("POST", "/v1/leases", bearer("several"), body={"names": names}).status, 201)
-    wait_until(lambda: WORLD.lease("POST", "/v1/leases", bearer("several"), body={"names": [name() for _ in range(2)], "ttl_ms": 100}).status == 429, "two are one too many")
-    wait_until(lambda: WORLD.lease("POST", "/v1/leases", bearer("several"), body={"names": [name()], "ttl_ms": 100}).status == 201, "one is not")
+    wait_until(lambda: WORLD.lease("POST", "/v1/leases", bearer("several"), body={"names": [WORLD.name() for _ in range(2)], "ttl_ms": 100}).status == 429, "two are one too many")
+    wait_until(lambda: WORLD.lease("POST", "/v1/leases", bearer("several"), body={"names": [WORLD.name()], "ttl_ms": 100}).status == 201, "one is not")
 
 
 @test
@@ -338,7 +331,7 @@ def so_many_wait_here_and_the_next_is_refused_unless_it_is_free_or_its_own_place
     refused = WORLD.lease("POST", lease_path(leases[2]["lease"]), bearer("waiter"), body={"wait_ms": 60000, "lease_id": ids[2]})
     over(refused, "waiting", 2, 2)
     is_waiting(leases[2]["lease"], 0)
-    check_equal(WORLD.lease("POST", lease_path(name()), bearer("waiter"), body={"wait_ms": 60000}).status, 201, "what is free")
+    check_equal(WORLD.lease("POST", lease_path(WORLD.name()), bearer("waiter"), body={"wait_ms": 60000}).status, 201, "what is free")
     check_equal(WORLD.lease("POST", lease_path(leases[2]["lease"]), bearer("waiter"), body={}).code, "lease-held")
     again = wait_for("waiter", leases[0]["lease"], lease_id=ids[0])
     check_equal(calls[0].get().code, "superseded", "its own place")
@@ -497,7 +490,7 @@ def what_began_while_nobody_had_a_quota_any_more_counts_too():
         wait_until(lambda: counted() == 3, "all are counted")
         write_private(file, RULES)
         check("access-loaded" in reloaded(world.lease_daemon))
-        wait_until(lambda: world.lease("POST", lease_path(name()), bearer("holder"), held=False).status == 201, "nobody looks any more")
+        wait_until(lambda: world.lease("POST", lease_path(WORLD.name()), bearer("holder"), held=False).status == 201, "nobody looks any more")
         world.redis("FUNCTION", "FLUSH")  # as a minute would, it forgets that somebody has looked
         acquire("holder", client=world.lease)
         check(counted() < 5, "nobody counts")
@@ -516,7 +509,7 @@ def what_a_loss_has_ended_is_room_again_within_3_s():
         before = world.lease_daemon.log().count("store-admitted")
         world.redis("DEL", "pawl:{07}")
         wait_until(lambda: world.lease_daemon.log().count("store-admitted") > before, "all holds have ended")
-        ask = lambda: world.lease("POST", lease_path(name()), bearer("holder"), held=False)  # noqa: E731
+        ask = lambda: world.lease("POST", lease_path(WORLD.name()), bearer("holder"), held=False)  # noqa: E731
         for _ in range(3):
             wait_until(lambda: ask().status == 201, "there is room, though nobody has looked at what was held", 3)
 

@@ -88,8 +88,7 @@ def one_absurd_number_neither_passes_for_its_own_store_nor_exhausts_the_tokens(w
     check_equal(send(world, "/own/1", grant["fencing_token"]).status, 200)
     check_equal(send(world, "/other/1", of_other(world, ABSURD, ABSURD)).status, 200)
     world.lease_daemon.kill()
-    world.redis.kill()
-    world.redis.start()
+    world.redis.restart()
     gateway = wait_until(lambda: [one for one in world.redis("KEYS", "pawl:{store}:m:*") if world.redis("HGET", one, "rpassed") is not None],
                          "the gateway has reported")[0]
     check_equal(world.redis("HGET", gateway, "rpassed"), b"0")  # what passes by mark says nothing of what was granted

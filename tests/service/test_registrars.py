@@ -43,17 +43,6 @@ class Board(World):
         check_equal(done.returncode, status, f"exit status of {words}: {done.stdout}{done.stderr}")
         check_in(says, done.stdout + done.stderr)
 
-    def restart_redis(self):
-        self.redis.kill()
-        self.redis.start()
-
-    def kill(self, daemon):
-        daemon.kill()
-        self.daemons.remove(daemon)
-
-    def granted(self, name):
-        return wait_until(lambda: self.lease("POST", f"/v1/leases/{name}", body={}).status == 201, f"{name} is granted")
-
 
 @test
 def how_many_there_are_to_be_is_said_when_the_store_is_made():
@@ -76,13 +65,13 @@ def a_lease_service_may_be_dead_when_redis_restarts_and_two_may_not(world):
         said = client("GET", "/v1/overview").json["condition"]
         check_equal((said["code"], said["command"]), ("member-silent", f"pawl store registrar replace {lost} OTHER"), "forget would be refused")
         check_in("all holds end", said["detail"])
-    world.restart_redis()
+    world.redis.restart()
     world.granted("other")
     check_equal(world.lease("GET", "/readyz").json["registrars"], {"heard": 2, "of": 3})
     wait_until(lambda: (world.gone(), 2, 3) in world.logged("registrar-missing"), "the log says which")
     check_in("registrars 2 of 3 live, 2 must be heard", world.status("text"))
     world.others[1].send(signal.SIGSTOP)
-    world.restart_redis()
+    world.redis.restart()
     wait_until(lambda: "1 of 2 are" in world.lease("GET", "/readyz").json.get("detail", ""), "it says what it waits for")
     check_in("Waiting until 2 of 3 registrars are heard", world.status("text"))
     world.others[1].send(signal.SIGCONT)
@@ -125,7 +114,7 @@ def a_registrar_is_added_and_removed_and_each_refusal_says_why():
         world.kill(one)
     world.redis("HSET", "pawl:{store}", "registrars", "6 " + " ".join(f"gone-{number}" for number in range(6)))
     world.registrar(1, "there are 6 already", "add", first)
-    world.restart_redis()
+    world.redis.restart()
     world.registrar(1, "the store is gated", "add", first)
     world.redis("FLUSHALL")
     world.registrar(78, "this Redis has no store", "add", first)

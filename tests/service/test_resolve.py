@@ -3,7 +3,6 @@
 requests that they send."""
 
 import json
-import os
 import re
 import tempfile
 import threading
@@ -14,7 +13,7 @@ from world import (TO_REDIS, Daemon, Relay, World, check, check_equal, check_in,
 from world.asking import Later, pages, refused
 from world.cli import Cli, Server, response, typed
 from world.ports import nobody
-from world.upstream import Upstream
+from world.upstream import Upstream, routes_file
 from world.wait import DEADLINE_S
 
 GHOST, ONE, OTHER = "GhostGatewayIdXX", "Incarnation-of-1", "Incarnation_of_2"
@@ -41,21 +40,14 @@ def route(match, lease, url=None, **more):
     return {"match": match, "lease": lease, "upstream": url or upstream.url, "guarantee": "ordered", **more}
 
 
-def table(name, *routes):
-    path = os.path.join(folder, name)
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump({"routes": routes}, file)
-    return path
-
-
 release = threading.Event()
 upstream = Upstream(act)
 folder = tempfile.mkdtemp(prefix="pawl-resolve-")
 ROUTES = [route("/job/{id}/**", "job:{id}", timeout_ms=300),
           route("/patient/{id}/**", "patient:{id}", timeout_ms=10000),
           route("/nobody/{id}", "nobody:{id}", nobody(), timeout_ms=300)]
-TABLE = table("routes.json", *ROUTES)
-OTHER_TABLE = table("other.json", *ROUTES, route("/more/{id}", "more:{id}"))
+TABLE = routes_file(folder, ROUTES)
+OTHER_TABLE = routes_file(folder, [*ROUTES, route("/more/{id}", "more:{id}")], "other.json")
 world = World(gateway_flags=["--routes", TABLE])
 World.contract.forwards = True
 pawl = Cli(world)
@@ -451,8 +443,7 @@ def what_a_killed_gateway_was_sending_is_closed_after_it_was_said_to_be_dead():
     one = Holder()
     refused(one.send("hang", world.client(daemon)), 504, "outcome-unknown")
     item = wait_states(one.name, "sending")[0]
-    daemon.kill()
-    world.daemons.remove(daemon)
+    world.kill(daemon)
     one.succeed().stays_in_doubt()
     check_in("0 closed", pawl("resolve", one.name, "--all", "--yes").stdout)
     check_equal(typed(["resolve", "--gateway", item["gateway"], "--dead"], one.name.encode() + b"\n", pawl.environment())[0], 1)
@@ -515,8 +506,7 @@ def a_gateway_whose_pulse_is_fresh_is_not_dead_unless_it_is_forced():
     release.set()
     pawl("resolve", one.name, "--all", "--yes")
     release.clear()
-    other.kill()
-    world.daemons.remove(other)
+    world.kill(other)
 
 
 @test

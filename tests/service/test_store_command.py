@@ -78,25 +78,9 @@ class Services(World):
 
         return wait_until(fits, what)
 
-    def wait_grant(self, name):
-        """The grant, as soon as there is one."""
-        def granted():
-            answer = self.lease("POST", f"/v1/leases/{name}", body={})
-            return answer.status == 201 and answer.json
-
-        return wait_until(granted, f"{name} is granted")
-
-    def kill(self, daemon):
-        daemon.kill()
-        self.daemons.remove(daemon)
-
     def start_lease(self):
         self.lease_daemon = self.daemon("pawl-lease")
         self.lease = self.client(self.lease_daemon)
-
-    def restart_redis(self):
-        self.redis.kill()
-        self.redis.start()
 
 
 # -- what is typed
@@ -300,7 +284,7 @@ def who_lived_when_a_store_was_recovered_and_does_not_know_of_it_yet_is_named():
     pawl(*at(world.redis, "recover", "--floor", "50000000", "--yes", "--force"))
     wait_until(lambda: "know of it yet: " + one[0] in told(world.wait_status(1, "nothing is granted")), "it is named")
     other.send(signal.SIGCONT)
-    world.wait_grant("job")
+    world.granted("job")
     check("know of it" not in told(world.wait_status(0, "all are in")), "it knows")
 
 
@@ -314,7 +298,7 @@ def a_store_that_is_there_is_not_recovered_by_accident():
     check_in("this store is in order", world.pawl("recover", "--floor", "50000000", "--yes", status=1).stderr)
     check_equal(world.look("job")["token"], grant["token"])
     world.pawl("recover", "--floor", "50000000", "--yes", "--force")
-    after = world.wait_grant("job")
+    after = world.granted("job")
     check(after["token"] > 50000000 and after["epoch"] > grant["epoch"], after)
 
 
@@ -326,7 +310,7 @@ def a_gated_store_tells_whom_it_waits_for_and_goes_on_when_that_one_comes():
     wait_until(lambda: len(world.seen()["members"]) == 3, "three members")
     missing = seen(world.redis, "--state-dir", world.state_directory(1))["state_dir"]["member"]
     world.kill(other)
-    world.restart_redis()
+    world.redis.restart()
     wait_until(lambda: world.seen(status=1)["waiting_for"], "it says whom it waits for")
     report = world.seen(status=1)
     check_equal((report["state"], report["waiting_for"]), ("gated", [missing]))
@@ -343,14 +327,14 @@ def when_no_floor_survives_the_operator_names_one():
     world.kill(world.lease_daemon)
     world.kill(world.gateway_daemon)
     shutil.rmtree(world.state_directory())
-    world.restart_redis()
+    world.redis.restart()
     world.start_lease()
     wait_until(lambda: world.seen(status=1)["state"] == "gated", "the store is gated")
     check_equal(world.lease("POST", "/v1/leases/job", body={}).status, 503)
     done = world.pawl("recover", "--floor", str(grant["token"]), "--yes", status=1)
     check_in("reserved, says the store (ceiling)", done.stderr)
     world.pawl("recover", "--floor", "5000000", "--yes")
-    check(world.wait_grant("job")["token"] > 5000000, "above the floor")
+    check(world.granted("job")["token"] > 5000000, "above the floor")
     world.wait_status(0, "the store is in order")
 
 

@@ -289,10 +289,9 @@ def a_gateway_that_is_left_at_a_former_primary_answers_nothing_of_it_after_3_s(w
     token = {"Fencing-Token": world.acquire("left", ttl_ms=600000)["fencing_token"]}
     check(write(world, token).status < 300, "it writes")
     world.sentinel.kill()
-    world.lease_daemon.kill()  # else it would take the replica out of the set
+    world.kill(world.lease_daemon)  # else it would take the replica out of the set
     world.replica("REPLICAOF", "NO", "ONE")
     alone_s, told_s, refused = time.monotonic(), 0, None
-    world.daemons.remove(world.lease_daemon)
     world.sentinel = Sentinel(world.folder, world.replica_port)
     world.flags[1] = f"sentinel://127.0.0.1:{world.sentinel.port}/main"
     there = world.client(world.daemon("pawl-lease"))

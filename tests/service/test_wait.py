@@ -8,17 +8,13 @@ import time
 
 from world import World, check, check_equal, check_in, keeps_within, main, of_time, test, wait_until
 from world.asking import path
-from world.record import record_of, stripe_key
-from world.waiting import Waiter, lease_id_of
+from world.record import record_of
+from world.waiting import Waiter, lease_id_of, line_key, nothing_is_left_of_the_line
 
 WORLD = World()
 BESIDE = WORLD.daemon("pawl-lease")  # another instance on the same store
 CLIENTS = [WORLD.lease, WORLD.client(BESIDE)]
 SOON_MS = 50  # docs/contract.md: so long after a deadline a lease has gone on
-
-
-def key(name, kind):
-    return f"{stripe_key(name)}:{kind}:{name}"
 
 
 def waiting(name, client=None):
@@ -29,11 +25,6 @@ def renew(name, grant, ttl_ms):
     answer = WORLD.lease("PUT", path(name), {"Lease-Id": grant["lease_id"]}, {"ttl_ms": ttl_ms})
     check_equal(answer.status, 200)
     return answer.json
-
-
-def nothing_is_left_of_the_line(name):
-    check_equal((WORLD.redis("EXISTS", key(name, "q")), WORLD.redis("EXISTS", key(name, "w")),
-                 WORLD.redis("ZSCORE", "pawl:{store}:alarm", name)), (0, 0, None))
 
 
 # -- first come, first served
@@ -57,7 +48,7 @@ def who_waits_at_whichever_instance_is_served_in_the_order_of_coming():
                     (name, waiter.body["holder"], 60000, waiter.body["lease_id"]))
     check_equal(tokens, sorted(set(tokens)), "each is higher than the one before")
     WORLD.release(name, grant)
-    nothing_is_left_of_the_line(name)
+    nothing_is_left_of_the_line(WORLD, name)
 
 
 @test
@@ -136,7 +127,7 @@ def leaves_by_closing(client, name):
              f"Content-Length: {len(body)}\r\n\r\n{body}")
     wait_until(lambda: waiting(name) == 1, "it is in line")
     raw.close()
-    wait_until(lambda: WORLD.redis("ZCARD", key(name, "p")) == 1, "its place is kept")
+    wait_until(lambda: WORLD.redis("ZCARD", line_key(name, "p")) == 1, "its place is kept")
 
 
 def leaves_by_stopping(number):
@@ -164,8 +155,8 @@ def a_place_is_kept_for_its_lease_id_at_any_instance_and_over_the_end_of_the_one
         WORLD.release(name, grant)
         WORLD.release(name, again.told())
         WORLD.release(name, other.told())
-        nothing_is_left_of_the_line(name)
-        check_equal(WORLD.redis("EXISTS", key(name, "p")), 0)
+        nothing_is_left_of_the_line(WORLD, name)
+        check_equal(WORLD.redis("EXISTS", line_key(name, "p")), 0)
 
 
 @test
@@ -188,7 +179,7 @@ def every_thread_of_an_instance_has_its_own_desk():
     name = WORLD.name()
     grant = WORLD.acquire(name)
     waiters = [Waiter(WORLD, WORLD.client(daemon), name, f"w{i}") for i in range(9)]
-    desks = {json.loads(terms)["more"]["desk"] for terms in WORLD.redis("HVALS", key(name, "w"))}
+    desks = {json.loads(terms)["more"]["desk"] for terms in WORLD.redis("HVALS", line_key(name, "w"))}
     check(len(desks) > 1, f"all wait at {desks}")
     for waiter in waiters:
         WORLD.release(name, grant)
@@ -215,7 +206,7 @@ def a_service_that_is_stopped_sends_away_who_waits_and_the_next_is_served_at_onc
     check_equal(daemon.end(), 0)
     check(time.monotonic() - begun < 5, f"it took {time.monotonic() - begun:.1f} s")
     check_equal([desk for desk in WORLD.redis("PUBSUB", "CHANNELS", "pawl:*:d:*") if desk in WORLD.redis(
-        "HVALS", key(name, "w"))], [])
+        "HVALS", line_key(name, "w"))], [])
 
 
 # -- a new life

@@ -115,7 +115,7 @@ class PrivateRedis:
         self.process.wait()
         self.connection.close()
 
-    def restart(self, change):
+    def restart(self, change=lambda data: None):
         """change(data): of the folder with its content, while it does not run."""
         self.kill()
         change(os.path.join(self.folder, "appendonlydir"))

@@ -129,9 +129,6 @@ class Trio(World):
     def pawl(self, *words):
         return run_daemon("pawl", *words, *self.flags[:2])
 
-    def granted(self, name, **ask):
-        return wait_until(lambda: (answer := self.lease("POST", f"/v1/leases/{name}", body=ask)).status == 201 and answer.json, f"{name} is granted")
-
 
 class Load:
     """Clients that acquire a lease and write a resource, each time others; what was acknowledged."""

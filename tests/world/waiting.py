@@ -5,6 +5,7 @@ import time
 
 import pycurl
 
+from .record import stripe_key
 from .tap import check, check_equal
 from .wait import wait_until
 from .world import Daemon
@@ -13,6 +14,17 @@ from .world import Daemon
 def lease_id_of(holder):
     """The lease_id that a waiter of this name asks with."""
     return (holder + "-").ljust(22, "x")
+
+
+def line_key(name, kind):
+    """Of what the store keeps beside a lease for those who wait for it."""
+    return f"{stripe_key(name)}:{kind}:{name}"
+
+
+def nothing_is_left_of_the_line(world, *names):
+    for name in names:
+        left = [world.redis("EXISTS", line_key(name, kind)) for kind in "qw"]
+        check_equal(left + [world.redis("ZSCORE", "pawl:{store}:alarm", name)], [0, 0, None], name)
 
 
 class Waiter(threading.Thread):

@@ -193,6 +193,10 @@ class World:
         self.daemons.append(daemon)
         return daemon
 
+    def kill(self, daemon):
+        daemon.kill()
+        self.daemons.remove(daemon)
+
     def client(self, daemon):
         return Client(daemon.name.removeprefix("pawl-"), daemon.url, World.contract)
 
@@ -216,6 +220,10 @@ class World:
         if answer.status != status:
             raise AssertionError(f"acquire {name}: wanted {status}, got {answer}")
         return answer.json
+
+    def granted(self, name, **ask):
+        """The grant, as soon as there is one."""
+        return wait_until(lambda: (answer := self.lease("POST", f"/v1/leases/{name}", body=ask)).status == 201 and answer.json, f"{name} is granted")
 
     def release(self, name, grant):
         answer = self.lease("DELETE", f"/v1/leases/{name}", {"Lease-Id": grant["lease_id"]})
