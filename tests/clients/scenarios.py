@@ -2,6 +2,7 @@
 are then those of the file that calls it. Its requests go through two relays; everybody else's do not."""
 
 import atexit
+import inspect
 import json
 import os
 import pathlib
@@ -56,6 +57,12 @@ def end():
         CLIENT["world"].close()
 
 
+def supplied(function, **others):
+    """Called with what its parameters name: the world, an agent and its relays, and the name of a lease that nobody has."""
+    things = {**CLIENT, "name": CLIENT["world"].name(), **others}
+    return function(*(things[one] for one in inspect.signature(function).parameters))
+
+
 def scenario(function, needs=None):
     """A test of the client; with nothing planned."""
     def run():
@@ -64,7 +71,7 @@ def scenario(function, needs=None):
         CLIENT["lease"].begin()
         CLIENT["gateway"].begin()
         try:
-            function(CLIENT["world"], CLIENT["agent"], CLIENT["lease"], CLIENT["gateway"])
+            supplied(function)
         except Exception:
             CLIENT["agent"].kill()  # it would renew what it still holds beside the tests that follow
             CLIENT["lease"].begin()
@@ -145,8 +152,7 @@ def no_answers():
 
 
 @scenario
-def a_granted_lease_writes_reads_removes_and_its_release_frees_it(world, agent, lease, gateway):
-    name = world.name()
+def a_granted_lease_writes_reads_removes_and_its_release_frees_it(world, agent, gateway, name):
     told = granted(agent, name, holder="h é 1")
     check_equal(holders(world, name), [("h é 1", int(told["token"]))])
     outcome(agent.ask("put", hold="h", key=f"{name}/a b", body="x y"), "ok")
@@ -162,7 +168,7 @@ def a_granted_lease_writes_reads_removes_and_its_release_frees_it(world, agent, 
 
 
 @scenario
-def renew_and_release_send_the_fencing_token(world, agent, lease, _gateway):
+def renew_and_release_send_the_fencing_token(world, agent, lease):
     told = granted(agent, world.name())
     outcome(agent.ask("renew", hold="h", ttl_ms=20000), "ok")
     outcome(agent.ask("release", hold="h"), "ok")
@@ -177,8 +183,7 @@ def fencing_token(request):
 
 
 @with_renewal
-def a_release_of_what_is_lost_sends_the_fencing_token(world, agent, lease, _gateway):
-    name = world.name()
+def a_release_of_what_is_lost_sends_the_fencing_token(world, agent, lease, name):
     told = granted(agent, name, hold="over", ttl_ms=1500)
     force(world, name)
     agent.lost("over")
@@ -188,8 +193,7 @@ def a_release_of_what_is_lost_sends_the_fencing_token(world, agent, lease, _gate
 
 
 @scenario
-def what_another_holds_is_told_as_held_and_by_whom(world, agent, lease, _gateway):
-    name = world.name()
+def what_another_holds_is_told_as_held_and_by_whom(world, agent, lease, name):
     world.acquire(name, holder="somebody")
     told = agent.ask("acquire", hold="h", name=name)
     outcome(told, "held", "lease-held")
@@ -198,16 +202,14 @@ def what_another_holds_is_told_as_held_and_by_whom(world, agent, lease, _gateway
 
 
 @scenario
-def a_wait_that_is_over_is_held(world, agent, _lease, _gateway):
-    name = world.name()
+def a_wait_that_is_over_is_held(world, agent, name):
     world.acquire(name)
     outcome(agent.ask("acquire", hold="h", name=name, wait_ms=100), "held", "wait-timeout")
     check_equal(world.look(name)["waiting"], 0)
 
 
 @scenario
-def who_waits_is_granted_and_what_was_waited_does_not_count(world, agent, _lease, _gateway):
-    name = world.name()
+def who_waits_is_granted_and_what_was_waited_does_not_count(world, agent, name):
     other = world.acquire(name)
     agent.send("acquire", hold="h", name=name, wait_ms=8000, ttl_ms=3000)
     wait_until(lambda: world.look(name)["waiting"] == 1, "it waits")
@@ -221,7 +223,7 @@ def who_waits_is_granted_and_what_was_waited_does_not_count(world, agent, _lease
 
 
 @scenario
-def on_a_quorum_it_waits_is_granted_and_gives_back(_world, _agent, _lease, gateway):
+def on_a_quorum_it_waits_is_granted_and_gives_back(gateway):
     quorum = Quorum(max_ttl_ms=5000)
     agent, name = CLIENT["make"](quorum.lease_daemon.url, gateway.url), quorum.name()
     told = [agent.ask("acquire", hold="h", name=name, mode="shared") for _ in range(2)][1]  # the first one: agent_begins()
@@ -252,8 +254,7 @@ def also_waits(world, name, waiting):
 
 
 @scenario
-def a_long_wait_is_asked_for_in_slices_and_keeps_its_place(world, agent, lease, _gateway):
-    name = world.name()
+def a_long_wait_is_asked_for_in_slices_and_keeps_its_place(agent, lease, name):
     over = json.dumps({"type": "/problems/wait-timeout", "title": "t", "status": 409, "detail": "d", "code": "wait-timeout",
                        "retryable": True, "place_kept_ms": 20000}).encode()
     lease.begin(Say(409, over), *[problem(503, "store-not-admitted")] * 3)  # Redis was restarted
@@ -264,8 +265,7 @@ def a_long_wait_is_asked_for_in_slices_and_keeps_its_place(world, agent, lease, 
 
 
 @scenario
-def who_waits_keeps_its_place_however_often_its_connection_is_cut(world, agent, lease, _gateway):
-    name = world.name()
+def who_waits_keeps_its_place_however_often_its_connection_is_cut(world, agent, lease, name):
     first = world.acquire(name)
     agent.send("acquire", hold="h", name=name, wait_ms=60000)
     wait_until(lambda: world.look(name)["waiting"] == 1, "it waits")
@@ -289,8 +289,7 @@ def who_waits_keeps_its_place_however_often_its_connection_is_cut(world, agent, 
 
 
 @scenario
-def who_waits_sits_out_a_restart_and_keeps_its_place(world, _agent, _lease, _gateway):
-    name = world.name()
+def who_waits_sits_out_a_restart_and_keeps_its_place(world, name):
     first = world.acquire(name)
     victim = Daemon("pawl-lease", *world.flags)
     relay = HttpRelay(victim.port)
@@ -316,7 +315,7 @@ def who_waits_sits_out_a_restart_and_keeps_its_place(world, _agent, _lease, _gat
 
 def short_sliced(client, agent, begins):
     """begins(folder): how an agent of the copy there is begun, whose client has slices of 3 s; agent: what of tests/clients it needs."""
-    def a_break_late_in_a_slice_is_sat_out_from_then_on(world, _agent, _lease, _gateway):
+    def a_break_late_in_a_slice_is_sat_out_from_then_on(world):
         with tempfile.TemporaryDirectory() as folder:
             shutil.copytree(ROOT / client, os.path.join(folder, client), ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
             for file in (one for one in pathlib.Path(folder, client).iterdir() if one.is_file()):
@@ -349,17 +348,15 @@ def sits_a_late_break_out(world, make):
     relay.close()
 
 
-def who_gives_up_between_two_requests_is_told_unknown_and_leaves_no_hold_behind(world, agent, lease, _gateway):
+def who_gives_up_between_two_requests_is_told_unknown_and_leaves_no_hold_behind(world, agent, lease, name):
     """Of those that can be given up: in the pause before the sixth attempt, which would be granted."""
     lease.begin(*[problem(503, "store-not-admitted")] * 5)
-    name = world.name()
     outcome(agent.ask("acquire", hold="h", name=name, wait_ms=60000, cancel_ms=720), "unknown", "aborted")
     check_equal(world.look(name)["state"], "free")
 
 
 @scenario
-def a_wait_that_is_over_leaves_no_place_behind(world, agent, lease, _gateway):
-    name = world.name()
+def a_wait_that_is_over_leaves_no_place_behind(world, agent, lease, name):
     world.acquire(name)
     agent.send("acquire", hold="h", name=name, wait_ms=1000)
     wait_until(lambda: world.look(name)["waiting"] == 1, "it waits")
@@ -370,8 +367,7 @@ def a_wait_that_is_over_leaves_no_place_behind(world, agent, lease, _gateway):
 
 
 @scenario
-def a_shared_hold_is_shared(world, agent, _lease, _gateway):
-    name = world.name()
+def a_shared_hold_is_shared(agent, name):
     granted(agent, name, mode="shared")
     granted(agent, name, hold="i", mode="shared")
     outcome(agent.ask("put", hold="h", key=name, body="x"), "not-done", "wrong-mode")
@@ -380,12 +376,11 @@ def a_shared_hold_is_shared(world, agent, _lease, _gateway):
 
 
 @scenario
-def a_mistake_of_the_callers_sends_nothing(world, agent, lease, gateway):
+def a_mistake_of_the_callers_sends_nothing(world, agent, lease, gateway, name):
     outcome(agent.ask("acquire", hold="h", name="no/name"), "mistake")
     outcome(agent.ask("acquire", hold="h", name=world.name(), lease_id="short"), "mistake")
     outcome(agent.ask("acquire", hold="h", name=world.name(), ttl_ms=1), "mistake")
     check_equal(lease.methods(), [])
-    name = world.name()
     granted(agent, name)
     for key in (f"{name}/../other", f"{name}//x", ""):
         outcome(agent.ask("put", hold="h", key=key, body="x"), "mistake")
@@ -397,7 +392,7 @@ def a_mistake_of_the_callers_sends_nothing(world, agent, lease, gateway):
 
 
 @scenario
-def an_acquire_whose_answer_is_lost_is_asked_again_and_granted_once(world, agent, lease, _gateway):
+def an_acquire_whose_answer_is_lost_is_asked_again_and_granted_once(world, agent, lease):
     for fault in (BEFORE, DURING, AFTER, MUTE) if CLIENT["renews"] else (DURING, AFTER):
         name = world.name()
         lease.begin(fault)
@@ -409,7 +404,7 @@ def an_acquire_whose_answer_is_lost_is_asked_again_and_granted_once(world, agent
 
 
 @scenario
-def the_deadline_counts_from_when_the_request_was_sent(world, agent, lease, _gateway):
+def the_deadline_counts_from_when_the_request_was_sent(world, agent, lease):
     held_back = Pass(back=True)
     lease.begin(held_back)
     sent = time.monotonic()
@@ -424,8 +419,7 @@ def the_deadline_counts_from_when_the_request_was_sent(world, agent, lease, _gat
 
 
 @scenario
-def an_acquire_without_any_answer_is_unknown_and_given_back(world, agent, lease, _gateway):
-    name = world.name()
+def an_acquire_without_any_answer_is_unknown_and_given_back(world, agent, lease, name):
     lease.begin(*every(AFTER))
     outcome(agent.ask("acquire", hold="h", name=name, ttl_ms=60000), "unknown")
     check_equal(lease.methods(), every("POST") + ["DELETE"])
@@ -433,7 +427,7 @@ def an_acquire_without_any_answer_is_unknown_and_given_back(world, agent, lease,
 
 
 @scenario
-def a_lease_id_of_the_callers_is_not_given_back(world, agent, lease, _gateway):
+def a_lease_id_of_the_callers_is_not_given_back(world, agent, lease):
     name, mine = world.name(), "mine-" + "x" * 22
     lease.begin(*every(AFTER))
     outcome(agent.ask("acquire", hold="h", name=name, lease_id=mine), "unknown")
@@ -444,7 +438,7 @@ def a_lease_id_of_the_callers_is_not_given_back(world, agent, lease, _gateway):
 
 
 @with_renewal
-def a_grant_that_came_too_late_is_given_back_unless_the_lease_id_was_proposed(world, agent, lease, _gateway):
+def a_grant_that_came_too_late_is_given_back_unless_the_lease_id_was_proposed(world, agent, lease):
     for more, methods in (({}, ["POST", "DELETE"]), ({"lease_id": MINE}, ["POST"])):
         late = Pass(back=True)
         lease.begin(late)
@@ -457,8 +451,7 @@ def a_grant_that_came_too_late_is_given_back_unless_the_lease_id_was_proposed(wo
 
 
 @scenario
-def a_refusal_after_a_lost_answer_is_unknown(world, agent, lease, _gateway):
-    name = world.name()
+def a_refusal_after_a_lost_answer_is_unknown(world, agent, lease, name):
     late = Pass(there=True)
     lease.begin(late)
     agent.send("acquire", hold="h", name=name)
@@ -470,7 +463,7 @@ def a_refusal_after_a_lost_answer_is_unknown(world, agent, lease, _gateway):
 
 
 @scenario
-def nobody_there_is_certainly_not_done(world, agent, _lease, _gateway):
+def nobody_there_is_certainly_not_done(world):
     url = nobody()
     aside = CLIENT["make"](url, url)
     told = [aside.ask("acquire", hold="h", name=world.name()) for _ in range(2)][1]  # the first one: agent_begins()
@@ -480,7 +473,7 @@ def nobody_there_is_certainly_not_done(world, agent, _lease, _gateway):
 
 
 @scenario
-def slow_bytes_do_not_stretch_the_time_limit(world, agent, lease, _gateway):
+def slow_bytes_do_not_stretch_the_time_limit(world, agent, lease):
     lease.begin(TRICKLE, *every(AFTER)[1:])
     begun = time.monotonic()
     outcome(agent.ask("acquire", hold="h", name=world.name(), ttl_ms=300), "unknown")
@@ -488,8 +481,7 @@ def slow_bytes_do_not_stretch_the_time_limit(world, agent, lease, _gateway):
 
 
 @scenario
-def each_answer_is_told_as_what_it_is(world, agent, lease, _gateway):
-    name = world.name()
+def each_answer_is_told_as_what_it_is(world, agent, lease, name):
     refused = [(problem(503, "store-unavailable"), "not-done"), (problem(504, "outcome-unknown"), "unknown"),
                (problem(500, "internal", False), "unknown"), (Say(503, b"<html>", "text/html"), "unknown"),
                (Say(502, b"<html>", "text/html"), "unknown"), (Say(201, b"{", "application/json"), "unknown"),
@@ -512,8 +504,7 @@ def each_answer_is_told_as_what_it_is(world, agent, lease, _gateway):
 
 
 @scenario
-def a_service_that_is_killed_while_one_waits_is_never_a_refusal(world, agent, lease, _gateway):
-    name = world.name()
+def a_service_that_is_killed_while_one_waits_is_never_a_refusal(world, name):
     world.acquire(name)
     victim = Daemon("pawl-lease", *world.flags)
     relay = HttpRelay(victim.port)
@@ -528,8 +519,7 @@ def a_service_that_is_killed_while_one_waits_is_never_a_refusal(world, agent, le
 
 
 @scenario
-def what_somebody_between_answers_is_no_end(world, agent, lease, gateway):
-    name = world.name()
+def what_somebody_between_answers_is_no_end(world, agent, lease, gateway, name):
     granted(agent, name, ttl_ms=60000)
     foreign = [Say(200, b""), Say(200, b"{}", "application/json"), Say(201, b"<html>", "text/html"), Say(204, b""),
                Say(404, b"<html>", "text/html"), Say(403, b""), Say(413, b""), Say(405, b'{"code":"not-found"}')]
@@ -547,8 +537,7 @@ def what_somebody_between_answers_is_no_end(world, agent, lease, gateway):
 
 
 @scenario
-def what_is_no_http_or_no_json_is_unknown(world, agent, lease, gateway):
-    name = world.name()
+def what_is_no_http_or_no_json_is_unknown(agent, lease, gateway, name):
     granted(agent, name, ttl_ms=600000)
     for said in no_answers() if CLIENT["renews"] else no_answers()[:4]:
         lease.begin(*every(said))
@@ -564,8 +553,7 @@ def what_is_no_http_or_no_json_is_unknown(world, agent, lease, gateway):
 
 
 @scenario
-def a_grant_beyond_the_limits_is_unknown(world, agent, lease, _gateway):
-    name = world.name()
+def a_grant_beyond_the_limits_is_unknown(agent, lease, name):
     others = [{"expires_in_ms": 86400001}, {"expires_in_ms": 9 * 10**18}, {"expires_in_ms": 10**400}, {"expires_in_ms": -1},
               {"expires_in_ms": 1e3 + 0.5}, {"expires_in_ms": True}, {"waited_ms": 10**400}, {"token": 10**15},
               {"fencing_token": "1\r\nX: y"}, {"fencing_token": ""}, {"fencing_token": "1;x=\u00e9"}, {"lease_id": "x" * 22},
@@ -576,8 +564,7 @@ def a_grant_beyond_the_limits_is_unknown(world, agent, lease, _gateway):
 
 
 @scenario
-def an_answer_without_an_end_is_unknown_and_not_kept(world, _agent, lease, gateway):
-    name = world.name()
+def an_answer_without_an_end_is_unknown_and_not_kept(lease, gateway, name):
     patient = CLIENT["make"](lease.url, gateway.url, 10000)  # on a slow machine, too, it could take more than it may
     granted(patient, name, ttl_ms=60000)
     flood = Flood()
@@ -590,8 +577,7 @@ def an_answer_without_an_end_is_unknown_and_not_kept(world, _agent, lease, gatew
 
 
 @scenario
-def a_redirect_is_not_followed(world, agent, lease, gateway):
-    name = world.name()
+def a_redirect_is_not_followed(agent, lease, gateway, name):
     granted(agent, name, ttl_ms=60000)
     for status in (301, 302, 307, 308) if CLIENT["renews"] else (307,):
         gateway.begin(*every(Say(status, b"", Location=f"{lease.url}/v1/resources/{name}")))
@@ -607,7 +593,7 @@ def a_redirect_is_not_followed(world, agent, lease, gateway):
 
 
 @scenario
-def however_long_it_is_told_to_wait_it_does_not(world, agent, lease, _gateway):
+def however_long_it_is_told_to_wait_it_does_not(world, agent, lease):
     body = json.dumps({"type": "/problems/overloaded", "title": "t", "status": 503, "detail": "d", "code": "overloaded",
                        "retryable": True}).encode()
     for again in ("100000", "-1", "never") if CLIENT["renews"] else ("100000",):
@@ -621,8 +607,7 @@ def however_long_it_is_told_to_wait_it_does_not(world, agent, lease, _gateway):
 
 
 @scenario
-def a_renewal_under_another_token_is_unknown(world, agent, lease, _gateway):
-    name = world.name()
+def a_renewal_under_another_token_is_unknown(agent, lease, name):
     token = int(granted(agent, name, lease_id=MINE, ttl_ms=60000)["token"])
     lease.begin(*every(grant(name, token=token + 1, ttl_ms=86400000, expires_in_ms=86400000)))
     outcome(agent.ask("renew", hold="h", ttl_ms=5000), "unknown")
@@ -632,7 +617,7 @@ def a_renewal_under_another_token_is_unknown(world, agent, lease, _gateway):
 
 
 @with_renewal
-def a_renewal_that_is_answered_with_garbage_is_tried_again(world, agent, lease, _gateway):
+def a_renewal_that_is_answered_with_garbage_is_tried_again(world, agent, lease):
     granted(agent, world.name(), hold="g", ttl_ms=3000)
     lease.begin(*no_answers()[1:5:3], no_answers()[2])
     wait_until(lambda: lease.methods().count("PUT") >= 4, "it renews again")
@@ -641,7 +626,7 @@ def a_renewal_that_is_answered_with_garbage_is_tried_again(world, agent, lease, 
 
 
 @with_renewal
-def a_renewal_that_nobody_answers_leaves_time_for_another(world, _agent, lease, gateway):
+def a_renewal_that_nobody_answers_leaves_time_for_another(world, lease, gateway):
     """However long an attempt may take: a third of the ttl is enough for this one."""
     aside = CLIENT["make"](lease.url, gateway.url, timeout_ms=30000)
     granted(aside, world.name(), hold="g", ttl_ms=6000)
@@ -654,7 +639,7 @@ def a_renewal_that_nobody_answers_leaves_time_for_another(world, _agent, lease, 
 
 
 @with_renewal
-def renewals_that_trickle_do_not_hide_the_deadline(world, agent, lease, _gateway):
+def renewals_that_trickle_do_not_hide_the_deadline(world, agent, lease):
     lease.begin(None, *[TRICKLE] * 50)
     granted(agent, world.name(), hold="slow", ttl_ms=900)
     begun = time.monotonic()
@@ -664,7 +649,7 @@ def renewals_that_trickle_do_not_hide_the_deadline(world, agent, lease, _gateway
 
 
 @scenario
-def a_release_whose_answer_is_lost_is_asked_again(world, agent, lease, _gateway):
+def a_release_whose_answer_is_lost_is_asked_again(world, agent, lease):
     for fault in (BEFORE, DURING, AFTER):
         name = world.name()
         granted(agent, name)
@@ -675,15 +660,14 @@ def a_release_whose_answer_is_lost_is_asked_again(world, agent, lease, _gateway)
 
 
 @scenario
-def a_release_without_any_answer_is_unknown(world, agent, lease, _gateway):
+def a_release_without_any_answer_is_unknown(world, agent, lease):
     granted(agent, world.name(), ttl_ms=3000)
     lease.begin(MUTE, *every(AFTER)[1:])
     outcome(agent.ask("release", hold="h"), "unknown")
 
 
 @scenario
-def a_release_of_what_was_ended_by_force_is_lost(world, agent, _lease, _gateway):
-    name = world.name()
+def a_release_of_what_was_ended_by_force_is_lost(world, agent, name):
     granted(agent, name, ttl_ms=60000)
     force(world, name)
     told = agent.ask("release", hold="h")
@@ -692,7 +676,7 @@ def a_release_of_what_was_ended_by_force_is_lost(world, agent, _lease, _gateway)
 
 
 @scenario
-def a_shorter_renewal_without_an_answer_brings_the_end_nearer(world, agent, lease, _gateway):
+def a_shorter_renewal_without_an_answer_brings_the_end_nearer(world, agent, lease):
     granted(agent, world.name(), ttl_ms=60000)
     lease.begin(*every(AFTER))
     outcome(agent.ask("renew", hold="h", ttl_ms=3000), "unknown")
@@ -702,8 +686,7 @@ def a_shorter_renewal_without_an_answer_brings_the_end_nearer(world, agent, leas
 
 
 @with_renewal
-def a_hold_outlives_its_ttl_because_it_is_renewed(world, agent, lease, _gateway):
-    name = world.name()
+def a_hold_outlives_its_ttl_because_it_is_renewed(world, agent, lease, name):
     told = granted(agent, name, ttl_ms=1200)
     lease.begin(Pass(), AFTER, Pass(), BEFORE)
     wait_until(lambda: lease.methods().count("PUT") >= 6, "it renews, also after a lost answer")
@@ -714,8 +697,7 @@ def a_hold_outlives_its_ttl_because_it_is_renewed(world, agent, lease, _gateway)
 
 
 @with_renewal
-def a_hold_that_is_ended_by_force_is_told_once_and_writes_no_more(world, agent, _lease, gateway):
-    name = world.name()
+def a_hold_that_is_ended_by_force_is_told_once_and_writes_no_more(world, agent, gateway, name):
     granted(agent, name, hold="forced", ttl_ms=1500)
     force(world, name)
     check_equal([one["code"] for one in agent.lost("forced")], ["lease-lost"])
@@ -727,10 +709,9 @@ def a_hold_that_is_ended_by_force_is_told_once_and_writes_no_more(world, agent, 
 
 
 @with_renewal
-def a_hold_is_lost_at_its_deadline_when_the_service_is_killed(world, agent, _lease, _gateway):
+def a_hold_is_lost_at_its_deadline_when_the_service_is_killed(world, name):
     victim = Daemon("pawl-lease", *world.flags)
     aside = CLIENT["make"](victim.url, CLIENT["gateway"].url)
-    name = world.name()
     granted(aside, name, hold="k", ttl_ms=900)
     victim.send(signal.SIGKILL)
     check_equal([one["code"] for one in aside.lost("k")], ["deadline-passed"])
@@ -740,7 +721,7 @@ def a_hold_is_lost_at_its_deadline_when_the_service_is_killed(world, agent, _lea
 
 
 @with_renewal
-def a_renewal_that_is_answered_too_late_does_not_bring_it_back(world, agent, lease, _gateway):
+def a_renewal_that_is_answered_too_late_does_not_bring_it_back(world, agent, lease):
     late = Pass(back=True)
     granted(agent, world.name(), hold="late", ttl_ms=600)
     lease.begin(late, *[MUTE] * 20)
@@ -754,8 +735,7 @@ def a_renewal_that_is_answered_too_late_does_not_bring_it_back(world, agent, lea
 
 
 @scenario
-def a_client_that_stood_still_past_its_ttl_knows_at_once(world, agent, _lease, gateway):
-    name = world.name()
+def a_client_that_stood_still_past_its_ttl_knows_at_once(world, agent, gateway, name):
     granted(agent, name, hold="still", ttl_ms=1500)
     agent.stop()
     other = world.acquire(name, holder="next", wait_ms=5000)
@@ -775,8 +755,7 @@ def a_client_that_stood_still_past_its_ttl_knows_at_once(world, agent, _lease, g
 
 
 @scenario
-def a_write_of_who_was_fenced_off_is_lost(world, agent, _lease, gateway):
-    name = world.name()
+def a_write_of_who_was_fenced_off_is_lost(world, agent, gateway, name):
     granted(agent, name, hold="off", ttl_ms=60000)
     force(world, name)
     world.acquire(name)
@@ -789,8 +768,7 @@ def a_write_of_who_was_fenced_off_is_lost(world, agent, _lease, gateway):
 
 
 @scenario
-def a_write_without_an_answer_is_unknown_and_is_not_repeated(world, agent, _lease, gateway):
-    name = world.name()
+def a_write_without_an_answer_is_unknown_and_is_not_repeated(agent, gateway, name):
     granted(agent, name)
     outcome(agent.ask("put", hold="h", key=name, body="first"), "ok")
     for fault in (BEFORE, DURING, AFTER, MUTE):
@@ -806,8 +784,7 @@ def a_write_without_an_answer_is_unknown_and_is_not_repeated(world, agent, _leas
 
 
 @scenario
-def a_write_with_a_key_is_repeated_and_done_once(world, agent, _lease, gateway):
-    name = world.name()
+def a_write_with_a_key_is_repeated_and_done_once(world, agent, gateway, name):
     granted(agent, name)
     gateway.begin(AFTER)
     told = agent.ask("put", hold="h", key=name, body="once", idempotency_key="k-1")
@@ -818,8 +795,7 @@ def a_write_with_a_key_is_repeated_and_done_once(world, agent, _lease, gateway):
 
 
 @scenario
-def a_refusal_of_a_repeated_write_is_unknown(world, agent, _lease, gateway):
-    name = world.name()
+def a_refusal_of_a_repeated_write_is_unknown(agent, gateway, name):
     granted(agent, name, hold="r", ttl_ms=60000)
     gateway.begin(BEFORE, problem(412, "stale-token", False))
     outcome(agent.ask("put", hold="r", key=name, body="x", idempotency_key="k-2"), "unknown")
@@ -836,8 +812,7 @@ def entered(function):
 
 
 @entered
-def the_last_who_leaves_releases(world, agent, lease, _gateway):
-    name = world.name()
+def the_last_who_leaves_releases(world, agent, lease, name):
     granted(agent, name)
     outcome(agent.ask("enter", hold="h"), "ok")
     check_equal(lease.methods(), ["POST"], "the counts are the process' own")
@@ -848,7 +823,7 @@ def the_last_who_leaves_releases(world, agent, lease, _gateway):
 
 
 @with_renewal
-def leaving_the_block_releases_however_it_is_left(world, agent, _lease, _gateway):
+def leaving_the_block_releases_however_it_is_left(world, agent):
     for body, raised in (("well", "nothing"), ("badly", "body")):
         name = world.name()
         told = agent.ask("inside", name=name, ttl_ms=60000, body=body)
@@ -860,8 +835,7 @@ def leaving_the_block_releases_however_it_is_left(world, agent, _lease, _gateway
 
 
 @with_renewal
-def leaving_the_block_tells_a_loss(world, agent, _lease, _gateway):
-    name = world.name()
+def leaving_the_block_tells_a_loss(world, agent, name):
     agent.ask("inside", name=name, ttl_ms=60000, body="well")
     force(world, name)
     agent.send("go on")
@@ -914,8 +888,7 @@ def an_access_token_goes_with_every_request_and_after_no_redirect(world, agent, 
 
 
 @scenario
-def an_access_token_file_is_read_again_for_each_request(world, _agent, lease, gateway):
-    name = world.name()
+def an_access_token_file_is_read_again_for_each_request(lease, gateway, name):
     with tempfile.TemporaryDirectory(prefix="pawl-access-") as folder:
         file = pathlib.Path(folder, "token")
         aside = known(lease.url, gateway.url, PAWL_ACCESS_TOKEN_FILE=str(file))
@@ -933,7 +906,7 @@ def an_access_token_file_is_read_again_for_each_request(world, _agent, lease, ga
 
 
 @scenario
-def an_access_token_is_sent_to_no_other_machine_in_plain_text(world, _agent, lease, gateway):
+def an_access_token_is_sent_to_no_other_machine_in_plain_text(world, lease, gateway):
     there = lease.url.replace("127.0.0.1", "0.0.0.0")  # which is this machine, but who knows that
     for lease_url, gateway_url in ((there, gateway.url), (lease.url, "http://127.0.0.1.example"), (lease.url, "http://localhost:1@a.example")):
         aside = known(lease_url, gateway_url, PAWL_ACCESS_TOKEN=ACCESS)
@@ -950,13 +923,12 @@ def an_access_token_is_sent_to_no_other_machine_in_plain_text(world, _agent, lea
 
 
 @scenario
-def who_is_not_known_or_may_not_is_told_at_once(world, agent, lease, gateway):
+def who_is_not_known_or_may_not_is_told_at_once(world, agent, lease, gateway, name):
     for status, code in ((401, "unauthenticated"), (403, "forbidden"), (403, "not-yours")):
         lease.begin(who(status, code))
         told = agent.ask("acquire", hold="i", name=world.name(), wait_ms=5000)
         outcome(told, "not-done", code)
         check_equal((told["retryable"], lease.methods()), ("0", ["POST"]), "asked once")
-    name = world.name()
     granted(agent, name, ttl_ms=60000)
     gateway.begin(who(403, "forbidden"))
     outcome(agent.ask("put", hold="h", key=name, body="x", idempotency_key="k"), "not-done", "forbidden")
@@ -967,8 +939,7 @@ def who_is_not_known_or_may_not_is_told_at_once(world, agent, lease, gateway):
 
 
 @with_renewal
-def who_is_not_known_any_more_holds_until_the_deadline_and_may_be_known_again(world, agent, lease, _gateway):
-    name = world.name()
+def who_is_not_known_any_more_holds_until_the_deadline_and_may_be_known_again(agent, lease, name):
     granted(agent, name, hold="known", ttl_ms=1500)
     lease.begin(who(401, "unauthenticated"), who(403, "forbidden"), who(403, "not-yours"))
     wait_until(lambda: lease.methods().count("PUT") >= 4, "it asks again")
@@ -1002,7 +973,7 @@ def aside_over(world, lease, gateway, **env):
     return told
 
 
-def a_unix_socket_is_an_address(world, _agent, _lease, _gateway):
+def a_unix_socket_is_an_address(world):
     with tempfile.TemporaryDirectory(prefix="pawl-unix-") as folder:
         relays = [HttpRelay(daemon.port, f"{folder}/{kind}") for daemon, kind in
                   ((world.lease_daemon, "lease"), (world.gateway_daemon, "gateway"))]
@@ -1015,7 +986,7 @@ scenario(a_unix_socket_is_an_address)
 
 
 @scenario
-def each_end_is_told_over_a_unix_socket_as_over_a_network(world, _agent, _lease, _gateway):
+def each_end_is_told_over_a_unix_socket_as_over_a_network(world):
     with tempfile.TemporaryDirectory(prefix="pawl-unix-") as folder:
         lease, gateway = (HttpRelay(daemon.port, f"{folder}/{kind}") for daemon, kind in
                           ((world.lease_daemon, "lease"), (world.gateway_daemon, "gateway")))
@@ -1028,7 +999,7 @@ def each_end_is_told_over_a_unix_socket_as_over_a_network(world, _agent, _lease,
         for steps in ends:
             lease.begin()
             gateway.begin()
-            steps.steps(world, aside, lease, gateway)
+            supplied(steps.steps, agent=aside, lease=lease, gateway=gateway)
         lease.begin()
         granted(aside, name, ttl_ms=60000)
         chunks = Flood.HEAD + b"3;x=y\r\nabc\r\n03\r\ndef\r\n"
@@ -1047,7 +1018,7 @@ def each_end_is_told_over_a_unix_socket_as_over_a_network(world, _agent, _lease,
 
 
 @scenario
-def a_certificate_is_shown_to_who_is_trusted(world, _agent, _lease, _gateway):
+def a_certificate_is_shown_to_who_is_trusted(world):
     with tempfile.TemporaryDirectory(prefix="pawl-certs-") as folder:
         server, own = certificate(folder, "server", "IP:127.0.0.1"), certificate(folder, "own", "DNS:me", "clientAuth")
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -1063,7 +1034,7 @@ def a_certificate_is_shown_to_who_is_trusted(world, _agent, _lease, _gateway):
 
 
 @scenario
-def the_services_own_tls_is_verified_and_knows_an_access_token_and_a_certificate(_world, _agent, _lease, _gateway):
+def the_services_own_tls_is_verified_and_knows_an_access_token_and_a_certificate():
     with tempfile.TemporaryDirectory(prefix="pawl-certs-") as folder:
         server, own = certificate(folder, "server", "IP:127.0.0.1"), certificate(folder, "own", "DNS:me", "clientAuth")
         token, line = subprocess.run([BUILD / "pawl", "access", "new", "token"], capture_output=True, text=True, check=True).stdout.splitlines()
@@ -1107,7 +1078,7 @@ def what_is_acquired_in_a_session_lives_and_ends_with_it(world, agent, lease, ga
 
 
 @with_sessions
-def a_lease_that_a_session_lost_is_told_and_the_others_stay(world, agent, _lease, _gateway):
+def a_lease_that_a_session_lost_is_told_and_the_others_stay(world, agent):
     name, other = world.name(), world.name()
     outcome(agent.ask("session", hold="s2", ttl_ms=1500), "ok")
     granted(agent, name, hold="taken", session="s2")
@@ -1120,8 +1091,7 @@ def a_lease_that_a_session_lost_is_told_and_the_others_stay(world, agent, _lease
 
 
 @with_sessions
-def a_session_is_lost_at_its_deadline_and_all_of_its_leases_with_it(world, agent, lease, gateway):
-    name = world.name()
+def a_session_is_lost_at_its_deadline_and_all_of_its_leases_with_it(agent, lease, gateway, name):
     outcome(agent.ask("session", hold="s3", ttl_ms=900), "ok")
     granted(agent, name, hold="in", session="s3", ttl_ms=60000)
     lease.begin(*[MUTE] * 9)
@@ -1134,8 +1104,7 @@ def a_session_is_lost_at_its_deadline_and_all_of_its_leases_with_it(world, agent
 
 
 @with_sessions
-def a_session_that_is_said_to_be_over_is_lost_and_all_of_its_leases_with_it(world, agent, lease, gateway):
-    name = world.name()
+def a_session_that_is_said_to_be_over_is_lost_and_all_of_its_leases_with_it(world, agent, lease, gateway, name):
     outcome(agent.ask("session", hold="s4", ttl_ms=1500), "ok")
     granted(agent, name, hold="in4", session="s4")
     lease.begin(problem(410, "session-lost", False))
@@ -1148,7 +1117,7 @@ def a_session_that_is_said_to_be_over_is_lost_and_all_of_its_leases_with_it(worl
 
 
 @with_sessions
-def several_are_granted_all_or_none(world, agent, lease, _gateway):
+def several_are_granted_all_or_none(world, agent, lease):
     names = [world.name() for _ in range(3)]
     first = world.acquire(names[2])
     outcome(agent.ask("acquire_all", hold="a", names=" ".join(names)), "held", "lease-held")
@@ -1168,8 +1137,7 @@ def several_are_granted_all_or_none(world, agent, lease, _gateway):
 
 
 @with_sessions
-def events_go_on_behind_the_last_one_after_a_break(world, agent, lease, _gateway):
-    name = world.name()
+def events_go_on_behind_the_last_one_after_a_break(world, agent, lease, name):
     outcome(agent.ask("events", hold="e", name=name), "ok")
     wait_until(lambda: lease.methods() == ["GET"] and lease.answered, "it listens")
     first = world.acquire(name)
@@ -1182,8 +1150,7 @@ def events_go_on_behind_the_last_one_after_a_break(world, agent, lease, _gateway
 
 
 @with_sessions
-def events_that_cannot_be_made_up_for_are_told_as_missed(world, agent, lease, _gateway):
-    name = world.name()
+def events_that_cannot_be_made_up_for_are_told_as_missed(world, agent, lease, name):
     lease.begin(Say(204), problem(410, "cursor-expired", False))
     outcome(agent.ask("events", hold="none", name=name), "ok")
     check_equal([one["code"] for one in agent.lost("none")], ["bad-answer"])
@@ -1200,7 +1167,7 @@ def apart(world):
 
 
 @with_sessions
-def events_go_on_whatever_somebody_between_answers_and_end_with_a_refusal(world, _agent, _lease, _gateway):
+def events_go_on_whatever_somebody_between_answers_and_end_with_a_refusal(world):
     name, (aside, lease) = world.name(), apart(world)
     outcome(aside.ask("events", hold="e", name=name), "ok")
     wait_until(lambda: lease.methods() == ["GET"] and lease.answered, "it listens")
@@ -1221,13 +1188,13 @@ def events_go_on_whatever_somebody_between_answers_and_end_with_a_refusal(world,
 # -- how what may be held is given back
 
 
-def several_are_given_back_within_the_time_of_one_attempt(world, agent, lease, _gateway):
+def several_are_given_back_within_the_time_of_one_attempt(world, agent, lease):
     lease.begin(*every(AFTER), *[MUTE] * 3)
     outcome(agent.ask("acquire_all", hold="a", names=" ".join(world.name() for _ in range(3))), "unknown")
     check_equal(lease.methods(), every("POST") + ["DELETE"])
 
 
-def what_may_be_held_is_given_back_though_nobody_answers_who_leaves_the_line(world, agent, lease, _gateway):
+def what_may_be_held_is_given_back_though_nobody_answers_who_leaves_the_line(world, agent, lease):
     lease.begin(*[MUTE] * 9)
     outcome(agent.ask("acquire", hold="h", name=world.name(), wait_ms=1), "unknown")
     check_equal(lease.methods(), every("POST") + ["POST", "DELETE"])

@@ -47,8 +47,7 @@ scenarios.begin([f"{FOLDER}/agent"], MISSING, enters=False)
 
 
 @scenario
-def a_round_tripper_adds_the_token_and_a_stale_answer_is_a_loss(world, agent, _lease, gateway):
-    name = world.name()
+def a_round_tripper_adds_the_token_and_a_stale_answer_is_a_loss(world, agent, gateway, name):
     granted(agent, name, hold="t", ttl_ms=60000)
     url = f"{gateway.url}/v1/resources/{name}"
     check_equal(agent.ask("request", hold="t", url=url, body="x")["status"], "201")
@@ -60,7 +59,7 @@ def a_round_tripper_adds_the_token_and_a_stale_answer_is_a_loss(world, agent, _l
 
 
 @scenario
-def a_round_tripper_tells_the_gateway_alone_who_asks_and_not_after_a_redirect(world, _agent, lease, gateway):
+def a_round_tripper_tells_the_gateway_alone_who_asks_and_not_after_a_redirect(world, lease, gateway):
     name, aside = world.name(), scenarios.known(lease.url, gateway.url, PAWL_ACCESS_TOKEN=scenarios.ACCESS)
     granted(aside, name, hold="who", ttl_ms=60000)
     lease.begin()
@@ -73,7 +72,7 @@ def a_round_tripper_tells_the_gateway_alone_who_asks_and_not_after_a_redirect(wo
 
 
 @scenario
-def a_round_tripper_reaches_a_gateway_at_a_unix_socket(world, _agent, lease, _gateway):
+def a_round_tripper_reaches_a_gateway_at_a_unix_socket(world, lease):
     with tempfile.TemporaryDirectory(prefix="pawl-go-") as folder:
         relay = HttpRelay(world.gateway_daemon.port, f"{folder}/gateway")
         name, aside = world.name(), scenarios.known(lease.url, relay.url, PAWL_ACCESS_TOKEN=scenarios.ACCESS)
@@ -88,8 +87,7 @@ def a_round_tripper_reaches_a_gateway_at_a_unix_socket(world, _agent, lease, _ga
 
 
 @scenario
-def a_context_that_ends_gives_up_and_leaves_no_place_behind(world, agent, lease, _gateway):
-    name = world.name()
+def a_context_that_ends_gives_up_and_leaves_no_place_behind(world, agent, lease, name):
     other = world.acquire(name)
     for wait_ms in (60000, 600000):
         lease.begin()
@@ -104,7 +102,7 @@ scenario(scenarios.who_gives_up_between_two_requests_is_told_unknown_and_leaves_
 
 
 @scenario
-def who_is_told_that_nothing_is_left_finds_it_marked_as_lost(world, agent, lease, _gateway):
+def who_is_told_that_nothing_is_left_finds_it_marked_as_lost(world, agent, lease):
     def spun(number):
         """Of a grant that was answered before its ttl was over."""
         lease.begin(None, *[MUTE] * 9)
@@ -116,7 +114,7 @@ def who_is_told_that_nothing_is_left_finds_it_marked_as_lost(world, agent, lease
 
 
 @scenario
-def events_from_a_cursor_that_cannot_be_sent_are_a_mistake(_world, agent, _lease, _gateway):
+def events_from_a_cursor_that_cannot_be_sent_are_a_mistake(agent):
     outcome(agent.ask("events", hold="since", since="1\0"), "ok")
     outcome(agent.lost("since")[0], "mistake")
 

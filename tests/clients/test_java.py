@@ -65,8 +65,7 @@ def its_pom_names_its_sources_and_pawls_version():
 scenarios.begin(ARGV, MISSING)
 
 @scenario
-def try_lock_is_false_only_when_it_is_certainly_not_granted(world, agent, lease, _gateway):
-    name = world.name()
+def try_lock_is_false_only_when_it_is_certainly_not_granted(world, agent, lease, name):
     other = world.acquire(name)
     check_equal(agent.ask("acquire", hold="h", name=name, **{"try": 0})["granted"], "0")
     check_equal(agent.ask("acquire", hold="h", name=name, **{"try": 100})["granted"], "0")
@@ -76,15 +75,14 @@ def try_lock_is_false_only_when_it_is_certainly_not_granted(world, agent, lease,
 
 
 @scenario
-def who_does_not_own_it_cannot_unlock_it(world, agent, _lease, _gateway):
+def who_does_not_own_it_cannot_unlock_it(world, agent):
     granted(agent, world.name())
     outcome(agent.ask("release", hold="h"), "ok")
     outcome(agent.ask("release", hold="h"), "not-owner")
 
 
 @scenario
-def lock_waits_until_it_is_granted(world, agent, _lease, _gateway):
-    name = world.name()
+def lock_waits_until_it_is_granted(world, agent, name):
     other = world.acquire(name)
     agent.send("acquire", hold="h", name=name, wait_ms="forever")
     wait_until(lambda: world.look(name)["waiting"] == 1, "it waits")
@@ -94,7 +92,7 @@ def lock_waits_until_it_is_granted(world, agent, _lease, _gateway):
 
 
 @scenario
-def events_can_be_interrupted_and_close_their_connection(world, _agent, _lease, _gateway):
+def events_can_be_interrupted_and_close_their_connection(world):
     agent, relay = scenarios.apart(world)
     outcome(agent.ask("events", hold="i", name=world.name()), "ok")
     wait_until(lambda: relay.answered, "it listens")
@@ -106,7 +104,7 @@ def events_can_be_interrupted_and_close_their_connection(world, _agent, _lease, 
 
 
 @scenario
-def an_interrupted_thread_that_locks_pauses_all_the_same(world, agent, lease, _gateway):
+def an_interrupted_thread_that_locks_pauses_all_the_same(world, agent, lease):
     lease.begin(*[BEFORE] * 4)
     begun = time.monotonic()
     check_equal(agent.ask("lock_interrupted", name=world.name())["interrupted"], "1", "it stands")

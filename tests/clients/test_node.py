@@ -14,7 +14,7 @@ scenarios.begin([NODE, str(clients_test.HERE / "agent.mjs")], None if NODE else 
 
 
 @scenario
-def a_signal_that_is_aborted_already_sends_nothing_and_harms_nobody(world, _agent, lease, gateway):
+def a_signal_that_is_aborted_already_sends_nothing_and_harms_nobody(world, lease, gateway):
     aside = CLIENT["make"](lease.url, gateway.url)
     outcome(aside.ask("acquire", hold="h", name=world.name(), aborted=1), "not-done", "aborted")
     outcome(aside.ask("acquire", hold="h", name=world.name()), "ok")  # it still lives
@@ -27,7 +27,7 @@ scenario(scenarios.who_gives_up_between_two_requests_is_told_unknown_and_leaves_
 
 
 @scenario
-def a_body_that_cannot_be_sent_is_a_mistake(world, agent, _lease, gateway):
+def a_body_that_cannot_be_sent_is_a_mistake(world, agent, gateway):
     scenarios.granted(agent, world.name())
     for body in ("nothing", "number", "buffer"):
         outcome(agent.ask("put", hold="h", key=world.name(), odd=body), "mistake")
@@ -50,7 +50,7 @@ const { signal } = new AbortController();
 
 
 @scenario
-def events_leave_one_listener_on_the_signal_however_often_they_connect(world, _agent, _lease, _gateway):
+def events_leave_one_listener_on_the_signal_however_often_they_connect(world):
     name, relay = world.name(), clients_test.HttpRelay(world.lease_daemon.port)
     listens = subprocess.Popen([NODE, "-e", LISTENS, str(clients_test.ROOT / "api/clients/node/pawl.cjs"), relay.url, name],
                                stdout=subprocess.PIPE, env=clients_test.environment(), preexec_fn=clients_test.die_with_parent)

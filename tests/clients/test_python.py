@@ -60,8 +60,7 @@ def services(lease, gateway):
 
 
 @scenario
-def a_forked_child_holds_nothing_and_releases_nothing(world, _agent, lease, gateway):
-    name = world.name()
+def a_forked_child_holds_nothing_and_releases_nothing(world, lease, gateway, name):
     with services(lease, gateway).acquire(name) as hold:
         taken, over = threading.Event(), threading.Event()
 
@@ -93,8 +92,7 @@ def a_forked_child_holds_nothing_and_releases_nothing(world, _agent, lease, gate
 
 
 @scenario
-def who_waits_for_ever_asks_again_and_an_interrupt_gives_up(world, _agent, lease, _gateway):
-    name = world.name()
+def who_waits_for_ever_asks_again_and_an_interrupt_gives_up(world, lease, name):
     other = world.acquire(name)
     lease.begin(Say(409, b'{"code":"wait-timeout","retryable":true,"detail":"d"}'))
     code = (f"import sys; sys.path.insert(0, {str(ROOT / 'api/clients/python')!r}); import pawl\n"
@@ -112,7 +110,7 @@ def who_waits_for_ever_asks_again_and_an_interrupt_gives_up(world, _agent, lease
 
 
 @scenario
-def the_lease_id_is_shown_nowhere(world, _agent, lease, gateway):
+def the_lease_id_is_shown_nowhere(world, lease, gateway):
     hold = services(lease, gateway).acquire(world.name())
     secret = hold._lease_id  # pylint: disable=protected-access
     check(secret not in repr(hold) + str(hold), "in the hold's text")
@@ -125,7 +123,7 @@ def the_lease_id_is_shown_nowhere(world, _agent, lease, gateway):
 
 
 @scenario
-def leaving_keeps_why_it_could_not_release(world, _agent, lease, gateway):
+def leaving_keeps_why_it_could_not_release(world, lease, gateway):
     with services(lease, gateway).acquire(world.name(), ttl=60) as hold:
         lease.begin(AFTER, AFTER, AFTER)
     check(isinstance(hold.release_problem, pawl.PawlUnknown), f"{hold.release_problem}")
@@ -133,7 +131,7 @@ def leaving_keeps_why_it_could_not_release(world, _agent, lease, gateway):
 
 
 @scenario
-def of_many_threads_one_at_a_time_holds(world, _agent, lease, gateway):
+def of_many_threads_one_at_a_time_holds(world, lease, gateway):
     name, inside, most, tokens = world.name(), [], [], []
 
     def work():
@@ -166,8 +164,7 @@ def program(lease, text, **more):
 
 
 @scenario
-def an_interrupt_inside_of_the_block_releases(world, _agent, lease, _gateway):
-    name = world.name()
+def an_interrupt_inside_of_the_block_releases(world, lease, name):
     child = program(lease, f"with services.acquire({name!r}, ttl=60):\n    print('in', flush=True); threading.Event().wait()\n")
     check_equal(child.stdout.readline(), b"in\n")
     child.send_signal(signal.SIGINT)
@@ -176,7 +173,7 @@ def an_interrupt_inside_of_the_block_releases(world, _agent, lease, _gateway):
 
 
 @scenario
-def an_interrupt_of_the_release_of_several_leaves_none_that_is_renewed(world, _agent, lease, _gateway):
+def an_interrupt_of_the_release_of_several_leaves_none_that_is_renewed(world, lease):
     names = [world.name() for _ in range(2)]
     lease.begin(None, MUTE)
     child = program(lease, f"try:\n    with services.acquire_all({names!r}, ttl=1.5): pass\n"
@@ -190,7 +187,7 @@ def an_interrupt_of_the_release_of_several_leaves_none_that_is_renewed(world, _a
 
 
 @scenario
-def an_interrupt_of_a_shorter_renewal_brings_the_end_nearer(world, _agent, lease, _gateway):
+def an_interrupt_of_a_shorter_renewal_brings_the_end_nearer(world, lease):
     lease.begin(None, MUTE)
     child = program(lease, f"hold = services.acquire({world.name()!r}, ttl=60)\ntry:\n    hold.renew(3)\n"
                            "except KeyboardInterrupt:\n    print(hold.remaining() <= 3)\n")
@@ -200,8 +197,7 @@ def an_interrupt_of_a_shorter_renewal_brings_the_end_nearer(world, _agent, lease
 
 
 @scenario
-def who_ends_without_a_release_ends_at_once_and_the_ttl_ends_the_hold(world, _agent, lease, _gateway):
-    name = world.name()
+def who_ends_without_a_release_ends_at_once_and_the_ttl_ends_the_hold(world, lease, name):
     child = program(lease, f"hold = services.acquire({name!r}, ttl=1.5); print('in', flush=True)\n")
     check_equal((child.communicate(timeout=15), child.returncode), ((b"in\n", b""), 0))
     wait_until(lambda: world.look(name)["state"] == "free", "its ttl is over")
@@ -209,7 +205,7 @@ def who_ends_without_a_release_ends_at_once_and_the_ttl_ends_the_hold(world, _ag
 
 
 @scenario
-def where_no_thread_can_be_had_it_is_given_back(world, _agent, lease, gateway):
+def where_no_thread_can_be_had_it_is_given_back(world, lease, gateway):
     name, begin = world.name(), pawl.Hold._begin  # pylint: disable=protected-access
 
     def none(_hold):
@@ -225,7 +221,7 @@ def where_no_thread_can_be_had_it_is_given_back(world, _agent, lease, gateway):
 
 
 @scenario
-def what_nobody_expected_of_a_renewal_does_not_hide_the_loss(world, _agent, lease, gateway):
+def what_nobody_expected_of_a_renewal_does_not_hide_the_loss(world, lease, gateway):
     told, ours = threading.Event(), services(lease, gateway)
 
     def broken(*_):
@@ -237,7 +233,7 @@ def what_nobody_expected_of_a_renewal_does_not_hide_the_loss(world, _agent, leas
 
 
 @scenario
-def it_is_used_from_asyncio_in_threads(world, _agent, lease, gateway):
+def it_is_used_from_asyncio_in_threads(world, lease, gateway):
     async def work(name):
         hold = await asyncio.to_thread(services(lease, gateway).acquire, name, ttl=5, wait=14)
         token = hold.token
@@ -251,8 +247,7 @@ def it_is_used_from_asyncio_in_threads(world, _agent, lease, gateway):
 
 
 @scenario
-def a_mistake_of_the_callers_is_one_before_anything_is_sent(world, _agent, lease, gateway):
-    name = world.name()
+def a_mistake_of_the_callers_is_one_before_anything_is_sent(lease, gateway, name):
     for more in ({"ttl": float("nan")}, {"ttl": float("inf")}, {"wait": float("inf")}, {"lock_delay": float("inf")}):
         try:
             services(lease, gateway).acquire(name, **more)

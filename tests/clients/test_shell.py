@@ -119,8 +119,7 @@ def runs(name, ttl_ms, wait_ms, *command, aside=None, stderr=subprocess.PIPE):
 
 
 @scenario
-def run_holds_it_while_the_command_runs_and_has_its_status(world, agent, _lease, _gateway):
-    name = world.name()
+def run_holds_it_while_the_command_runs_and_has_its_status(world, name):
     done = runs(name, 60000, 0, "sh", "-c", 'read -r word; echo "$word $PAWL_LEASE $PAWL_TOKEN ${LC_ALL-none}"; exit 7')
     wait_until(lambda: world.look(name)["state"] == "held", "it holds")
     token = world.look(name)["token"]
@@ -133,7 +132,7 @@ def run_holds_it_while_the_command_runs_and_has_its_status(world, agent, _lease,
 
 
 @scenario
-def run_that_is_interrupted_ends_the_command_and_gives_the_lease_back(world, agent, lease, _gateway):
+def run_that_is_interrupted_ends_the_command_and_gives_the_lease_back(world, lease):
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         name = world.name()
         done = runs(name, 60000, 0, "sh", "-c", "echo up; exec tail -f /dev/null")
@@ -144,8 +143,7 @@ def run_that_is_interrupted_ends_the_command_and_gives_the_lease_back(world, age
 
 
 @scenario
-def run_renews_and_stops_the_command_when_the_hold_is_lost(world, agent, lease, _gateway):
-    name = world.name()
+def run_renews_and_stops_the_command_when_the_hold_is_lost(world, lease, name):
     lease.begin(None, None, AFTER)
     done = runs(name, 3000, 0, "sh", "-c", "exec tail -f /dev/null")
     wait_until(lambda: lease.methods().count("PUT") >= 4, "it renews, also after a lost answer")
@@ -157,7 +155,7 @@ def run_renews_and_stops_the_command_when_the_hold_is_lost(world, agent, lease, 
 
 
 @scenario
-def run_goes_on_though_a_renewal_is_not_answered(world, agent, lease, gateway):
+def run_goes_on_though_a_renewal_is_not_answered(world, lease, gateway):
     lease.begin(None, scenarios.MUTE)
     done = runs(world.name(), 6000, 0, "sh", "-c", "exec tail -f /dev/null", aside=ShellAgent(lease.url, gateway.url, 30000))
     wait_until(lambda: lease.methods().count("PUT") >= 3 or done.poll() is not None, "it renews again")
@@ -167,7 +165,7 @@ def run_goes_on_though_a_renewal_is_not_answered(world, agent, lease, gateway):
 
 
 @scenario
-def run_stops_the_command_though_nobody_reads_what_it_says(world, agent, _lease, _gateway):
+def run_stops_the_command_though_nobody_reads_what_it_says(world):
     name, (reader, writer) = world.name(), os.pipe()
     os.set_blocking(writer, False)
     with contextlib.suppress(BlockingIOError):
@@ -185,10 +183,9 @@ def run_stops_the_command_though_nobody_reads_what_it_says(world, agent, _lease,
 
 
 @scenario
-def run_stops_the_command_at_the_deadline_when_the_service_is_gone(world, agent, _lease, _gateway):
+def run_stops_the_command_at_the_deadline_when_the_service_is_gone(world, name):
     victim = clients_test.Daemon("pawl-lease", *world.flags)
     aside = ShellAgent(victim.url, victim.url)
-    name = world.name()
     done = runs(name, 1000, 0, "sh", "-c", "echo up; exec tail -f /dev/null", aside=aside)
     check_equal(done.stdout.readline(), b"up\n")
     victim.send(signal.SIGKILL)
@@ -211,7 +208,7 @@ def last_words(process):
 
 
 @scenario
-def run_killed_without_a_word_takes_the_command_with_it(world, agent, _lease, _gateway):
+def run_killed_without_a_word_takes_the_command_with_it(world):
     if NO_SETPRIV:
         skip("there is no setpriv --pdeathsig")
     done = runs(world.name(), 60000, 0, "sh", "-c", "echo up; exec tail -f /dev/null")
@@ -241,7 +238,7 @@ exec {shutil.which("setpriv")} "$@\""""
 
 
 @scenario
-def run_killed_before_the_command_has_begun_lets_it_not_begin(world, agent, _lease, _gateway):
+def run_killed_before_the_command_has_begun_lets_it_not_begin(world, agent):
     if NO_SETPRIV:
         skip("there is no setpriv --pdeathsig")
     with beside(agent, {"setpriv": LATE}) as (slow, _):
@@ -253,14 +250,14 @@ def run_killed_before_the_command_has_begun_lets_it_not_begin(world, agent, _lea
 
 
 @scenario
-def run_without_setpriv_runs_the_command_all_the_same(world, agent, _lease, _gateway):
+def run_without_setpriv_runs_the_command_all_the_same(world, agent):
     with beside(agent, {"setpriv": "exit 1"}) as (bare, _):
         done = runs(world.name(), 3000, 0, "echo", "ran", aside=bare)
         check_equal((done.wait(15), done.stdout.read()), (0, b"ran\n"))
 
 
 @scenario
-def the_lease_id_is_on_no_command_line(world, agent, _lease, _gateway):
+def the_lease_id_is_on_no_command_line(world, agent):
     name, spies = world.name(), {one: f'echo "{one} $*" >> {{folder}}/log\nexec {shutil.which(one)} "$@"'
                                  for one in ("curl", "jq", "grep", "od", "tail", "cat")}
     with beside(agent, spies, PAWL_ACCESS_TOKEN=scenarios.ACCESS) as (spied, folder):
@@ -275,14 +272,14 @@ def the_lease_id_is_on_no_command_line(world, agent, _lease, _gateway):
 
 
 @scenario
-def run_hands_no_access_token_to_its_command(world, agent, _lease, _gateway):
+def run_hands_no_access_token_to_its_command(world, agent):
     aside = ShellAgent(agent.settings["PAWL_LEASE_URL"], agent.settings["PAWL_GATEWAY_URL"], PAWL_ACCESS_TOKEN=scenarios.ACCESS)
     done = runs(world.name(), 3000, 0, "sh", "-c", 'echo "${PAWL_ACCESS_TOKEN-none}"', aside=aside)
     check_equal(done.communicate(timeout=15)[0], b"none\n")
 
 
 @scenario
-def a_grant_that_could_not_be_told_is_given_back(world, agent, _lease, _gateway):
+def a_grant_that_could_not_be_told_is_given_back(world, agent):
     name, proposed = world.name(), world.name()
     settings = clients_test.environment(**agent.settings)
     with open("/dev/full", "wb") as full:
@@ -294,8 +291,7 @@ def a_grant_that_could_not_be_told_is_given_back(world, agent, _lease, _gateway)
 
 
 @scenario
-def what_a_renewal_found_lost_has_nothing_left(world, agent, _lease, _gateway):
-    name = world.name()
+def what_a_renewal_found_lost_has_nothing_left(world, agent, name):
     scenarios.granted(agent, name, ttl_ms=60000)
     force(world, name)
     scenarios.outcome(agent.ask("renew", hold="h"), "lost")
@@ -304,7 +300,7 @@ def what_a_renewal_found_lost_has_nothing_left(world, agent, _lease, _gateway):
 
 
 @scenario
-def run_hands_nothing_of_another_hold_to_its_command(world, agent, _lease, _gateway):
+def run_hands_nothing_of_another_hold_to_its_command(world, agent):
     """Else what it asks with would be another's, and what it takes its own once more: the inner one would release it."""
     name, others = world.name(), ("PAWL_LEASE_ID", "LEASE_DEADLINE_MS", "PAWL_TOKEN_FILE", "PROPOSED_LEASE_ID")
     aside = ShellAgent(agent.settings["PAWL_LEASE_URL"], agent.settings["PAWL_GATEWAY_URL"], PAWL_LEASE_ID="A" * 22,
@@ -320,7 +316,7 @@ def says(status, told):
 
 
 @scenario
-def what_an_answer_says_is_never_run(world, _agent, lease, gateway):
+def what_an_answer_says_is_never_run(world, lease, gateway):
     name, over = world.name(), {"type": "/problems/wait-timeout", "status": 409, "code": "wait-timeout"}
     once = ShellAgent(lease.url, gateway.url)
     once.settings["ATTEMPTS"] = "1"
