@@ -41,9 +41,8 @@ def pawl(*words, status=0, **more):
 
 
 @test
-def an_access_token_goes_with_every_request_of_the_library():
+def an_access_token_goes_with_every_request_of_the_library(name):
     plan()
-    name = WORLD.name()
     with program(LEASE.url, GATEWAY.url, access=ACCESS) as run:
         for command in (f"acquire {name}", f"put {name} body=x", f"get {name}", "renew", f"look {name}", "release"):
             check_equal(run(command)["outcome"], "OK", command)
@@ -99,8 +98,7 @@ def a_file_without_an_access_token_sends_nothing():
 
 
 @test
-def who_is_not_known_or_may_not_is_told_at_once_and_is_77():
-    name = WORLD.name()
+def who_is_not_known_or_may_not_is_told_at_once_and_is_77(name):
     for answer, code in ((NOT_KNOWN, "unauthenticated"), (MAY_NOT, "forbidden"), (NOT_YOURS, "not-yours")):
         for words in (("get", name), ("acquire", name), ("acquire", name, "--wait", "10s"), ("release", name), ("ls",)):
             plan(answer)

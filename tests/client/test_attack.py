@@ -36,22 +36,19 @@ def no_argument_that_is_missing_does_any_harm():
 
 
 @test
-def callbacks_call_the_guard_and_open_others():
-    name = WORLD.name()
+def callbacks_call_the_guard_and_open_others(name):
     ends_well(start(CALLS, "callbacks", name=name))
     check_equal(WORLD.look(name)["state"], "free")
 
 
 @test
-def eight_threads_are_told_the_same_loss_and_the_descriptor_stays_readable():
-    name = WORLD.name()
+def eight_threads_are_told_the_same_loss_and_the_descriptor_stays_readable(name):
     ends_well(start(GUARD, "storm", name=name))
     check_equal(WORLD.look(name)["state"], "free")
 
 
 @test
-def the_same_at_the_deadline_while_the_service_stands_still():
-    name = WORLD.name()
+def the_same_at_the_deadline_while_the_service_stands_still(name):
     process = start(GUARD, "deadline", name=name)
     try:
         check_equal(process.stdout.readline(), "go\n")
@@ -93,8 +90,7 @@ def without_descriptors_nothing_is_done_and_a_guard_goes_on_when_there_are_some(
 
 
 @test
-def a_child_waits_for_no_lock_and_is_told_that_it_is_another_process():
-    name = WORLD.name()
+def a_child_waits_for_no_lock_and_is_told_that_it_is_another_process(name):
     ends_well(start(GUARD, "fork", name=name))
     check_equal(WORLD.look(name)["state"], "free")
 

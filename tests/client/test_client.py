@@ -46,8 +46,7 @@ def body(key):
 # -- the network as it should be
 
 @test
-def a_lease_is_acquired_renewed_looked_at_and_released():
-    name = WORLD.name()
+def a_lease_is_acquired_renewed_looked_at_and_released(name):
     with client() as run:
         grant = run(f"acquire {name} holder=me ttl=5000")
         is_outcome(grant, "OK")
@@ -68,8 +67,7 @@ def a_lease_is_acquired_renewed_looked_at_and_released():
 
 
 @test
-def renew_and_release_send_the_fencing_token_of_the_hold():
-    name = WORLD.name()
+def renew_and_release_send_the_fencing_token_of_the_hold(name):
     with client() as run:
         token = run(f"acquire {name}")["fencing_token"]
         for command in ("renew", "release"):
@@ -79,8 +77,7 @@ def renew_and_release_send_the_fencing_token_of_the_hold():
 
 
 @test
-def a_held_lease_is_told_with_who_holds_it():
-    name = WORLD.name()
+def a_held_lease_is_told_with_who_holds_it(name):
     held = WORLD.acquire(name, holder="other", ttl_ms=20000)
     with client() as run:
         answer = run(f"acquire {name}")
@@ -93,8 +90,7 @@ def a_held_lease_is_told_with_who_holds_it():
 
 
 @test
-def who_waits_is_granted_and_his_deadline_counts_what_he_waited():
-    name = WORLD.name()
+def who_waits_is_granted_and_his_deadline_counts_what_he_waited(name):
     held = WORLD.acquire(name)
     with client() as run:
         began = now_ms()
@@ -110,8 +106,7 @@ def who_waits_is_granted_and_his_deadline_counts_what_he_waited():
 
 
 @test
-def the_deadline_counts_from_when_the_request_was_sent():
-    name = WORLD.name()
+def the_deadline_counts_from_when_the_request_was_sent(name):
     with client() as run:
         for command in (f"acquire {name} ttl=10000", "renew"):
             began = now_ms()
@@ -132,17 +127,15 @@ def shared_permits_and_meta_are_asked_for():
 
 
 @test
-def a_lease_of_a_session_is_acquired():
+def a_lease_of_a_session_is_acquired(name):
     session = WORLD.lease("POST", "/v1/sessions", body={"ttl_ms": 30000}).json
-    name = WORLD.name()
     with client() as run:
         is_outcome(run(f"acquire {name} session={session['session']} secret={session['session_secret']}"), "OK")
         is_outcome(run(f"acquire {name} session={session['session']}"), "NOT_DONE", "bad-argument")
 
 
 @test
-def a_resource_is_written_read_and_deleted_with_the_token():
-    name = WORLD.name()
+def a_resource_is_written_read_and_deleted_with_the_token(name):
     with client() as run:
         is_outcome(run(f"acquire {name}"), "OK")
         first = run(f"put {name}/a%b body=one type=text/plain")
@@ -159,8 +152,7 @@ def a_resource_is_written_read_and_deleted_with_the_token():
 
 
 @test
-def a_stale_token_is_fenced_off():
-    name = WORLD.name()
+def a_stale_token_is_fenced_off(name):
     with client() as run:
         run(f"acquire {name}")
         WORLD.lease("POST", f"/v1/leases/{name}/force-release", body={})
@@ -190,8 +182,7 @@ def what_cannot_be_right_is_not_sent():
 
 
 @test
-def many_threads_use_one_client():
-    name = WORLD.name()
+def many_threads_use_one_client(name):
     with client() as run:
         check_equal(run(f"storm {name}"), {"wrong": "0", "code": ""})
     check_equal(state(name), "free")
@@ -200,8 +191,7 @@ def many_threads_use_one_client():
 # -- nobody is there
 
 @test
-def when_nobody_is_reached_nothing_is_done_and_that_is_certain():
-    name = WORLD.name()
+def when_nobody_is_reached_nothing_is_done_and_that_is_certain(name):
     nobody = nobody_there()
     with client() as run:
         run(f"acquire {name}")
@@ -235,8 +225,7 @@ def an_acquire_that_is_cut_is_unknown_and_what_was_granted_is_given_back():
 
 
 @test
-def an_acquire_with_a_lease_id_of_the_callers_is_not_given_back():
-    name = WORLD.name()
+def an_acquire_with_a_lease_id_of_the_callers_is_not_given_back(name):
     with client(attempts=1) as run:
         LEASE.plan(CUT_BEFORE_ANSWER)
         is_outcome(run(f"acquire {name} id={'y' * 30}"), "UNKNOWN", "no-answer")
@@ -323,8 +312,7 @@ def an_acquire_renews_and_releases_through_cut_lines_and_is_granted_once():
 
 
 @test
-def a_repeated_release_leaves_once_what_was_entered_twice():
-    name = WORLD.name()
+def a_repeated_release_leaves_once_what_was_entered_twice(name):
     with client() as run:
         grant = run(f"acquire {name}")
         WORLD.acquire(name, status=200, lease_id=grant["lease_id"], reentrant=True)
@@ -337,8 +325,7 @@ def a_repeated_release_leaves_once_what_was_entered_twice():
 
 
 @test
-def a_write_is_sent_once_unless_it_has_an_idempotency_key():
-    name = WORLD.name()
+def a_write_is_sent_once_unless_it_has_an_idempotency_key(name):
     with client() as run:
         run(f"acquire {name}")
         for command, times, outcome in ((f"put {name} body=a", 1, "UNKNOWN"), (f"put {name} body=b key=k2", 2, "OK"),
@@ -350,8 +337,7 @@ def a_write_is_sent_once_unless_it_has_an_idempotency_key():
 
 
 @test
-def a_waiting_acquire_that_is_cut_asks_again_for_the_rest_of_its_wait():
-    name = WORLD.name()
+def a_waiting_acquire_that_is_cut_asks_again_for_the_rest_of_its_wait(name):
     held = WORLD.acquire(name)
     with client() as run:
         began = now_ms()
@@ -386,8 +372,7 @@ def a_repeat_that_is_refused_says_nothing_about_the_attempt_before_it():
 
 
 @test
-def a_lost_hold_is_certain_also_after_an_attempt_of_unknown_end():
-    name = WORLD.name()
+def a_lost_hold_is_certain_also_after_an_attempt_of_unknown_end(name):
     with client() as run:
         for command in ("renew", "release"):
             is_outcome(run(f"acquire {name}"), "OK")
@@ -399,8 +384,7 @@ def a_lost_hold_is_certain_also_after_an_attempt_of_unknown_end():
 
 
 @test
-def who_is_silent_is_given_up_after_the_time_limit():
-    name = WORLD.name()
+def who_is_silent_is_given_up_after_the_time_limit(name):
     with client(attempts=2, timeout=200) as run:
         LEASE.go_dark()
         began = now_ms()
@@ -412,8 +396,7 @@ def who_is_silent_is_given_up_after_the_time_limit():
 # -- answers
 
 @test
-def each_answer_is_told_as_what_it_is():
-    name = WORLD.name()
+def each_answer_is_told_as_what_it_is(name):
     with client(attempts=1) as run:
         run(f"acquire {name}")
         for plan, outcome, code in (
@@ -448,8 +431,7 @@ def each_answer_is_told_as_what_it_is():
 
 
 @test
-def what_somebody_between_answers_to_a_write_is_no_end():
-    name = WORLD.name()
+def what_somebody_between_answers_to_a_write_is_no_end(name):
     with client(attempts=1) as run:
         run(f"acquire {name}")
         for command in (f"put {name} body=x", f"delete {name}", f"get {name}"):
@@ -465,8 +447,7 @@ def what_somebody_between_answers_to_a_write_is_no_end():
 
 
 @test
-def a_grant_that_was_not_asked_for_is_not_believed():
-    name = WORLD.name()
+def a_grant_that_was_not_asked_for_is_not_believed(name):
     with client(attempts=1) as run:
         good = run(f"acquire {name}")
         epoch = re.search(r";epoch=(\d+);", good["fencing_token"]).group(1)
@@ -486,8 +467,7 @@ def a_grant_that_was_not_asked_for_is_not_believed():
 
 
 @test
-def what_was_waited_lies_between_question_and_answer_whatever_is_said():
-    name = WORLD.name()
+def what_was_waited_lies_between_question_and_answer_whatever_is_said(name):
     lease_id = "w" * 30
     fields = (f'"lease":"{name}","lease_id":"{lease_id}","token":5,"epoch":1,"mode":"exclusive","ttl_ms":10000,'
               '"expires_in_ms":10000,"renew_in_ms":3333,"holds":1,"waited_ms":50000,"fencing_token":"5;x"')
@@ -507,8 +487,7 @@ def what_was_waited_lies_between_question_and_answer_whatever_is_said():
 # -- given up
 
 @test
-def who_gives_up_waiting_leaves_the_line():
-    name = WORLD.name()
+def who_gives_up_waiting_leaves_the_line(name):
     WORLD.acquire(name)
     with client(cancel=True) as run:
         run.send(f"acquire {name} wait=-1 cancel=1")
@@ -534,8 +513,7 @@ def what_a_cancelled_wait_is_granted_while_it_leaves_the_line_is_given_back_unle
 
 
 @test
-def who_gives_up_between_two_slices_is_told_unknown_and_what_it_is_granted_while_it_leaves_is_given_back():
-    name = WORLD.name()
+def who_gives_up_between_two_slices_is_told_unknown_and_what_it_is_granted_while_it_leaves_is_given_back(name):
     with client(cancel=True) as run:
         def stop():
             run.process.send_signal(signal.SIGSTOP)
@@ -569,8 +547,7 @@ def a_repeat_that_was_not_sent_does_not_make_the_one_before_certain():
 
 
 @test
-def who_waits_is_granted_though_his_wait_is_longer_than_an_answer_may_take():
-    name = WORLD.name()
+def who_waits_is_granted_though_his_wait_is_longer_than_an_answer_may_take(name):
     held = WORLD.acquire(name)
     with client(timeout=1000) as run:
         LEASE.plan()
@@ -592,8 +569,7 @@ def a_wait_whose_end_gets_no_answer_is_unknown_and_a_grant_at_its_end_counts():
 
 
 @test
-def who_waits_for_ever_asks_again_when_a_wait_is_over():
-    name = WORLD.name()
+def who_waits_for_ever_asks_again_when_a_wait_is_over(name):
     with client() as run:
         LEASE.plan(problem(409, "wait-timeout"), Plan())
         is_outcome(run(f"acquire {name} wait=-1"), "OK")

@@ -59,8 +59,7 @@ def check_over_for_good(run, name):
 
 @test
 @of_time
-def it_renews_for_longer_than_its_ttl_and_tells_each_deadline():
-    name = WORLD.name()
+def it_renews_for_longer_than_its_ttl_and_tells_each_deadline(name):
     with guarded() as run:
         grant = open_guard(run, name)
         state = wait_until(lambda: (one := state_of(run))["renewed"] >= 6 and one, "it renewed")
@@ -90,8 +89,7 @@ def it_renews_at_a_third_of_its_ttl_or_somewhat_earlier():
 
 @test
 @of_time
-def a_renewal_that_fails_is_tried_again_and_is_no_loss():
-    name = WORLD.name()
+def a_renewal_that_fails_is_tried_again_and_is_no_loss(name):
     with guarded() as run:
         # The first is the acquire; what follows is refused, cut, cut, and then goes through.
         LEASE.plan(Plan(), problem(503, "store-unavailable", retryable="true"), CUT_IN_REQUEST, CUT_BEFORE_ANSWER,
@@ -104,8 +102,7 @@ def a_renewal_that_fails_is_tried_again_and_is_no_loss():
 
 
 @test
-def the_last_leave_releases_and_no_earlier_one():
-    name = WORLD.name()
+def the_last_leave_releases_and_no_earlier_one(name):
     with guarded() as run:
         open_guard(run, name, 5000)
         check_equal([run("enter")["outcome"] for _ in range(2)], ["OK", "OK"])
@@ -126,8 +123,7 @@ def the_last_leave_releases_and_no_earlier_one():
 
 @test
 @of_time
-def closing_releases_whatever_the_count_and_ends_at_once():
-    name = WORLD.name()
+def closing_releases_whatever_the_count_and_ends_at_once(name):
     with guarded() as run:
         open_guard(run, name, 60000)
         run("enter")
@@ -154,8 +150,7 @@ def closing_does_not_wait_for_a_renewal_that_hangs():
 
 @test
 @of_time
-def a_guard_waits_in_line_and_is_refused_as_an_acquire_is():
-    name = WORLD.name()
+def a_guard_waits_in_line_and_is_refused_as_an_acquire_is(name):
     held = WORLD.acquire(name)
     with guarded() as run:
         answer = run(f"guard {name}")
@@ -169,8 +164,7 @@ def a_guard_waits_in_line_and_is_refused_as_an_acquire_is():
 
 
 @test
-def the_guards_thread_takes_no_signals():
-    name = WORLD.name()
+def the_guards_thread_takes_no_signals(name):
     with guarded() as run:
         open_guard(run, name, 5000)
         pid = run.process.pid
@@ -200,8 +194,7 @@ def a_child_neither_renews_nor_releases():
 
 @test
 @of_time
-def it_is_lost_when_it_is_ended_by_force():
-    name = WORLD.name()
+def it_is_lost_when_it_is_ended_by_force(name):
     with guarded() as run:
         deadline = int(open_guard(run, name, 6000)["deadline"])
         force(name)
@@ -259,8 +252,7 @@ def an_answer_that_comes_after_the_deadline_saves_nothing():
 
 @test
 @of_time
-def after_a_pause_nothing_remains_at_once_and_the_loss_is_told_once():
-    name = WORLD.name()
+def after_a_pause_nothing_remains_at_once_and_the_loss_is_told_once(name):
     for first_call in ("state", "poll ms=0", "enter"):
         with guarded() as run:
             open_guard(run, name, 500)
@@ -284,8 +276,7 @@ def after_a_pause_nothing_remains_at_once_and_the_loss_is_told_once():
 
 @test
 @of_time
-def what_is_lost_here_may_live_on_there_and_is_given_back_at_the_end():
-    name = WORLD.name()
+def what_is_lost_here_may_live_on_there_and_is_given_back_at_the_end(name):
     with guarded() as run:
         # Each renewal is done, and its answer never comes.
         LEASE.plan(Plan(), *[CUT_BEFORE_ANSWER] * 200)
@@ -298,8 +289,7 @@ def what_is_lost_here_may_live_on_there_and_is_given_back_at_the_end():
 
 
 @test
-def a_release_that_does_not_get_through_is_told():
-    name = WORLD.name()
+def a_release_that_does_not_get_through_is_told(name):
     with guarded() as run:
         open_guard(run, name, 5000)
         LEASE.plan(*[CUT_IN_REQUEST] * 20)

@@ -45,9 +45,8 @@ def state(name):
 
 
 @test
-def a_lease_is_acquired_renewed_and_released_over_https():
+def a_lease_is_acquired_renewed_and_released_over_https(name):
     lease, gateway = line_of(WORLD.lease_daemon), line_of(WORLD.gateway_daemon)
-    name = WORLD.name()
     os.environ["SSL_CERT_FILE"] = str(FOLDER / "ours.pem")
     with program(lease.url, gateway.url) as run:
         grant = run(f"acquire {name}")

@@ -228,9 +228,8 @@ def it_works_under_a_program_that_runs_out_of_memory():
 
 
 @test
-def nothing_leaks_and_no_descriptor_stays_open_under_valgrind():
+def nothing_leaks_and_no_descriptor_stays_open_under_valgrind(name):
     line = Line(WORLD.lease_daemon.port)
-    name = WORLD.name()
     checked = ("valgrind", "--quiet", "--leak-check=full", "--show-leak-kinds=definite,indirect,possible", "--track-fds=yes",
                "--errors-for-leak-kinds=definite,indirect,possible", "--error-exitcode=99", "--child-silent-after-fork=yes")
     with program(line.url, WORLD.gateway_daemon.url, before=checked, attempts=2, timeout=2000) as one:

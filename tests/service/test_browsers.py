@@ -150,8 +150,7 @@ def pages_have_an_address_that_may_be_listened_at():
 
 
 @test
-def an_operators_command_takes_json_or_nothing():
-    name = WORLD.name()
+def an_operators_command_takes_json_or_nothing(name):
     for client, method, target in deeds(name)[1:2] + deeds(name)[4:8]:
         for headers, body in (({"Content-Type": "text/plain"}, b"{}"), ({}, b"{}"), ({"Content-Type": "text/plain"}, None),
                               ({"Content-Type": "application/x-www-form-urlencoded"}, b"a=b")):

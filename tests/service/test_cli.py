@@ -135,8 +135,7 @@ def an_unknown_variable_of_ours_is_an_error_and_a_daemons_is_not():
 
 
 @test
-def flags_beat_the_environment_and_those_before_the_command_count_too():
-    name = world.name()
+def flags_beat_the_environment_and_those_before_the_command_count_too(name):
     acquired(name, "--holder", "flag", PAWL_HOLDER="variable", PAWL_TTL="1h")
     look = world.look(name)
     check_equal(look["holders"][0]["holder"], "flag")
@@ -212,8 +211,7 @@ def text_output_says_that_a_lease_id_was_not_kept():
 
 
 @test
-def json_output_is_the_services_own():
-    name = world.name()
+def json_output_is_the_services_own(name):
     grant = acquired(name, "--meta", '{"a":[1,2]}', "--ttl", "20s")
     check_equal((grant["lease"], grant["meta"], grant["ttl_ms"]), (name, {"a": [1, 2]}, 20000))
     look = json.loads(pawl("get", name, "-o", "json").stdout)
@@ -224,8 +222,7 @@ def json_output_is_the_services_own():
 
 
 @test
-def a_lease_that_another_holds_is_75_and_says_by_whom():
-    name = world.name()
+def a_lease_that_another_holds_is_75_and_says_by_whom(name):
     acquired(name, "--holder", "somebody else")
     error = pawl("acquire", name, status=75).stderr
     for part in ("somebody else", "lease-held", "Try again", name):
@@ -233,8 +230,7 @@ def a_lease_that_another_holds_is_75_and_says_by_whom():
 
 
 @test
-def a_lost_hold_is_76_for_renew_release_and_acquire():
-    name = world.name()
+def a_lost_hold_is_76_for_renew_release_and_acquire(name):
     grant = acquired(name)
     pawl("release", name, PAWL_LEASE_ID=grant["lease_id"])
     pawl("release", name, PAWL_LEASE_ID=grant["lease_id"])  # once more does no harm
@@ -277,8 +273,7 @@ def a_refused_acquire_leaves_no_lease_id_file():
 
 
 @test
-def what_an_earlier_env_output_left_does_not_stand_in_the_way():
-    name = world.name()
+def what_an_earlier_env_output_left_does_not_stand_in_the_way(name):
     script = f"""eval "$({PAWL} acquire {name} -o env)"; one=$PAWL_TOKEN
         eval "$({PAWL} acquire {name} -o env)"; again=$PAWL_TOKEN
         {PAWL} release {name} >/dev/null
@@ -515,8 +510,7 @@ def who_takes_the_place_in_the_line_keeps_the_file():
 
 
 @test
-def a_waiter_that_is_interrupted_is_out_of_the_line():
-    name = world.name()
+def a_waiter_that_is_interrupted_is_out_of_the_line(name):
     acquired(name)
     waiter = begin("acquire", name, "-w", "1h")
     in_line(name)
@@ -537,8 +531,7 @@ def what_may_be_granted_is_given_back_before_a_signal_of_the_last_moment_ends_th
 
 
 @test
-def shared_permits_and_lock_delay_are_asked_for():
-    name = world.name()
+def shared_permits_and_lock_delay_are_asked_for(name):
     acquired(name, "--mode", "shared")
     check_equal(acquired(name, "--mode", "shared")["mode"], "shared")
     pawl("acquire", name, "--mode", "exclusive", status=75)
@@ -625,8 +618,7 @@ def a_refusal_of_a_repeat_is_no_refusal_and_keeps_the_lease_id():
 
 
 @test
-def a_refusal_is_told_as_an_object_too_and_in_the_words_of_the_command_line():
-    name = world.name()
+def a_refusal_is_told_as_an_object_too_and_in_the_words_of_the_command_line(name):
     acquired(name, "--holder", "me", "--ttl", "20s")
     for words, status, members in ((["acquire", name], 75, {"code": "lease-held", "holder": "me", "token": 1}),
                                    (["acquire", name, "-w", "50ms"], 75, {"code": "wait-timeout", "holder": "me"}),
@@ -664,8 +656,7 @@ def a_service_that_is_not_there_is_69_and_certainly_nothing_happened():
 
 
 @test
-def proxies_and_redirects_are_not_followed():
-    name = world.name()
+def proxies_and_redirects_are_not_followed(name):
     dead = "http://127.0.0.1:1"
     pawl("get", name, http_proxy=dead, all_proxy=dead, HTTP_PROXY=dead, ALL_PROXY=dead)
     target = Server(lambda request: response(200, b"{}"))
@@ -723,8 +714,7 @@ def control_characters_of_a_service_do_not_reach_the_terminal():
 
 
 @test
-def a_holder_cannot_look_like_another():
-    name = world.name()
+def a_holder_cannot_look_like_another(name):
     acquired(name, "--holder", "admin\u202e7-nimda")  # the service takes it; it is not shown as it wants to be
     for text in (pawl("get", name).stdout, pawl("ls", "--prefix", name).stdout, pawl("history", name).stdout,
                  on_a_terminal("ls", "--prefix", name), on_a_terminal("history", name), pawl("acquire", name, status=75).stderr):
@@ -742,8 +732,7 @@ def output_that_cannot_be_written_is_a_failure():
 
 
 @test
-def what_was_done_is_not_told_as_refused_when_the_output_cannot_be_written():
-    name = world.name()
+def what_was_done_is_not_told_as_refused_when_the_output_cannot_be_written(name):
     mine = acquired(name)
     variables = {"PAWL_LEASE_ID": mine["lease_id"], **token_of(mine)}
     for words in (["put", name], ["put", name, "-o", "json"], ["renew", name], ["renew", name, "-o", "json"], ["rm", name],
@@ -778,12 +767,11 @@ def a_closed_output_is_not_the_connection():
 
 
 @test
-def a_grant_that_could_not_be_told_is_given_back():
+def a_grant_that_could_not_be_told_is_given_back(name):
     for kind in ("env", "json"):
         name = world.name()
         check_in("given back", pawl.unread("acquire", name, "-o", kind))
         check_equal(world.look(name)["state"], "free")
-    name = world.name()
     mine = acquired(name)
     pawl.unread("acquire", name, "-o", "env", PAWL_LEASE_ID=mine["lease_id"])  # it was held before: it stays
     check_equal((world.look(name)["token"], world.look(name)["state"]), (mine["token"], "held"))
@@ -797,8 +785,7 @@ def a_grant_that_could_not_be_told_is_given_back():
 
 
 @test
-def env_output_of_a_failure_ends_the_eval_with_its_status():
-    name = world.name()
+def env_output_of_a_failure_ends_the_eval_with_its_status(name):
     acquired(name)
 
     def shell(text, **variables):
@@ -896,8 +883,7 @@ def token_of(grant):
 
 
 @test
-def any_bytes_come_back_as_they_were():
-    name = world.name()
+def any_bytes_come_back_as_they_were(name):
     mine = token_of(acquired(name))
     for number, body in enumerate((b"", b"\0", os.urandom(100000), b"a\r\nb\n\n", bytes(range(256)) * 4000)):
         pawl("put", f"{name}/{number}", stdin=body, **mine)
@@ -913,8 +899,7 @@ def any_bytes_come_back_as_they_were():
 
 
 @test
-def a_key_of_any_characters_means_the_same_resource_everywhere():
-    name = world.name()
+def a_key_of_any_characters_means_the_same_resource_everywhere(name):
     mine = token_of(acquired(name))
     pawl("put", f"{name}/a b%41+é?x=1#y&z;'\"", stdin=b"odd", **mine)
     encoded = f"/v1/resources/{name}/a%20b%2541%2B%C3%A9%3Fx%3D1%23y%26z%3B%27%22"
@@ -957,8 +942,7 @@ def a_token_comes_from_a_file_too():
 
 
 @test
-def conditions_and_repeats_are_passed_on():
-    name = world.name()
+def conditions_and_repeats_are_passed_on(name):
     mine = token_of(acquired(name))
     etag = re.search(r'ETag ("\S+")\n$', pawl("put", name, "--if-none-match", "*", stdin=b"1", **mine).stdout).group(1)
     check_in("etag-mismatch", pawl("put", name, "--if-none-match", "*", status=1, stdin=b"2", **mine).stderr)
@@ -1023,8 +1007,7 @@ def ls_follows_the_cursor_to_the_end_and_stops_at_the_limit():
 
 
 @test
-def get_shows_who_holds_and_that_nobody_does():
-    name = world.name()
+def get_shows_who_holds_and_that_nobody_does(name):
     check_equal(pawl("get", name).stdout, f"{name} is free\n")
     grant = acquired(name, "--holder", "Zoë & co", "--meta", '{"pid":7}')
     text = pawl("get", name).stdout

@@ -35,8 +35,7 @@ def shell(text, **variables):
 
 
 @test
-def history_tells_who_held_it_and_how_each_hold_ended():
-    name = world.name()
+def history_tells_who_held_it_and_how_each_hold_ended(name):
     world.release(name, acquired(name, holder="Zoë"))
     acquired(name, holder="second")
     pawl("force-release", name, "--yes", "--reason", "it's gone")
@@ -52,8 +51,7 @@ def history_tells_who_held_it_and_how_each_hold_ended():
 
 
 @test
-def get_tells_who_is_in_line_and_ls_whose_leases_it_lists():
-    name = world.name()
+def get_tells_who_is_in_line_and_ls_whose_leases_it_lists(name):
     acquired(name, holder="held by\x20me"), acquired(name + "-b", holder="another")
     for number in range(12):
         Waiter(world, world.lease, name, f"w{number:02}", wait_ms=3000)
@@ -84,8 +82,7 @@ def history_of_a_lease_that_nobody_ever_took_is_empty():
 
 
 @test
-def force_release_without_a_terminal_needs_yes():
-    name = world.name()
+def force_release_without_a_terminal_needs_yes(name):
     acquired(name)
     check_in("--yes", pawl("force-release", name, "--reason", "x", status=64, stdin=name + "\n").stderr)
     check_equal(kinds(name), ["granted"])
@@ -94,8 +91,7 @@ def force_release_without_a_terminal_needs_yes():
 
 
 @test
-def force_release_on_a_terminal_ends_nobody_when_it_shows_nobody():
-    name = world.name()
+def force_release_on_a_terminal_ends_nobody_when_it_shows_nobody(name):
 
     def comes():
         acquired(name)
@@ -105,8 +101,7 @@ def force_release_on_a_terminal_ends_nobody_when_it_shows_nobody():
 
 
 @test
-def force_release_on_a_terminal_shows_the_holder_and_asks_for_the_name_again():
-    name = world.name()
+def force_release_on_a_terminal_shows_the_holder_and_asks_for_the_name_again(name):
     acquired(name, holder="billing-7")
     for wrong in ("", "y", "yes", name[:-1], name + "x", "x" * len(name)):
         text = pawl.on_terminal("force-release", name, "--reason", "x", answers=[("to go on: ", wrong)], status=1)
@@ -119,8 +114,7 @@ def force_release_on_a_terminal_shows_the_holder_and_asks_for_the_name_again():
 
 
 @test
-def who_came_while_the_name_was_typed_is_not_ended():
-    name = world.name()
+def who_came_while_the_name_was_typed_is_not_ended(name):
     first = acquired(name, holder="first")
 
     def answer():
@@ -133,8 +127,7 @@ def who_came_while_the_name_was_typed_is_not_ended():
 
 
 @test
-def force_release_of_a_token_that_is_over_ends_nothing():
-    name = world.name()
+def force_release_of_a_token_that_is_over_ends_nothing(name):
     world.release(name, acquired(name))
     acquired(name)
     check_in("token-moved-on", pawl("force-release", name, "--expect-token", "1", "--yes", status=1).stderr)
@@ -182,8 +175,7 @@ def trace_shows_no_secret_and_names_the_variable():
 
 
 @test
-def what_trace_tells_does_the_same():
-    name = world.name()
+def what_trace_tells_does_the_same(name):
     line, = traced("acquire", name, "--ttl", "1m", "--holder", "it's $(me) `x` \\ \"q\"", "-o", "json", PAWL_LEASE_ID="b" * 30)
     again = json.loads(shell(line, PAWL_LEASE_ID="b" * 30))
     check_equal((again["token"], again["holder"], again["lease_id"]), (1, "it's $(me) `x` \\ \"q\"", "b" * 30))
@@ -206,8 +198,7 @@ def what_trace_tells_does_the_same():
 
 
 @test
-def env_output_of_every_command_is_for_eval():
-    name = world.name()
+def env_output_of_every_command_is_for_eval(name):
     hostile = "x' $(touch /tmp/never) `id` \\"
     acquired(name, holder=hostile)
     pawl_path = shlex.quote(os.path.dirname(PAWL))

@@ -95,8 +95,7 @@ def in_the_background_of_a_script_ctrl_c_ends_neither_watch_nor_top():
 
 
 @test
-def items_come_as_they_happen_and_ctrl_c_is_0():
-    name = world.name()
+def items_come_as_they_happen_and_ctrl_c_is_0(name):
     since = kept(name)[-1]["id"]
     watch = Watch(name, "-o", "json", "--since", since)
     grant = world.acquire(name, holder="Zoë")
@@ -108,8 +107,7 @@ def items_come_as_they_happen_and_ctrl_c_is_0():
 
 
 @test
-def as_text_it_is_a_row_an_item_and_for_eval_a_line():
-    name = world.name()
+def as_text_it_is_a_row_an_item_and_for_eval_a_line(name):
     items = kept(name)
     watch = Watch(name, "--since", items[0]["id"])
     check_equal(watch.line().split("\t")[1:], ["released", name, "1", "anonymous", "-"])
@@ -170,8 +168,7 @@ def said_on_a_terminal(words, until):
 
 
 @test
-def on_a_terminal_it_says_what_it_watches_once_it_is_connected_and_on_a_pipe_nothing():
-    name = world.name()
+def on_a_terminal_it_says_what_it_watches_once_it_is_connected_and_on_a_pipe_nothing(name):
     check_equal(said_on_a_terminal([name], "\n"),
                 f"pawl: watch: connected; what happens to {name} is shown here until Ctrl-C\r\n")
     check_in("what happens to any lease", said_on_a_terminal([], "\n"))
@@ -182,8 +179,7 @@ def on_a_terminal_it_says_what_it_watches_once_it_is_connected_and_on_a_pipe_not
 
 
 @test
-def what_a_stranger_wrote_cannot_look_like_something_else():
-    name = world.name()
+def what_a_stranger_wrote_cannot_look_like_something_else(name):
     since = kept(name)[-1]["id"]
     world.acquire(name, holder="a\u202eb\u200bc")
     for kind, wanted in (("text", "\ta?b?c\t"), ("env", "EVENT_HOLDER='a?b?c' "), ("json", '"a\u202eb\u200bc"')):
@@ -301,8 +297,7 @@ def silence_longer_than_the_signs_of_life_means_that_nobody_is_there():
 
 
 @test
-def output_that_cannot_be_written_ends_it():
-    name = world.name()
+def output_that_cannot_be_written_ends_it(name):
     since = kept(name)[0]["id"]
     pawl.unread("watch", name, "--since", since)
 

@@ -107,10 +107,9 @@ def values_and_arguments_are_offered_as_their_names_say():
 
 
 @test
-def what_was_given_is_not_offered_again_and_nothing_is_done():
+def what_was_given_is_not_offered_again_and_nothing_is_done(name):
     check("--ttl" not in words("acquire", "--ttl", "3s", "--"))
     check("--ttl" not in words("acquire", "--ttl=3s", "--"))
-    name = world.name()
     words("acquire", name, "")
     words("force-release", name, "--yes", "")
     check_equal(world.look(name)["token"], 0)

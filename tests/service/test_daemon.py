@@ -475,9 +475,8 @@ def rise(before, after, series):
 
 
 @test
-def metrics_count_what_happens():
+def metrics_count_what_happens(name):
     before = samples(WORLD.lease)
-    name = WORLD.name()
     grant = WORLD.acquire(name)
     WORLD.acquire(name, 200, lease_id=grant["lease_id"])
     for _ in range(3):
@@ -512,9 +511,8 @@ def an_operation_is_called_in_the_metrics_as_in_openapi_and_the_process_as_by_pr
 
 
 @test
-def the_gateway_counts_too():
+def the_gateway_counts_too(name):
     before = samples(WORLD.gateway)
-    name = WORLD.name()
     grant = WORLD.acquire(name)
     token = {"Fencing-Token": grant["fencing_token"]}
     WORLD.gateway("PUT", f"/v1/resources/{name}", token, b"x")
@@ -567,13 +565,12 @@ def services_that_nobody_asks_run_25_scripts_a_second_at_most_and_write_only_hea
 
 @test_in(World)
 @of_time
-def whoever_has_lost_its_floor_neither_grants_nor_hands_on(world):
+def whoever_has_lost_its_floor_neither_grants_nor_hands_on(world, name):
     state = os.path.join(world.folder, "lost")
     lost = Daemon("pawl-lease", *world.flags, environment={"STATE_DIRECTORY": state})
     world.daemons.append(lost)
     client = world.client(lost)
     world.wait_ready(client)
-    name = world.name()
     grant = world.acquire(name)
     answers = []
     waiter = threading.Thread(target=lambda: answers.append(world.client(lost)(

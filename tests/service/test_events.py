@@ -177,8 +177,7 @@ SILENT = silent_streams()  # a later test looks for their sign of life
 # -- the history
 
 @test
-def the_history_tells_grants_and_ends_oldest_first():
-    name = WORLD.name()
+def the_history_tells_grants_and_ends_oldest_first(name):
     before_ms = time.time() * 1000 - 5000
     WORLD.release(name, WORLD.acquire(name, holder="ada"))
     WORLD.acquire(name, holder="bob", ttl_ms=100)
@@ -207,8 +206,7 @@ def a_name_that_is_none_has_no_history():
 
 
 @test
-def what_the_gateway_refuses_stands_in_the_history_and_in_the_stream():
-    name = WORLD.name()
+def what_the_gateway_refuses_stands_in_the_history_and_in_the_stream(name):
     old = WORLD.acquire(name, holder="ann")
     WORLD.release(name, old)
     new = WORLD.acquire(name, holder="bob")
@@ -231,8 +229,7 @@ def what_the_gateway_refuses_stands_in_the_history_and_in_the_stream():
 # -- streams of one lease
 
 @test
-def the_end_of_a_lost_hold_says_which_lock_delay_began_and_when():
-    name = WORLD.name()
+def the_end_of_a_lost_hold_says_which_lock_delay_began_and_when(name):
     WORLD.release(name, WORLD.acquire(name, lock_delay_ms=600000))
     stream = Stream(f"?lease={name}")
     WORLD.acquire(name, ttl_ms=100, lock_delay_ms=600000)
@@ -247,8 +244,7 @@ def the_end_of_a_lost_hold_says_which_lock_delay_began_and_when():
 
 
 @test
-def a_stream_tells_what_happens_from_now_on():
-    name = WORLD.name()
+def a_stream_tells_what_happens_from_now_on(name):
     stream = Stream(f"?lease={name}")
     check(re.fullmatch(r": listening, now_ms: \d{13}", stream.first) and stream.last is None, "without a history")
     stream.close()
@@ -269,8 +265,7 @@ def a_stream_tells_what_happens_from_now_on():
 
 
 @test
-def one_who_comes_back_gets_what_was_missed_and_nothing_twice():
-    name = WORLD.name()
+def one_who_comes_back_gets_what_was_missed_and_nothing_twice(name):
     in_and_out(name, 2)
     items = history(name)
     for header, query in ((None, items[0]["id"]), (items[0]["id"], None), (items[0]["id"], items[2]["id"])):
@@ -300,9 +295,8 @@ def an_id_that_cannot_be_proven_is_too_old():
 
 
 @test
-def an_id_from_before_a_refusal_that_was_dropped_is_too_old():
+def an_id_from_before_a_refusal_that_was_dropped_is_too_old(name):
     """Two lists, each with an end of its own."""
-    name = WORLD.name()
     WORLD.acquire(name)
     before = history(name)[0]["id"]
     key = f"pawl:{{{before[:2]}}}:f:{name}"
@@ -319,8 +313,7 @@ def an_id_from_before_a_refusal_that_was_dropped_is_too_old():
 
 
 @test
-def who_listens_to_a_lease_learns_who_waits_for_it():
-    name = WORLD.name()
+def who_listens_to_a_lease_learns_who_waits_for_it(name):
     grant = WORLD.acquire(name, holder="ada")
     first = Stream(f"?lease={name}")
     waiters = [Waiter(WORLD, WORLD.lease, name, "bob")]
@@ -371,8 +364,7 @@ def a_holder_that_listens_learns_of_a_loss_at_once():
 
 
 @test
-def many_listen_over_one_subscription_and_it_ends_with_the_last():
-    name = WORLD.name()
+def many_listen_over_one_subscription_and_it_ends_with_the_last(name):
     streams = [Stream(f"?lease={name}") for _ in range(20)]
     check_equal(listeners(name), 1)
     in_and_out(name)
@@ -456,8 +448,7 @@ def a_stream_of_all_leases_tells_of_all():
 
 
 @test
-def an_id_that_the_service_has_not_heard_is_too_old():
-    name = WORLD.name()
+def an_id_that_the_service_has_not_heard_is_too_old(name):
     stream = Stream()
     in_and_out(name)
     first = stream.item()
@@ -476,8 +467,7 @@ def an_id_that_the_service_has_not_heard_is_too_old():
 # -- forms
 
 @test
-def json_lines_are_told_to_those_who_accept_them():
-    name = WORLD.name()
+def json_lines_are_told_to_those_who_accept_them(name):
     in_and_out(name)
     for accept in ("application/x-ndjson", "text/html, Application/X-NDJSON;q=0.9"):
         stream = Stream(f"?lease={name}&since={history(name)[0]['id']}", Accept=accept)
@@ -523,8 +513,7 @@ def a_head_request_gets_the_head_and_no_event():
 # -- accidents
 
 @test
-def a_client_that_does_not_read_is_cut_off_and_the_others_are_not():
-    name = WORLD.name()
+def a_client_that_does_not_read_is_cut_off_and_the_others_are_not(name):
     wait_alone()
     slow, good = Stream(f"?lease={name}", receive_bytes=4096), Stream(f"?lease={name}")
     begun, told = listening(), 0
@@ -556,8 +545,7 @@ def a_silent_stream_gives_a_sign_of_life_every_fifteen_seconds():
 
 
 @test
-def when_it_does_not_hear_any_more_a_stream_ends_and_its_client_goes_on():
-    name = WORLD.name()
+def when_it_does_not_hear_any_more_a_stream_ends_and_its_client_goes_on(name):
     WORLD.acquire(name)
     streams = [Stream(f"?lease={name}"), Stream()]
     force(name)
@@ -574,8 +562,7 @@ def when_it_does_not_hear_any_more_a_stream_ends_and_its_client_goes_on():
 
 
 @test
-def what_the_store_did_not_publish_ends_the_streams():
-    name = WORLD.name()
+def what_the_store_did_not_publish_ends_the_streams(name):
     WORLD.acquire(name)
     streams = [Stream(f"?lease={name}"), Stream()]
     force(name)
@@ -624,9 +611,8 @@ def an_operator_may_have_less_noted_or_nothing(world):
 
 @test
 @of_time
-def a_service_that_ends_ends_its_streams():
+def a_service_that_ends_ends_its_streams(name):
     daemon = Daemon("pawl-lease", *WORLD.flags)
-    name = WORLD.name()
     streams = [Stream(f"?lease={name}", daemon), Stream("", daemon)]
     in_and_out(name)
     last = streams[0].items(2)[1]["id"]

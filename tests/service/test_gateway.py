@@ -581,8 +581,7 @@ def the_verdict_is_what_a_write_is_answered_and_asking_changes_nothing():
 
 
 @test
-def what_is_forged_foreign_or_no_token_is_told_in_the_order_of_the_fence():
-    name = WORLD.name()
+def what_is_forged_foreign_or_no_token_is_told_in_the_order_of_the_fence(name):
     header = WORLD.acquire(name)["fencing_token"]
     other = header.replace(f'store="{WORLD.keys.store}"', f'store="{"x" * 24}"')
     for text, shown in ((header[:-8] + "AAAAAA=:", ("bad-signature", "ours", "bad", WORLD.look(name)["token"])),
@@ -595,8 +594,7 @@ def what_is_forged_foreign_or_no_token_is_told_in_the_order_of_the_fence():
 
 
 @test
-def a_refusal_is_found_by_its_instance_beside_its_lease():
-    name = WORLD.name()
+def a_refusal_is_found_by_its_instance_beside_its_lease(name):
     grant = WORLD.acquire(name)
     WORLD.redis("RPUSH", f"{stripe_key(name)}:f:{name}", f"7.9.1\trefused\t33\tada\x1fops\t5000\tstale-token\x1fc34\x1fgGW\x1fi{UUID[9:]}\x1fpa/b")
     for client in BOTH:

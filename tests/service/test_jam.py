@@ -56,8 +56,7 @@ def percentile(values, percent):
 
 
 @test
-def a_bystander_renews_as_ever_while_somebody_asks_for_a_hundred_leases_at_a_time():
-    name = WORLD.name()
+def a_bystander_renews_as_ever_while_somebody_asks_for_a_hundred_leases_at_a_time(name):
     grant = WORLD.acquire(name, ttl_ms=60000)
 
     def median_ms():

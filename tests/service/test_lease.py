@@ -25,8 +25,7 @@ def release(name, lease_id, token=None, query="", **headers):
 # -- acquire
 
 @test
-def an_acquire_without_a_body_is_granted_with_the_defaults():
-    name = WORLD.name()
+def an_acquire_without_a_body_is_granted_with_the_defaults(name):
     answer = WORLD.lease("POST", path(name))
     check_equal(answer.status, 201)
     grant = answer.json
@@ -39,8 +38,7 @@ def an_acquire_without_a_body_is_granted_with_the_defaults():
 
 
 @test
-def a_second_acquire_is_told_who_holds_and_for_how_long():
-    name = WORLD.name()
+def a_second_acquire_is_told_who_holds_and_for_how_long(name):
     grant = WORLD.acquire(name, holder="ada", ttl_ms=20000)
     answer = WORLD.lease("POST", path(name), body={"holder": "bob"})
     refused(answer, 409, "lease-held", lease=name, token=grant["token"], holder="ada", retryable=True)
@@ -61,8 +59,7 @@ def the_same_acquire_again_is_a_replay_that_does_not_extend_the_hold():
 
 
 @test
-def an_acquire_with_an_idempotency_key_needs_a_lease_id_of_the_clients_own():
-    name = WORLD.name()
+def an_acquire_with_an_idempotency_key_needs_a_lease_id_of_the_clients_own(name):
     refused(WORLD.lease("POST", path(name), {"Idempotency-Key": "k"}, {}), 400, "invalid-request")
     refused(WORLD.lease("POST", path(name), {"Idempotency-Key": "k"}), 400, "invalid-request")
     check_equal(WORLD.look(name)["token"], 0)
@@ -87,8 +84,7 @@ def the_header_says_what_the_body_says_and_its_signature_is_right():
 # -- renew, release
 
 @test
-def a_renewal_sets_the_ttl_anew_longer_or_shorter_and_keeps_the_token():
-    name = WORLD.name()
+def a_renewal_sets_the_ttl_anew_longer_or_shorter_and_keeps_the_token(name):
     grant = WORLD.acquire(name, holder="ada", ttl_ms=10000, meta={"a": 1})
     for ttl_ms in (20000, 5000, 86400000):
         answer = renew(name, grant["lease_id"], ttl_ms)
@@ -131,8 +127,7 @@ def free(name):
 
 
 @test
-def a_release_makes_the_lease_free_at_once():
-    name = WORLD.name()
+def a_release_makes_the_lease_free_at_once(name):
     grant = WORLD.acquire(name)
     for query, headers in (("", {}), ("", {}), ("?all=true", {"Idempotency_Key": "a-key"})):
         answer = release(name, grant["lease_id"], query=query, **headers)
@@ -142,8 +137,7 @@ def a_release_makes_the_lease_free_at_once():
 
 
 @test
-def all_true_is_the_only_query_of_a_release():
-    name = WORLD.name()
+def all_true_is_the_only_query_of_a_release(name):
     grant = WORLD.acquire(name)
     for query in ("?all=false", "?all=1", "?all", "?all=", "?al=true", "?all=true&all=true", "?all=true&x=1", "?x=1"):
         refused(release(name, grant["lease_id"], query=query), 400, "invalid-request")
@@ -178,8 +172,7 @@ def a_token_given_along_must_be_a_good_one_of_this_lease_and_hold():
 
 
 @test
-def the_lease_id_header_must_come_once_and_be_one():
-    name = WORLD.name()
+def the_lease_id_header_must_come_once_and_be_one(name):
     grant = WORLD.acquire(name)
     wrong = [[], [("Lease-Id", "")], [("Lease-Id", "x" * 21)], [("Lease-Id", "x" * 65)], [("Lease-Id", "x" * 21 + "=")],
              [("Lease-Id", grant["lease_id"])] * 2]
@@ -194,16 +187,14 @@ def the_lease_id_header_must_come_once_and_be_one():
 # -- look
 
 @test
-def a_look_at_a_lease_that_never_was_says_free():
-    name = WORLD.name()
+def a_look_at_a_lease_that_never_was_says_free(name):
     looked = free(name)
     check(looked.pop("epoch") > 0, "no epoch")
     check_equal(looked, {"token": 0})
 
 
 @test
-def a_look_tells_what_anybody_may_know_and_no_secret():
-    name = WORLD.name()
+def a_look_tells_what_anybody_may_know_and_no_secret(name):
     grant = WORLD.acquire(name, holder="ada", ttl_ms=20000, meta={"a": [1]})
     answer = WORLD.lease("GET", path(name))
     looked = answer.json
@@ -325,8 +316,7 @@ def a_name_is_decoded_and_has_1_to_128_characters_of_its_alphabet():
 
 
 @test
-def a_query_or_a_body_is_refused_where_none_is_known_and_a_wrong_one_where_one_is():
-    name = WORLD.name()
+def a_query_or_a_body_is_refused_where_none_is_known_and_a_wrong_one_where_one_is(name):
     grant = WORLD.acquire(name)
     for method, more, body, status, code in (
             ("POST", "?x=1", None, 400, "invalid-request"), ("PUT", "?all=true", None, 400, "invalid-request"),
@@ -340,8 +330,7 @@ def a_query_or_a_body_is_refused_where_none_is_known_and_a_wrong_one_where_one_i
 
 
 @test
-def what_is_outside_of_its_limits_or_malformed_is_told_and_nothing_is_granted():
-    name = WORLD.name()
+def what_is_outside_of_its_limits_or_malformed_is_told_and_nothing_is_granted(name):
     for body, status, code, detail in (
             ({"ttl_ms": 99}, 422, "out-of-range", "ttl_ms"), ({"holder": "a\0b"}, 422, "out-of-range", "holder"),
             ({"meta": {"a": "x" * 2041}}, 422, "out-of-range", "meta"), ({"mode": "exclusiv"}, 400, "invalid-request", "mode"),

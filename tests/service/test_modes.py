@@ -42,8 +42,7 @@ def listed(prefix, state):
 # -- shared
 
 @test
-def any_number_hold_together_when_all_of_them_share():
-    name = WORLD.name()
+def any_number_hold_together_when_all_of_them_share(name):
     grants = [WORLD.acquire(name, mode="shared", holder=f"reader-{i}", meta={"n": i}) for i in range(5)]
     check_equal([grant["mode"] for grant in grants], ["shared"] * 5)
     check_equal([read_token(grant["fencing_token"])["mode"] for grant in grants], ["shared"] * 5)
@@ -64,8 +63,7 @@ def any_number_hold_together_when_all_of_them_share():
 # -- permits
 
 @test
-def so_many_hold_as_there_are_permits_and_all_state_the_same_number():
-    name = WORLD.name()
+def so_many_hold_as_there_are_permits_and_all_state_the_same_number(name):
     grants = [WORLD.acquire(name, permits=3) for _ in range(3)]
     check_equal([(grant["mode"], read_token(grant["fencing_token"])["mode"]) for grant in grants],
                 [("permits", "permits")] * 3)
@@ -179,8 +177,7 @@ def an_administrator_ends_the_hold_and_its_holder_is_told():
 
 
 @test
-def a_token_that_is_expected_must_be_that_of_a_hold():
-    name = WORLD.name()
+def a_token_that_is_expected_must_be_that_of_a_hold(name):
     refused(force(name, expect_token=1), 412, "token-moved-on", token=0, lease=name)
     old = WORLD.acquire(name)
     WORLD.release(name, old)
@@ -194,8 +191,7 @@ def a_token_that_is_expected_must_be_that_of_a_hold():
 
 
 @test
-def more_holders_than_one_step_takes_are_all_ended():
-    name = WORLD.name()
+def more_holders_than_one_step_takes_are_all_ended(name):
     for _ in range(600):
         WORLD.acquire(name, mode="shared", ttl_ms=600000)
     last = WORLD.acquire(name, mode="shared", ttl_ms=60000)  # ends first, and so stands in front
@@ -223,14 +219,13 @@ def who_waits_is_seen_and_gets_what_is_released():
 
 
 @test
-def what_cannot_wait_is_answered_at_once():
+def what_cannot_wait_is_answered_at_once(name):
     name, lease_id = WORLD.name(), fresh_id()
     granted(ask(name, lease_id=lease_id, wait_ms=60000), 201, waited_ms=0)
     granted(ask(name, lease_id=lease_id, wait_ms=60000), 200)
     refused(ask(name, lease_id=lease_id, wait_ms=60000, mode="shared"), 409, "hold-differs")
     release(name, lease_id)
     refused(ask(name, lease_id=lease_id, wait_ms=60000), 409, "hold-over")
-    name = WORLD.name()
     WORLD.acquire(name, permits=2)
     refused(ask(name, permits=3, wait_ms=60000), 409, "permits-mismatch")
     check_equal(WORLD.look(name)["waiting"], 0)

@@ -43,8 +43,7 @@ def what_redis_is_given_must_be_three_five_or_seven_that_differ_and_of_a_lease_s
 
 
 @test_in(Quorum)
-def a_lease_is_granted_told_again_renewed_looked_at_and_released(world):
-    name = world.name()
+def a_lease_is_granted_told_again_renewed_looked_at_and_released(world, name):
     check_equal(world.look(name)["state"], "free")
     grant = world.acquire(name, holder="me", meta={"a": 1})
     check_equal([grant[what] for what in ("token", "epoch", "holder", "meta", "mode", "ttl_ms")], [1, 1, "me", {"a": 1}, "exclusive", MAX_TTL_MS])

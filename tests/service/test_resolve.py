@@ -202,8 +202,7 @@ def what_is_not_a_gateways_answer_is_no_success():
 
 
 @test
-def a_lease_for_which_nothing_is_open_has_an_empty_list():
-    name = world.name()
+def a_lease_for_which_nothing_is_open_has_an_empty_list(name):
     check_equal(pawl("resolve", name).stdout, "")
     check_equal(json.loads(pawl("resolve", name, "-o", "json").stdout),
                 {"lease": name, "items": [], "next_cursor": None})
@@ -268,8 +267,7 @@ def all_open_intents_are_listed_page_by_page_and_each_of_them_once():
 
 
 @test
-def more_than_a_thousand_intents_of_one_lease_are_told_and_shown():
-    name = world.name()
+def more_than_a_thousand_intents_of_one_lease_are_told_and_shown(name):
     epoch = world.acquire(name)["epoch"]
     for seq in range(1, 1203):
         world.redis("ZADD", stripe(name) + ":i", 0,
@@ -531,8 +529,7 @@ def however_many_are_to_be_settled_none_is_left_out_or_uncounted():
 
 
 @test
-def only_the_incarnation_that_was_named_is_said_to_be_dead():
-    name = world.name()
+def only_the_incarnation_that_was_named_is_said_to_be_dead(name):
     world.acquire(name)
     left_behind(name, 1, incarnation=ONE)
     left_behind(name, 2, incarnation=OTHER)

@@ -45,8 +45,7 @@ def a_command_that_a_signal_ends_gives_128_and_its_number():
 
 
 @test
-def what_cannot_be_found_is_127_and_what_cannot_be_executed_126():
-    name = world.name()
+def what_cannot_be_found_is_127_and_what_cannot_be_executed_126(name):
     check_in("no-such-program", pawl("run", name, "--", "no-such-program", status=127).stderr)
     pawl("run", name, "--", "/etc/passwd", status=126)
     pawl("run", name, "--", "/", status=126)
@@ -58,12 +57,11 @@ def what_cannot_be_found_is_127_and_what_cannot_be_executed_126():
 
 
 @test
-def a_script_without_its_first_line_is_run_by_the_shell():
+def a_script_without_its_first_line_is_run_by_the_shell(name):
     script = os.path.join(world.folder, "script")
     with open(script, "w", encoding="utf-8") as file:
         file.write("echo $PAWL_LEASE $1\n")
     os.chmod(script, 0o755)
-    name = world.name()
     check_equal(pawl("run", name, "--", script, "a").stdout, f"{name} a\n")
 
 
@@ -101,8 +99,7 @@ def it_is_held_in_the_mode_that_is_asked_for_by_user_host_and_pid():
 
 
 @test
-def the_command_finds_lease_and_tokens_and_no_lease_id():
-    name = world.name()
+def the_command_finds_lease_and_tokens_and_no_lease_id(name):
     out = pawl("run", name, "--", "env", PAWL_LEASE_ID="x" * 22, PAWL_TOKEN="7").stdout
     found = dict(line.split("=", 1) for line in out.splitlines() if line.startswith("PAWL_"))
     check_equal((found["PAWL_LEASE"], found["PAWL_TOKEN"]), (name, "1"))
@@ -125,8 +122,7 @@ def the_token_of_another_hold_does_not_take_the_place_of_the_commands_own():
 
 
 @test
-def it_is_held_while_the_command_runs_and_shows_who_holds_it():
-    name = world.name()
+def it_is_held_while_the_command_runs_and_shows_who_holds_it(name):
     run = Run(pawl, name, "--holder", "Zoë", "--", *WAITS)
     run.number()
     view = world.look(name)
@@ -137,8 +133,7 @@ def it_is_held_while_the_command_runs_and_shows_who_holds_it():
 
 
 @test
-def held_by_another_is_75_at_once_or_when_the_wait_is_over():
-    name = world.name()
+def held_by_another_is_75_at_once_or_when_the_wait_is_over(name):
     world.acquire(name, holder="Ann")
     check_in("held by Ann", pawl("run", name, "-n", "--", "echo", "ran", status=75).stderr)
     done = pawl("run", name, "-w", "300ms", "--", "echo", "ran", status=75)
@@ -181,7 +176,7 @@ IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 
 
 @test
-def a_signal_that_the_caller_ignores_ends_nobody_who_waits():
+def a_signal_that_the_caller_ignores_ends_nobody_who_waits(name):
     for number in IGNORED:
         name = world.name()
         grant = world.acquire(name)
@@ -191,7 +186,6 @@ def a_signal_that_the_caller_ignores_ends_nobody_who_waits():
         world.release(name, grant)
         check_equal(run.end(0), "ran\n", number)
     # Another one still does.
-    name = world.name()
     world.acquire(name)
     run = Run(pawl, name, "--", "echo", "ran", before=ignoring(*IGNORED))
     wait_until(lambda: world.look(name).get("waiting"), "it waits")
@@ -223,8 +217,7 @@ def a_signal_that_the_caller_ignores_is_not_passed_on_to_a_command_that_hears_it
 
 @test
 @of_time
-def a_command_stopped_by_hand_keeps_its_lease():
-    name = world.name()
+def a_command_stopped_by_hand_keeps_its_lease(name):
     run = Run(pawl, name, "--ttl", "1500ms", "--", *WAITS)
     pid = run.number()
     os.kill(pid, signal.SIGSTOP)
@@ -282,8 +275,7 @@ def the_command_gets_no_descriptor_of_ours():
 
 
 @test
-def what_it_leaves_in_its_group_is_killed_before_the_lease_is_free():
-    name = world.name()
+def what_it_leaves_in_its_group_is_killed_before_the_lease_is_free(name):
     run = Run(pawl, name, "--", "sh", "-c", "sleep 60 >/dev/null 2>&1 & echo $!")
     stray = run.number()
     run.end(0)
@@ -313,8 +305,7 @@ def without_a_cgroup_nothing_escapes_either_while_pawl_run_lives():
 
 
 @test
-def children_that_were_there_before_pawl_run_are_let_alone():
-    name = world.name()
+def children_that_were_there_before_pawl_run_are_let_alone(name):
     done = subprocess.run(["sh", "-c", "sleep 60 >/dev/null 2>&1 & echo $!; exec \"$@\"", "sh", PAWL, "run", name, "--", "sh", "-c", "sleep 60 >/dev/null 2>&1 & echo $!; exit 3"],
                           env=pawl.environment(), capture_output=True, text=True, check=False, timeout=DEADLINE_S)
     check_equal(done.returncode, 3)
@@ -430,8 +421,7 @@ def the_command_reads_from_the_terminal_and_gets_its_end_of_input(shell):
 
 
 @test_in(Shell)
-def ctrl_z_stops_the_job_and_fg_goes_on_with_it(shell):
-    name = world.name()
+def ctrl_z_stops_the_job_and_fg_goes_on_with_it(shell, name):
     shell.run(name, "--", "sh -c 'echo rea\"\"dy=$$.; read x; echo got=$x'")
     pid = int(re.search(r"ready=(\d+)", shell.see(".\r\n")).group(1))
     for _ in range(2):
@@ -449,8 +439,7 @@ def ctrl_z_stops_the_job_and_fg_goes_on_with_it(shell):
 
 
 @test_in(Shell)
-def a_job_that_is_stopped_for_longer_than_its_ttl_is_ended(shell):
-    name = world.name()
+def a_job_that_is_stopped_for_longer_than_its_ttl_is_ended(shell, name):
     shell.run(name, "--ttl 1s --", "sh -c 'echo rea\"\"dy=$$.; read x; echo got=$x'")
     pid = int(re.search(r"ready=(\d+)", shell.see(".\r\n")).group(1))
     shell.type("\x1a")
@@ -500,9 +489,8 @@ def the_terminal_of_a_command_that_is_killed_is_as_before(shell):
 
 
 @test
-def while_it_waits_a_terminal_shows_who_holds_it_and_nobody_else_is_told():
+def while_it_waits_a_terminal_shows_who_holds_it_and_nobody_else_is_told(name):
     shell = Shell()
-    name = world.name()
     grant = world.acquire(name, holder="Ann Other")
     shell.run(name, "--", "echo r\"\"an")
     shell.see(f"{name}: held by Ann Other, ")

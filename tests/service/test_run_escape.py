@@ -137,8 +137,7 @@ def a_command_that_joins_another_process_group_is_signalled_and_killed():
 
 
 @test
-def a_grant_that_is_over_before_the_command_was_started_starts_nothing():
-    name = world.name()
+def a_grant_that_is_over_before_the_command_was_started_starts_nothing(name):
     grant = world.acquire(name)
     # "warn": nobody kills it, so it would certainly be seen.
     # The thread sanitizer takes a thread of the parent, which ended before the fork, for one that the child has leaked.
@@ -473,8 +472,7 @@ def trace_tells_every_request_and_no_secret():
 
 
 @test
-def trace_tells_the_look_of_nobody_and_refusals_as_ever():
-    name = world.name()
+def trace_tells_the_look_of_nobody_and_refusals_as_ever(name):
     world.acquire(name, holder="Ann")
     done = pawl("run", name, "-n", "--trace", "--", "echo", "ran", status=75)
     check_equal((done.stdout, done.stderr.count("curl ")), ("", 1))

@@ -443,8 +443,7 @@ def pawl_run_that_is_killed_takes_the_command_with_it():
 
 
 @test
-def pawl_run_that_is_killed_while_it_waits_leaves_nothing_but_a_place_that_costs_the_next_three_seconds_at_most():
-    name = world.name()
+def pawl_run_that_is_killed_while_it_waits_leaves_nothing_but_a_place_that_costs_the_next_three_seconds_at_most(name):
     grant = world.acquire(name)
     run = Run(pawl, name, "--", "echo", "ran")
     wait_until(lambda: world.look(name).get("waiting"), "it waits")

@@ -96,8 +96,7 @@ def the_order_in_line_holds_over_restarts_of_the_service_and_of_redis_and_who_co
 
 
 @test
-def who_gives_up_leaves_no_place_behind():
-    name = world.name()
+def who_gives_up_leaves_no_place_behind(name):
     world.acquire(name)
     for words, status in ((["acquire", name, "-w", "100ms"], 75), (["run", name, "-w", "100ms", "true"], 75)):
         pawl(*words, status=status)

@@ -98,8 +98,7 @@ def requests():
 
 
 @test
-def who_waits_is_handed_the_lease_when_there_is_room_again():
-    name = WORLD.name()
+def who_waits_is_handed_the_lease_when_there_is_room_again(name):
     grant = WORLD.acquire(name, ttl_ms=600000)
 
     # The tests above cut links, which a desk sees 250 ms later: who waits there then is sent away, and has its place still.

@@ -48,8 +48,7 @@ def all_requests(name, grant):
 # -- killed
 
 @test
-def with_the_store_killed_everything_is_503_at_once_and_readyz_fails():
-    name = WORLD.name()
+def with_the_store_killed_everything_is_503_at_once_and_readyz_fails(name):
     grant = WORLD.acquire(name, ttl_ms=600000)
     WORLD.redis.kill()
     for client in (WORLD.lease, WORLD.gateway):
@@ -87,8 +86,7 @@ def after_a_restart_on_the_same_data_both_are_back_within_two_seconds():
 
 @test
 @of_time
-def with_the_store_stopped_in_mid_call_the_outcome_is_unknown_and_never_a_refusal():
-    name = WORLD.name()
+def with_the_store_stopped_in_mid_call_the_outcome_is_unknown_and_never_a_refusal(name):
     grant = WORLD.acquire(name, ttl_ms=600000)
     WORLD.wait_ready()
     stopping = time.monotonic()

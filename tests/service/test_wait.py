@@ -30,8 +30,7 @@ def renew(name, grant, ttl_ms):
 # -- first come, first served
 
 @test
-def who_waits_at_whichever_instance_is_served_in_the_order_of_coming():
-    name = WORLD.name()
+def who_waits_at_whichever_instance_is_served_in_the_order_of_coming(name):
     grant = WORLD.acquire(name)
     waiters = [Waiter(WORLD, CLIENTS[i % 2], name, f"w{i:02}") for i in range(10)]
     check_equal(waiting(name), 10)
@@ -52,8 +51,7 @@ def who_waits_at_whichever_instance_is_served_in_the_order_of_coming():
 
 
 @test
-def waited_ms_is_the_time_from_the_request_to_the_grant():
-    name = WORLD.name()
+def waited_ms_is_the_time_from_the_request_to_the_grant(name):
     grant = WORLD.acquire(name)
     waiter = Waiter(WORLD, CLIENTS[1], name, "late")
     renew(name, grant, 300)
@@ -160,8 +158,7 @@ def a_place_is_kept_for_its_lease_id_at_any_instance_and_over_the_end_of_the_one
 
 
 @test
-def a_place_is_kept_only_for_a_lease_id_of_the_clients_own_and_of_one_lease():
-    name = WORLD.name()
+def a_place_is_kept_only_for_a_lease_id_of_the_clients_own_and_of_one_lease(name):
     WORLD.acquire(name)
     for ask, where in (({"keep_place_ms": 5}, path(name)), ({"keep_place_ms": 5, "names": [name]}, "/v1/leases")):
         answer = WORLD.lease("POST", where, body={"wait_ms": 50, **ask})
@@ -174,9 +171,8 @@ def a_place_is_kept_only_for_a_lease_id_of_the_clients_own_and_of_one_lease():
 # -- instances
 
 @test
-def every_thread_of_an_instance_has_its_own_desk():
+def every_thread_of_an_instance_has_its_own_desk(name):
     daemon = WORLD.daemon("pawl-lease", "--threads", "3", "--suspend-always")
-    name = WORLD.name()
     grant = WORLD.acquire(name)
     waiters = [Waiter(WORLD, WORLD.client(daemon), name, f"w{i}") for i in range(9)]
     desks = {json.loads(terms)["more"]["desk"] for terms in WORLD.redis("HVALS", line_key(name, "w"))}
@@ -189,9 +185,8 @@ def every_thread_of_an_instance_has_its_own_desk():
 
 @test
 @of_time
-def a_service_that_is_stopped_sends_away_who_waits_and_the_next_is_served_at_once():
+def a_service_that_is_stopped_sends_away_who_waits_and_the_next_is_served_at_once(name):
     daemon = WORLD.daemon("pawl-lease")
-    name = WORLD.name()
     grant = WORLD.acquire(name)
     sent_away = [Waiter(WORLD, WORLD.client(daemon), name, f"away-{i}") for i in range(5)]
     stays = Waiter(WORLD, CLIENTS[0], name, "stays")
@@ -213,8 +208,7 @@ def a_service_that_is_stopped_sends_away_who_waits_and_the_next_is_served_at_onc
 
 @test
 @of_time
-def who_waits_when_a_new_life_begins_while_the_link_stands_is_told_soon_and_has_the_lease_when_he_asks_again():
-    name = WORLD.name()
+def who_waits_when_a_new_life_begins_while_the_link_stands_is_told_soon_and_has_the_lease_when_he_asks_again(name):
     WORLD.acquire(name, ttl_ms=600000)
     waiters = [Waiter(WORLD, client, name, f"w{i}") for i, client in enumerate(CLIENTS)]
     epoch = int(WORLD.redis("HGET", "pawl:{store}", "epoch"))

@@ -75,10 +75,9 @@ def everything_ends(name, next_one):
 
 
 @test
-def alarms_that_somebody_has_put_there_by_hand_are_in_nobodys_way():
+def alarms_that_somebody_has_put_there_by_hand_are_in_nobodys_way(name):
     for bad in ("x" * 200, "", "a/b"):
         WORLD.redis("ZADD", "pawl:{store}:alarm", 1, bad)
-    name = WORLD.name()
     WORLD.acquire(name, ttl_ms=300)
     check_equal(Waiter(WORLD, WORLD.lease, name, "bob").answered().status, 201)
     check_equal([daemon.process.poll() for daemon in WORLD.daemons], [None] * len(WORLD.daemons))
@@ -203,8 +202,7 @@ def an_instance_that_is_killed_between_a_release_and_its_reply_keeps_the_next_fo
 
 @test
 @of_time
-def an_instance_that_is_killed_with_a_grant_in_flight_and_many_who_wait_keeps_the_next_waiting_three_seconds_at_most():
-    name = WORLD.name()
+def an_instance_that_is_killed_with_a_grant_in_flight_and_many_who_wait_keeps_the_next_waiting_three_seconds_at_most(name):
     doomed = aside()
     grant = WORLD.acquire(name, holder="A", ttl_ms=60000)
     for number in range(20):
@@ -229,13 +227,12 @@ SHIM = BUILD / "torture" / "shim.so"
 
 @test
 @of_time
-def instances_whose_clocks_are_an_hour_apart_serve_one_line():
+def instances_whose_clocks_are_an_hour_apart_serve_one_line(name):
     check(SHIM.exists(), f"{SHIM} is missing: make shim makes it")
     shims = [Shim(SHIM, os.path.join(WORLD.folder, f"shim{number}")) for number in (0, 1)]
     for shim, shift_s in zip(shims, (-1800, 1800)):
         shim.set(clock_s=shift_s)
     behind, ahead = (aside(environment=shim.environment) for shim in shims)
-    name = WORLD.name()
     grant = WORLD.acquire(name, client=WORLD.client(behind), holder="A", ttl_ms=1000)
     waiters = [Waiter(WORLD, one, name, f"w{number}", ttl_ms=300) for number, one in enumerate((ahead, behind, ahead, behind))]
     tokens = [grant["token"]]

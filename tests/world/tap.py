@@ -1,7 +1,10 @@
-"""A test is a function whose name is a sentence; the tests of a file run in the order in which they stand there."""
+"""A test is a function whose name is a sentence; the tests of a file run in the order in which they stand there. One that has a
+parameter `name` gets there the name of a lease that no other test uses."""
 
 import faulthandler
 import functools
+import inspect
+import itertools
 import os
 import pathlib
 import re
@@ -15,6 +18,7 @@ from .process import die_with_parent
 from .wait import stood_still_s, wait_noticed_s
 
 _TRIES = 3
+_numbers = itertools.count(1)
 _tests = []
 witnesses = []  # what they give is told with a test that fails
 
@@ -31,6 +35,15 @@ class Hangs(BaseException):
     """Past the handlers of a test, which expect what may go wrong with what it tests."""
 
 
+def lease_name(stem="job"):
+    return f"{stem}:{next(_numbers)}"
+
+
+def _call(function, *args):
+    named = "name" in inspect.signature(function, follow_wrapped=False).parameters  # of_time() has none: at each try another one
+    return function(*args, **({"name": lease_name()} if named else {}))
+
+
 def test(function):
     _tests.append(function)
     return function
@@ -41,7 +54,7 @@ def test_in(begin):
     def decorate(function):
         def run():
             world = begin()
-            getattr(function, "once", function)(world)
+            _call(getattr(function, "once", function), world)
             world.close()
         run.__name__ = function.__name__
         return test(of_time(run) if hasattr(function, "once") else run)  # each time in a new one
@@ -56,7 +69,7 @@ def of_time(function):
         for tries in range(_TRIES):
             before = stood_still_s()
             try:
-                return function(*args)
+                return _call(function, *args)
             except Exception as error:  # pylint: disable=broad-except # it is told, or raised
                 if wait_noticed_s() == before or tries == _TRIES - 1:
                     raise
@@ -130,7 +143,7 @@ def _run(number, function, sentence):
     begun = time.monotonic()
     _limit(float(os.environ.get("TEST_LIMIT_S", 0)))
     try:
-        function()
+        _call(function)
         result, note = "ok", ""
     except Skipped as reason:
         result, note = "ok", f" # SKIP {reason}"

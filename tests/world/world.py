@@ -19,7 +19,7 @@ from .contract import Contract
 from .process import die_with_parent
 from .redis import PrivateRedis
 from .signature import Keys
-from .tap import witnesses
+from .tap import lease_name, witnesses
 from .wait import DEADLINE_S, wait_until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -161,7 +161,6 @@ class World:
             World.contract = Contract()
         self.folder = tempfile.mkdtemp(prefix="pawl-")
         atexit.register(shutil.rmtree, self.folder, ignore_errors=True)
-        self.names = itertools.count(1)
         self.daemons = []
         (pathlib.Path(self.folder) / "redis").mkdir()
         self.redis = PrivateRedis(os.path.join(self.folder, "redis"), redis_settings)
@@ -212,7 +211,7 @@ class World:
 
     def name(self, stem="job"):
         """A lease name that no other test uses."""
-        return f"{stem}:{next(self.names)}"
+        return lease_name(stem)
 
     def acquire(self, name, status=201, client=None, **ask):
         """The grant, as a dictionary."""
