@@ -16,7 +16,7 @@ import threading
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 
-from world import BUILD, ROOT as TREE, Daemon, World, check, check_equal, check_in, main, of_time, skip, test, wait_until  # noqa: F401
+from world import BUILD, ROOT as TREE, Daemon, World, check, check_equal, check_in, given, main, of_time, skip, test, wait_until  # noqa: F401
 from world.ports import nobody  # noqa: F401
 from world.certificate import certificate  # noqa: F401
 from world.listening import Listening

@@ -2,7 +2,6 @@
 are then those of the file that calls it. Its requests go through two relays; everybody else's do not."""
 
 import atexit
-import inspect
 import json
 import os
 import pathlib
@@ -17,7 +16,7 @@ import threading
 import time
 
 from clients_test import AFTER, BEFORE, BUILD, DEADLINE_S, DURING, MUTE, ROOT, TRICKLE, Agent, Daemon, Flood, HttpRelay, Pass, Raw, Say, World, \
-    certificate, check, check_equal, check_in, nobody, of_time, skip, test, wait_until
+    certificate, check, check_equal, check_in, given, nobody, of_time, skip, test, wait_until
 from world.quorum import Quorum
 
 CLIENT, WAITING, SEED = {}, [], random.randrange(1000)
@@ -57,21 +56,15 @@ def end():
         CLIENT["world"].close()
 
 
-def supplied(function, **others):
-    """Called with what its parameters name: the world, an agent and its relays, and the name of a lease that nobody has."""
-    things = {**CLIENT, "name": CLIENT["world"].name(), **others}
-    return function(*(things[one] for one in inspect.signature(function).parameters))
-
-
 def scenario(function, needs=None):
-    """A test of the client; with nothing planned."""
+    """A test of the client; with nothing planned. Its parameters name what of CLIENT it is given."""
     def run():
         if CLIENT["missing"]:
             skip(CLIENT["missing"])
         CLIENT["lease"].begin()
         CLIENT["gateway"].begin()
         try:
-            supplied(function)
+            given(function, **CLIENT)
         except Exception:
             CLIENT["agent"].kill()  # it would renew what it still holds beside the tests that follow
             CLIENT["lease"].begin()
@@ -999,7 +992,7 @@ def each_end_is_told_over_a_unix_socket_as_over_a_network(world):
         for steps in ends:
             lease.begin()
             gateway.begin()
-            supplied(steps.steps, agent=aside, lease=lease, gateway=gateway)
+            given(steps.steps, **{**CLIENT, "agent": aside, "lease": lease, "gateway": gateway})
         lease.begin()
         granted(aside, name, ttl_ms=60000)
         chunks = Flood.HEAD + b"3;x=y\r\nabc\r\n03\r\ndef\r\n"

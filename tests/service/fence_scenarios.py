@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 
-from world import BUILD, ROOT, Keys, World, check, check_equal, check_in, signed_token, test, wait_until
+from world import BUILD, ROOT, Keys, World, check, check_equal, check_in, given, gives, signed_token, test, wait_until
 from world.sql import SqlError, texts_that_are_no_token
 
 STALE, REQUIRED, MALFORMED = "PW412", "PW428", "PW400"
@@ -85,7 +85,7 @@ def shop_test(function):
     def run():
         SHOP_DB.open()
         try:
-            function()
+            given(function)
         finally:
             SHOP_DB.end_sessions()
     run.__name__ = function.__name__
@@ -117,6 +117,9 @@ class Order:
     def mark(self):
         rows = SHOP_DB.admin(f"SELECT epoch, token FROM pawl.marks WHERE lease = '{self.lease}'")
         return tuple(int(number) for number in rows[0]) if rows else None
+
+
+gives.update(order=Order, one=SHOP_DB.session, other=SHOP_DB.session)
 
 
 def literal(text):
@@ -218,8 +221,7 @@ def a_line_of_pawl_keygen_is_a_key_here_too():
 
 
 @shop_test
-def all_keys_of_the_file_verify_and_one_that_was_taken_out_does_not():
-    one, order = SHOP_DB.session(), Order()
+def all_keys_of_the_file_verify_and_one_that_was_taken_out_does_not(one, order):
     check_equal(fenced(one, order.fence(2, kid="k1")), None)
     check_equal(fenced(one, order.fence(3, kid="k2")), None)
     try:
@@ -254,8 +256,7 @@ def a_bad_key_file_is_refused_by_its_line_without_a_word_of_it_and_the_old_keys_
 
 
 @shop_test
-def only_the_canonical_text_is_read():
-    order, one = Order(), SHOP_DB.session()
+def only_the_canonical_text_is_read(order, one):
     for setting in SHOP_DB.driver.readings:
         one(setting)
         for text in texts_that_are_no_token(SHOP_DB.keys, order.lease):
@@ -277,8 +278,7 @@ def the_texts_of_the_fuzzers_corpus_are_read_as_the_gateway_reads_them():
 
 
 @shop_test
-def no_token_passes_with_a_byte_changed_left_out_or_put_in():
-    order, one = Order(), SHOP_DB.session()
+def no_token_passes_with_a_byte_changed_left_out_or_put_in(order, one):
     good = order.token(34)
     passed = set()
     one(SHOP_DB.driver.outside)
@@ -308,8 +308,7 @@ def every_limit_is_accepted_at_its_end():
 
 
 @shop_test
-def the_refusals_come_in_the_gateways_order_each_with_its_sqlstate_code_and_facts():
-    order, one = Order(), SHOP_DB.session()
+def the_refusals_come_in_the_gateways_order_each_with_its_sqlstate_code_and_facts(order, one):
     check_equal(fenced(one, order.fence(10)), None)
     other = order.lease + "0"
     of_other = signed_token(SHOP_DB.keys, other, 3, 1, mode="shared", store=OTHER)
@@ -334,8 +333,7 @@ def the_refusals_come_in_the_gateways_order_each_with_its_sqlstate_code_and_fact
 
 
 @shop_test
-def a_name_that_is_none_of_a_lease_is_the_callers_mistake():
-    one = SHOP_DB.session()
+def a_name_that_is_none_of_a_lease_is_the_callers_mistake(one):
     for lease in (None, "", "a/b", "-a", "a b", "a ", "n" * 129, "ä", "a\n"):
         check_equal(fenced(one, call(None, lease)), PARAMETER, repr(lease))
 
@@ -344,8 +342,7 @@ def a_name_that_is_none_of_a_lease_is_the_callers_mistake():
 
 
 @shop_test
-def a_mark_rises_stays_for_an_equal_token_and_keeps_out_what_is_older():
-    order, one = Order(), SHOP_DB.session()
+def a_mark_rises_stays_for_an_equal_token_and_keeps_out_what_is_older(order, one):
     for isolation in SHOP_DB.driver.isolations:
         base = order.mark()[1]
         for number, state, mark in ((5, None, 5), (5, None, 5), (4, STALE, 5), (7, None, 7), (6, STALE, 7), (5, STALE, 7)):
@@ -354,8 +351,7 @@ def a_mark_rises_stays_for_an_equal_token_and_keeps_out_what_is_older():
 
 
 @shop_test
-def the_epoch_decides_before_the_number():
-    order, one = Order(), SHOP_DB.session()
+def the_epoch_decides_before_the_number(order, one):
     check_equal(fenced(one, order.fence(99, epoch=2)), None)
     check_equal(fenced(one, order.fence(100, epoch=1)), STALE)
     check_equal(fenced(one, order.fence(2, epoch=3)), None)
@@ -364,8 +360,7 @@ def the_epoch_decides_before_the_number():
 
 
 @shop_test
-def what_is_rolled_back_has_moved_nothing():
-    order, one = Order(), SHOP_DB.session()
+def what_is_rolled_back_has_moved_nothing(order, one):
     begin(one, order.fence(9), order.set("gone"))
     one("ROLLBACK")
     check_equal((order.mark(), order.state()), ((1, 1), "new"))
@@ -380,8 +375,7 @@ def a_lease_that_was_only_refused_has_no_mark():
 
 
 @shop_test
-def a_lease_in_another_case_is_another_lease():
-    one = SHOP_DB.session()
+def a_lease_in_another_case_is_another_lease(one):
     for lease in ("Case:1", "case:1", "CASE:1"):
         check_equal(fenced(one, call(signed_token(SHOP_DB.keys, lease, 5, 1), lease)), None)
     check_equal(SHOP_DB.admin.value("SELECT COUNT(*) FROM pawl.marks WHERE LOWER(lease) = 'case:1'"), "3")
@@ -543,8 +537,7 @@ def under_load_no_older_token_writes_after_a_newer_one_and_no_update_is_lost():
 
 
 @shop_test
-def a_token_from_before_the_savepoint_is_fenced_anew_by_the_write():
-    order, one, other = Order(), SHOP_DB.session(), SHOP_DB.session()
+def a_token_from_before_the_savepoint_is_fenced_anew_by_the_write(order, one, other):
     keep = SHOP_DB.driver.keep.format(literal(order.token(33)))
     begin(one, keep, "SAVEPOINT s", order.fence(33), order.set("undone"), "ROLLBACK TO SAVEPOINT s")
     check_equal(order.mark(), (1, 1))
@@ -606,8 +599,7 @@ def a_row_moves_to_another_lease_only_with_the_tokens_of_both():
 
 
 @shop_test
-def a_read_only_transaction_cannot_pass():
-    order, one = Order(), SHOP_DB.session()
+def a_read_only_transaction_cannot_pass(order, one):
     one("START TRANSACTION READ ONLY")
     check_equal(state_of(one, order.fence(34)), "25006")
 
@@ -616,8 +608,7 @@ def a_read_only_transaction_cannot_pass():
 
 
 @shop_test
-def the_tokens_of_one_store_are_taken_and_the_marks_of_each_are_its_own():
-    order, one = Order(), SHOP_DB.session()
+def the_tokens_of_one_store_are_taken_and_the_marks_of_each_are_its_own(order, one):
     check_equal(fenced(one, order.fence(34)), None)
     check_equal(fenced(one, order.fence(99, store=OTHER)), OF_OTHER)
     named(OTHER)
@@ -654,8 +645,7 @@ def another_store_is_named_when_nobody_is_fenced_by_this_one_any_more():
 
 
 @shop_test
-def where_no_store_is_named_no_token_is_taken_and_the_marks_of_before_are_those_of_the_first_that_is():
-    order, one = Order(), SHOP_DB.session()
+def where_no_store_is_named_no_token_is_taken_and_the_marks_of_before_are_those_of_the_first_that_is(order, one):
     check_equal(fenced(one, order.fence(34)), None)
     SHOP_DB.admin("DELETE FROM pawl.store")
     SHOP_DB.admin(f"UPDATE pawl.marks SET store = '' WHERE lease = '{order.lease}'")
@@ -668,8 +658,7 @@ def where_no_store_is_named_no_token_is_taken_and_the_marks_of_before_are_those_
 
 
 @shop_test
-def it_may_be_installed_again_and_keeps_its_marks_and_keys():
-    order = Order()
+def it_may_be_installed_again_and_keeps_its_marks_and_keys(order):
     check_equal(fenced(SHOP_DB.session(), order.fence(34)), None)
     SHOP_DB.driver.install()
     check_equal(order.mark(), (1, 34))
@@ -708,8 +697,7 @@ def a_version_column_lets_a_stale_holder_write_that_reads_again_and_the_fence_do
 
 
 @shop_test
-def the_fence_alone_loses_an_update_of_one_holders_two_threads_that_read_first_and_the_version_column_does_not():
-    order, one, other = Order(), SHOP_DB.session(), SHOP_DB.session()
+def the_fence_alone_loses_an_update_of_one_holders_two_threads_that_read_first_and_the_version_column_does_not(order, one, other):
     seen = read_version(one, order), read_version(other, order)
     for session, text in ((one, "one"), (other, "other")):
         begin(session, order.fence(5), order.set(text))
@@ -723,8 +711,7 @@ def the_fence_alone_loses_an_update_of_one_holders_two_threads_that_read_first_a
 
 
 @shop_test
-def who_fences_first_and_reads_then_loses_nothing_without_a_version_column():
-    order, one, other = Order(), SHOP_DB.session(), SHOP_DB.session()
+def who_fences_first_and_reads_then_loses_nothing_without_a_version_column(order, one, other):
     begin(one, order.fence(5))
     begin(other)
     other.start(order.fence(5))

@@ -2,7 +2,7 @@
 """Several leases at once, all or none, with the real binaries and two instances on one store."""
 
 
-from world import World, check, check_equal, main, read_token, test, test_in, wait_until
+from world import World, check, check_equal, gives, main, read_token, test, test_in, wait_until
 from world.asking import refused
 from world.record import stripe_key
 from world.waiting import Waiter, lease_id_of, nothing_is_left_of_the_line
@@ -15,6 +15,9 @@ CLIENTS = [WORLD.lease, WORLD.client(BESIDE)]
 def names(count=2):
     """So many leases that no other test uses."""
     return [WORLD.name() for _ in range(count)]
+
+
+gives["wanted"] = lambda: names(3)
 
 
 def acquire(wanted, client=None, headers=(), **ask):
@@ -41,8 +44,7 @@ def in_line(wanted, who, client=None, **ask):
 # -- at once
 
 @test
-def all_are_granted_in_the_order_of_names_each_with_a_token_that_the_gateway_takes():
-    wanted = names(3)
+def all_are_granted_in_the_order_of_names_each_with_a_token_that_the_gateway_takes(wanted):
     WORLD.release(wanted[1], WORLD.acquire(wanted[1]))
     answer = acquire(wanted, holder="ada", ttl_ms=9000, meta={"a": 1})
     check_equal(answer.status, 201)
@@ -60,16 +62,14 @@ def all_are_granted_in_the_order_of_names_each_with_a_token_that_the_gateway_tak
 
 
 @test
-def sent_again_it_gets_the_same_tokens_in_the_order_that_it_asks_for():
-    wanted = names(3)
+def sent_again_it_gets_the_same_tokens_in_the_order_that_it_asks_for(wanted):
     first = granted(wanted, lease_id=lease_id_of("ada"))
     again = granted(wanted[::-1], 200, lease_id=lease_id_of("ada"), client=CLIENTS[1])
     check_equal([one["fencing_token"] for one in again], [one["fencing_token"] for one in reversed(first)])
 
 
 @test
-def those_that_are_held_are_named_and_nothing_is_granted():
-    wanted = names(3)
+def those_that_are_held_are_named_and_nothing_is_granted(wanted):
     grants = {name: WORLD.acquire(name, holder="bob") for name in wanted[1:]}
     told = refused(acquire(wanted), 409, "lease-held", lease=wanted[1], holder="bob").json
     check_equal([(one["lease"], one["token"], one["holder"]) for one in told["leases"]],
@@ -79,8 +79,7 @@ def those_that_are_held_are_named_and_nothing_is_granted():
 
 
 @test
-def a_lease_id_that_holds_some_or_did_is_told_so():
-    wanted = names(3)
+def a_lease_id_that_holds_some_or_did_is_told_so(wanted):
     granted(wanted[:2], lease_id=lease_id_of("ada"))
     refused(acquire(wanted, lease_id=lease_id_of("ada")), 409, "hold-differs", lease=wanted[0])
     refused(acquire(wanted[:2], lease_id=lease_id_of("ada"), mode="shared"), 409, "hold-differs", lease=wanted[0])
@@ -112,8 +111,7 @@ def what_is_asked_wrongly_is_refused():
 # -- in line
 
 @test
-def whoever_waits_holds_nothing_until_all_are_free_and_is_then_told_at_whichever_instance():
-    wanted = names(3)
+def whoever_waits_holds_nothing_until_all_are_free_and_is_then_told_at_whichever_instance(wanted):
     for name in wanted[:2]:
         WORLD.acquire(name, lease_id=lease_id_of("x"))
     waiter = in_line(wanted, "ada", CLIENTS[1])
@@ -130,8 +128,7 @@ def whoever_waits_holds_nothing_until_all_are_free_and_is_then_told_at_whichever
 
 
 @test
-def one_who_waited_long_enough_is_told_who_holds_and_stands_in_no_line():
-    wanted = names(3)
+def one_who_waited_long_enough_is_told_who_holds_and_stands_in_no_line(wanted):
     WORLD.acquire(wanted[1], holder="bob", lease_id=lease_id_of("x"))
     told = in_line(wanted, "ada", wait_ms=300).told(409, "wait-timeout")
     check_equal((told["lease"], told["holder"]), (wanted[1], "bob"))

@@ -767,11 +767,12 @@ def a_closed_output_is_not_the_connection():
 
 
 @test
-def a_grant_that_could_not_be_told_is_given_back(name):
+def a_grant_that_could_not_be_told_is_given_back():
     for kind in ("env", "json"):
         name = world.name()
         check_in("given back", pawl.unread("acquire", name, "-o", kind))
         check_equal(world.look(name)["state"], "free")
+    name = world.name()
     mine = acquired(name)
     pawl.unread("acquire", name, "-o", "env", PAWL_LEASE_ID=mine["lease_id"])  # it was held before: it stays
     check_equal((world.look(name)["token"], world.look(name)["state"]), (mine["token"], "held"))

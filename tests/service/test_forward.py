@@ -8,7 +8,7 @@ import re
 import tempfile
 import threading
 
-from world import BUILD, TO_REDIS, Daemon, Relay, World, check, check_equal, check_in, function_of, main, of_time, test, wait_until
+from world import BUILD, TO_REDIS, Daemon, Relay, World, check, check_equal, check_in, function_of, gives, main, of_time, test, wait_until
 from world.asking import Later, refused
 from world.ports import nobody
 from world.process import memory_kib
@@ -58,6 +58,9 @@ class Holder:
 def holder(stem):
     name = WORLD.name(stem)
     return Holder(name), name.split(":", 1)[1]
+
+
+gives.update(held=lambda: holder("order"), one=lambda held: held[0], key=lambda held: held[1])
 
 
 def send(method, target, token=None, body=None, headers=(), client=None):
@@ -120,8 +123,7 @@ def last(upstream=UPSTREAM):
 # -- what is forwarded
 
 @test
-def a_write_is_forwarded_with_its_token_and_answered_as_the_upstream_answers():
-    one, key = holder("order")
+def a_write_is_forwarded_with_its_token_and_answered_as_the_upstream_answers(one, key):
     answer = send("PUT", f"/orders/{key}/lines?x=1&y=%2F", one, b"two boxes", [("Content-Type", "text/plain")])
     check_equal((answer.status, answer.body, answer.header("Content-Type")), (200, b"done", "text/plain"), repr(answer))
     check_equal(answer.header("Fencing-Status"),
@@ -151,8 +153,7 @@ def an_open_read_needs_no_token():
 
 
 @test
-def a_write_needs_the_live_token_of_its_lease():
-    one, key = holder("order")
+def a_write_needs_the_live_token_of_its_lease(one, key):
     count = len(UPSTREAM.requests)
     refused(send("PUT", f"/orders/{key}/a", None, b"x"), 428, "token-required")
     other, _ = holder("order")
@@ -181,8 +182,7 @@ def what_no_route_matches_is_not_found_and_what_is_ambiguous_is_refused():
 
 
 @test
-def headers_of_one_hop_stay_and_nobody_speaks_in_the_gateways_name():
-    one, key = holder("order")
+def headers_of_one_hop_stay_and_nobody_speaks_in_the_gateways_name(one, key):
     send("POST", f"/orders/{key}/x", one, b"x", [
         ("Connection", "X-Mine"), ("X-Mine", "1"), ("Keep-Alive", "1"), ("TE", "trailers"), ("Pawl-Request-Id", "forged"),
         ("X-HTTP-Method-Override", "DELETE"), ("X_HTTP_Method_Override", "DELETE"), ("Fencing_Token", "99"), ("Fencing-Status", "pawl; verdict=accepted"), ("X-Yours", "2"),
@@ -198,8 +198,7 @@ def headers_of_one_hop_stay_and_nobody_speaks_in_the_gateways_name():
 
 
 @test
-def no_page_of_an_upstream_takes_over_the_whole_address():
-    one, key = holder("order")
+def no_page_of_an_upstream_takes_over_the_whole_address(one, key):
     with Acting(lambda _, request: request.connection.answer(200, [("service-worker-allowed", "/"), ("Service-Worker", "x")], b"")):
         got = send("PUT", f"/orders/{key}/x", one, b"x")
     check_equal((got.status, got.header("Service-Worker-Allowed"), got.header("Service-Worker")), (200, None, "x"))
@@ -434,8 +433,7 @@ def a_refusal_that_cannot_be_noted_is_told_all_the_same_and_in_time():
 
 
 @test
-def a_newer_write_waits_for_the_older_one_and_goes_on_when_it_has_ended():
-    one, key = holder("order")
+def a_newer_write_waits_for_the_older_one_and_goes_on_when_it_has_ended(one, key):
     path = f"/orders/{key}/x"
     relay = Relay(WORLD.redis)
     asks_again = relay.hold(TO_REDIS, function_of("intent_promote"))
@@ -457,8 +455,7 @@ def a_newer_write_waits_for_the_older_one_and_goes_on_when_it_has_ended():
 
 
 @test
-def a_queued_write_whose_hold_is_over_is_never_sent():
-    one, key = holder("order")
+def a_queued_write_whose_hold_is_over_is_never_sent(one, key):
     path = f"/orders/{key}/x"
     with stalling() as go:
         old = Later(send, "PUT", path, one, b"old")
@@ -801,8 +798,7 @@ def expecting(path, token_lines, body=b"hello"):
 
 
 @test
-def a_write_whose_head_alone_is_refused_is_not_told_to_go_on():
-    one, key = holder("order")
+def a_write_whose_head_alone_is_refused_is_not_told_to_go_on(one, key):
     other, _ = holder("order")
     path, count = f"/orders/{key}/x", len(UPSTREAM.requests)
     flipped = "A" if one.header[-5] != "A" else "B"
@@ -826,8 +822,7 @@ def a_write_whose_head_alone_is_refused_is_not_told_to_go_on():
 
 
 @test
-def a_write_with_a_good_token_is_told_to_go_on_and_a_stale_one_is_refused_behind_it():
-    one, key = holder("order")
+def a_write_with_a_good_token_is_told_to_go_on_and_a_stale_one_is_refused_behind_it(one, key):
     path = f"/orders/{key}/x"
     raw, line, _ = expecting(path, f"Fencing-Token: {one.header}\r\n")
     check_in(" 100 ", line)
@@ -891,8 +886,7 @@ def a_hundred_headers_go_there_and_back_in_their_order():
 
 
 @test
-def a_head_of_32_kib_goes_on_whole():
-    one, key = holder("order")
+def a_head_of_32_kib_goes_on_whole(one, key):
     for path in ("x", "x?" + "q" * 20_000):
         head = f"PUT /orders/{key}/{path} HTTP/1.1\r\nHost: localhost\r\nFencing-Token: {one.header}\r\nContent-Length: 1\r\nX-Long: "
         long = "v" * (32768 - len(head) - 4)
@@ -905,8 +899,7 @@ def a_head_of_32_kib_goes_on_whole():
 
 
 @test
-def a_head_that_the_upstreams_name_makes_too_long_is_refused_behind_the_fence():
-    one, key = holder("order")
+def a_head_that_the_upstreams_name_makes_too_long_is_refused_behind_the_fence(one, key):
     tag = f"<http://a/orders/{key}/x>"
     raw, count = WORLD.raw(WORLD.gateway_daemon), len(UPSTREAM.requests)
     raw.send(f"PUT /orders/{key}/x HTTP/1.1\r\nHost: a\r\nFencing-Token: {one.header}\r\nContent-Length: 1\r\nIf: {tag * (32000 // len(tag))}\r\n\r\nz")
@@ -923,8 +916,7 @@ def a_head_that_the_upstreams_name_makes_too_long_is_refused_behind_the_fence():
 # -- the store
 
 @test
-def a_store_that_turns_unsafe_forwards_no_ordered_write():
-    one, key = holder("order")
+def a_store_that_turns_unsafe_forwards_no_ordered_write(one, key):
 
     def noticed(setting, fits):
         """Settings are read every 10 s, and by whoever connects (tests/component/test_store_safety.c)."""
@@ -940,8 +932,7 @@ def a_store_that_turns_unsafe_forwards_no_ordered_write():
 
 
 @test
-def a_refusal_that_cannot_be_told_ends_its_request_all_the_same():
-    one, key = holder("order")
+def a_refusal_that_cannot_be_told_ends_its_request_all_the_same(one, key):
     one.successor()
     record_set(WORLD.redis, one.name, o="h" * 200)  # by hand: no holder is so long
     refused(send("PUT", f"/orders/{key}/x", one, b"x"), 500, "internal")
@@ -952,8 +943,7 @@ def a_refusal_that_cannot_be_told_ends_its_request_all_the_same():
 # -- reload
 
 @test
-def another_table_is_served_only_when_it_was_adopted():
-    one, key = holder("order")
+def another_table_is_served_only_when_it_was_adopted(one, key):
     before = WORLD.gateway("GET", "/v1/routes", held=False).json["hash"]
     routes_file(FOLDER, [route(UPSTREAM, "/new/{id}", "new:{id}")] + ROUTES)
     begin = len(WORLD.gateway_daemon.lines)

@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 
-from world import BUILD, World, check, check_equal, check_in, main, of_time, skip, test, wait_until
+from world import BUILD, World, check, check_equal, check_in, gives, main, of_time, skip, test, wait_until
 from world.certificate import certificate
 from world.ports import own_port
 from world.proxies import App, Proxy, behind_each, shipped
@@ -114,11 +114,11 @@ class Front(Proxy):
 
 
 each = behind_each(NAMES)
+gives.update(front=Front.of, lease=WORLD.name)
 
 
 @each
-def a_lease_is_acquired_written_under_and_released_and_a_late_write_is_refused(name):
-    front, lease = Front.of(name), WORLD.name()
+def a_lease_is_acquired_written_under_and_released_and_a_late_write_is_refused(front, lease):
     for _ in range(4):
         status, _, body = front("POST", f"/v1/leases/{lease}", body={"ttl_ms": 60000})
         check_equal(status, 201, body)
@@ -150,8 +150,7 @@ OF_SESSIONS = {"%6ceases": "%73essions", "leases": "sessions", "force%2Drelease"
 
 
 @each
-def who_has_no_secret_gets_nowhere(name):
-    front, lease = Front.of(name), WORLD.name()
+def who_has_no_secret_gets_nowhere(name, front, lease):
     denied = 403 if name == "lighttpd" else 401
     for secret in (None, "", "x", CLIENT[:-1], CLIENT + "c", CLIENT.upper(), " " + CLIENT[1:], f"{CLIENT} {OPERATOR}", "CLIENT-SECRET"):
         status, headers, body = front("POST", f"/v1/leases/{lease}", secret)
@@ -163,8 +162,7 @@ def who_has_no_secret_gets_nowhere(name):
 
 
 @each
-def what_is_an_operators_a_client_cannot_do_however_it_spells_the_path(name):
-    front, lease = Front.of(name), WORLD.name()
+def what_is_an_operators_a_client_cannot_do_however_it_spells_the_path(front, lease):
     grant = WORLD.acquire(lease, ttl_ms=60000)
     for target in OPERATORS:
         for method in ("GET", "POST"):
@@ -261,8 +259,7 @@ def listeners(lease):
 
 @each
 @of_time
-def events_come_at_once_and_who_hangs_up_is_not_listened_for(name):
-    front = Front.of(name)
+def events_come_at_once_and_who_hangs_up_is_not_listened_for(name, front):
     for accept, wanted in (("text/event-stream", b"\nevent: granted\n"), ("application/x-ndjson", b'"type":"granted"')):
         lease = WORLD.name()
         with front.connect() as line:
@@ -441,9 +438,8 @@ def the_limit_of_a_wait_is_the_line_of_the_file_that_says_so(name):
 
 @each
 @of_time
-def who_hangs_up_leaves_the_line(name):
+def who_hangs_up_leaves_the_line(name, front, lease):
     """Not behind Apache, lighttpd and Varnish, as their files say: what is granted to who has gone is nobody's until its ttl is over."""
-    front, lease = Front.of(name), WORLD.name()
     grant = WORLD.acquire(lease, ttl_ms=60000)
     waiter = Waiter(front, lease, 3)
     wait_until(lambda: WORLD.look(lease)["waiting"] == 1, "one waits")

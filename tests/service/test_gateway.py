@@ -5,7 +5,7 @@ import os
 import re
 import urllib.parse
 
-from world import Keys, World, check, check_equal, main, read_token, signed_token, test, wait_until
+from world import Keys, World, check, check_equal, gives, main, read_token, signed_token, test, wait_until
 from world.asking import pages, refused
 from world.record import record_of, stripe_key
 
@@ -37,6 +37,9 @@ class Holder:
         read = read_token(self.header)
         wanted = {"lease": self.name, "token": self.token, "epoch": self.epoch, "hold": read["hold"], **changes}
         return signed_token(WORLD.keys, **wanted)
+
+
+gives["ada"] = Holder
 
 
 def path(key):
@@ -83,8 +86,7 @@ def status_of(answer):
 # -- a write
 
 @test
-def a_write_creates_with_201_and_replaces_with_204_and_a_new_etag():
-    ada = Holder()
+def a_write_creates_with_201_and_replaces_with_204_and_a_new_etag(ada):
     first = put(ada.name, ada.header, b"one")
     check_equal((first.status, first.body), (201, b""))
     second = put(ada.name, ada.header, b"two")
@@ -96,8 +98,7 @@ def a_write_creates_with_201_and_replaces_with_204_and_a_new_etag():
 
 
 @test
-def every_body_of_up_to_1_mib_comes_back_byte_for_byte():
-    ada = Holder()
+def every_body_of_up_to_1_mib_comes_back_byte_for_byte(ada):
     for body in (None, b"\0", bytes(range(256)) * 10, b"\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n", b"", os.urandom(1 << 20)):
         check(put(ada.name, ada.header, body).status in (201, 204), repr(body)[:40])
         read = get(ada.name)
@@ -108,8 +109,7 @@ def every_body_of_up_to_1_mib_comes_back_byte_for_byte():
 
 
 @test
-def content_type_and_encoding_are_kept_as_sent():
-    ada = Holder()
+def content_type_and_encoding_are_kept_as_sent(ada):
     for kind, encoding in (("text/plain; charset=utf-8", None), ("application/x.y+z", "gzip"), ("a/b", "br, gzip")):
         headers = [("Content-Type", kind)] + ([("Content-Encoding", encoding)] if encoding else [])
         put(ada.name, ada.header, b"x", *headers)
@@ -121,8 +121,7 @@ def content_type_and_encoding_are_kept_as_sent():
 
 
 @test
-def a_lease_guards_its_own_name_and_everything_below():
-    ada = Holder()
+def a_lease_guards_its_own_name_and_everything_below(ada):
     for key in ("", "/a", "/a/b/c", "/%C3%A4", "/a%20b", "/%41", "/%2541", "/!$&'()*+,;=:@~"):
         check_equal(put(ada.name + key, ada.header, key.encode()).status, 201, key)
     check_equal(get(ada.name + "/A").body, b"/%41")
@@ -135,8 +134,7 @@ def a_lease_guards_its_own_name_and_everything_below():
 # -- a deletion
 
 @test
-def a_deletion_is_for_the_live_holder_too():
-    ada = Holder()
+def a_deletion_is_for_the_live_holder_too(ada):
     put(ada.name, ada.header)
     refused(delete(ada.name, None), 428, "token-required")
     answer = delete(ada.name, ada.header)
@@ -213,8 +211,7 @@ def what_is_wrong_with_the_request_itself_comes_before_the_fence():
 
 
 @test
-def of_two_faults_of_a_token_the_first_in_the_order_is_told():
-    ada = Holder()
+def of_two_faults_of_a_token_the_first_in_the_order_is_told(ada):
     bob = ada.successor()
     other, strange = Holder(), Keys("k1")
     table = [
@@ -233,8 +230,7 @@ def of_two_faults_of_a_token_the_first_in_the_order_is_told():
 
 
 @test
-def a_token_comes_once_and_is_the_canonical_text():
-    ada = Holder()
+def a_token_comes_once_and_is_the_canonical_text(ada):
     good = ada.header
     for token in ("", good + ", " + good, "x" * 2000):
         refused(put(ada.name, token), 400, "malformed-token")
@@ -246,8 +242,7 @@ def a_token_comes_once_and_is_the_canonical_text():
 # -- the stale holder
 
 @test
-def the_stale_holder_is_refused_before_the_newcomers_first_write():
-    ada = Holder()
+def the_stale_holder_is_refused_before_the_newcomers_first_write(ada):
     check_equal(put(ada.name, ada.header, b"ada's").status, 201)
     ada.ends_in(100)
     answer = wait_until(lambda: (answer := put(ada.name, ada.header, b"ada's")).status != 204 and answer, "ada's hold expires")
@@ -265,9 +260,8 @@ def the_stale_holder_is_refused_before_the_newcomers_first_write():
 # -- preconditions
 
 @test
-def preconditions_let_only_the_version_through_that_was_read():
+def preconditions_let_only_the_version_through_that_was_read(ada):
     """Which tags match: tests/scripts/test_gateway_scripts.py, preconditions_are_kept."""
-    ada = Holder()
     etag = put(ada.name, ada.header, b"1", ("If-None-Match", "*")).header("ETag")
     for headers in (("If-Match", '"AAAAAAAAAAAAAAAA"'), ("If-None-Match", "*"), ("If-None-Match", f'"x", W/{etag}')):
         answer = refused(put(ada.name, ada.header, b"2", headers), 412, "etag-mismatch", mark=ada.token, presented_token=ada.token)
@@ -279,8 +273,7 @@ def preconditions_let_only_the_version_through_that_was_read():
 
 
 @test
-def a_precondition_that_cannot_be_read_is_refused():
-    ada = Holder()
+def a_precondition_that_cannot_be_read_is_refused(ada):
     put(ada.name, ada.header, b"1")
     for tags in ("", "x", '"x', 'x"', '"a" "b"', '"a",,"b"', ",", '"a",', "**", '*, "a"', '"a", *', 'w/"a"', 'W/ "a"', "W/", '"a b"',
                  "W/*"):
@@ -296,8 +289,7 @@ def a_precondition_that_cannot_be_read_is_refused():
 # -- the same request again
 
 @test
-def what_comes_again_with_its_key_gets_its_first_answer():
-    ada = Holder()
+def what_comes_again_with_its_key_gets_its_first_answer(ada):
     key = ("Idempotency-Key", "k-1")
     first = put(ada.name, ada.header, b"one", key, ("If-None-Match", "*"))
     again = put(ada.name, ada.header, b"one", key, ("If-None-Match", "*"))
@@ -313,8 +305,7 @@ def what_comes_again_with_its_key_gets_its_first_answer():
 
 
 @test
-def a_key_that_comes_with_another_request_is_refused():
-    ada = Holder()
+def a_key_that_comes_with_another_request_is_refused(ada):
     key = ("Idempotency-Key", "k-1")
     put(ada.name, ada.header, b"one", key, ("Content-Type", "a/b"))
     before = state(ada.name)
@@ -329,8 +320,7 @@ def a_key_that_comes_with_another_request_is_refused():
 # -- reading
 
 @test
-def anybody_may_read():
-    ada = Holder()
+def anybody_may_read(ada):
     missing = refused(get(ada.name), 404, "not-found")
     check_equal((missing.header("Fencing-Mark"), status_of(missing)), ("0", None))
     etag = put(ada.name, ada.header, b"one").header("ETag")
@@ -345,8 +335,7 @@ def anybody_may_read():
 
 
 @test
-def a_read_of_the_version_that_one_has_is_304():
-    ada = Holder()
+def a_read_of_the_version_that_one_has_is_304(ada):
     etag = put(ada.name, ada.header, b"one").header("ETag")
     for tags in (etag, f"W/{etag}", f'"x", {etag}', "*"):
         for method in ("GET", "HEAD"):
@@ -360,8 +349,7 @@ def a_read_of_the_version_that_one_has_is_304():
 
 
 @test
-def after_a_fenced_read_no_older_write_lands():
-    ada = Holder()
+def after_a_fenced_read_no_older_write_lands(ada):
     put(ada.name, ada.header, b"one")
     bob = ada.successor()
     check_equal(mark(ada.name)["mark"], ada.token)
@@ -418,8 +406,7 @@ def what_is_stored_is_listed_page_by_page():
 
 
 @test
-def a_list_of_what_is_stored_refuses_what_it_cannot_read():
-    ada = Holder()
+def a_list_of_what_is_stored_refuses_what_it_cannot_read(ada):
     for rest in "ab":
         put(f"{ada.name}/{rest}", ada.header)
     cursor = WORLD.gateway("GET", "/v1/resources?limit=1").json["next_cursor"]
@@ -432,8 +419,7 @@ def a_list_of_what_is_stored_refuses_what_it_cannot_read():
 
 
 @test
-def what_is_stored_is_no_page_of_this_origin():
-    ada = Holder()
+def what_is_stored_is_no_page_of_this_origin(ada):
     put(ada.name, ada.header, b"<script>", ("Content-Type", "text/html"))
     for answer in (get(ada.name), get(ada.name, ada.header), WORLD.gateway("HEAD", path(ada.name))):
         check_equal((answer.header("X-Content-Type-Options"), answer.header("Content-Security-Policy")), ("nosniff", "sandbox"))
@@ -463,8 +449,7 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", 
 
 
 @test
-def the_check_lets_the_live_holder_pass_whatever_the_method_and_the_rest():
-    ada = Holder()
+def the_check_lets_the_live_holder_pass_whatever_the_method_and_the_rest(ada):
     for method in METHODS:
         for rest in ("", "/orders/7", "/%2F/../x?a=b", "?deny=native", "?x=y"):
             answer = checked(ada.name, ada.header, rest, method)
@@ -491,8 +476,7 @@ def the_check_refuses_with_403_and_without_a_token_with_401():
 
 
 @test
-def a_check_of_what_is_no_lease_is_400():
-    ada = Holder()
+def a_check_of_what_is_no_lease_is_400(ada):
     for name in ("-a", "a%2Fb", "a" * 129, "%00", "a%20b"):
         check_equal(checked(name, ada.header).status, 400, name)
     refused(WORLD.gateway("GET", "/v1/check/", with_token(ada.header)), 404, "not-found")

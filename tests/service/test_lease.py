@@ -4,11 +4,12 @@
 import json
 import urllib.parse
 
-from world import World, check, check_equal, check_in, main, read_token, signed_token, test, test_in, wait_until
+from world import World, check, check_equal, check_in, gives, main, read_token, signed_token, test, test_in, wait_until
 from world.asking import fresh_id, pages, path, refused
 from world.record import record_of, stripe_key, stripe_of
 
 WORLD = World()
+gives["grant"] = WORLD.acquire
 NEVER = "x" * 22  # a lease_id that holds nothing
 
 
@@ -127,8 +128,7 @@ def free(name):
 
 
 @test
-def a_release_makes_the_lease_free_at_once(name):
-    grant = WORLD.acquire(name)
+def a_release_makes_the_lease_free_at_once(name, grant):
     for query, headers in (("", {}), ("", {}), ("?all=true", {"Idempotency_Key": "a-key"})):
         answer = release(name, grant["lease_id"], query=query, **headers)
         check_equal((answer.status, answer.body), (204, b""))
@@ -137,8 +137,7 @@ def a_release_makes_the_lease_free_at_once(name):
 
 
 @test
-def all_true_is_the_only_query_of_a_release(name):
-    grant = WORLD.acquire(name)
+def all_true_is_the_only_query_of_a_release(name, grant):
     for query in ("?all=false", "?all=1", "?all", "?all=", "?al=true", "?all=true&all=true", "?all=true&x=1", "?x=1"):
         refused(release(name, grant["lease_id"], query=query), 400, "invalid-request")
     check_equal(WORLD.look(name)["state"], "held")
@@ -172,8 +171,7 @@ def a_token_given_along_must_be_a_good_one_of_this_lease_and_hold():
 
 
 @test
-def the_lease_id_header_must_come_once_and_be_one(name):
-    grant = WORLD.acquire(name)
+def the_lease_id_header_must_come_once_and_be_one(name, grant):
     wrong = [[], [("Lease-Id", "")], [("Lease-Id", "x" * 21)], [("Lease-Id", "x" * 65)], [("Lease-Id", "x" * 21 + "=")],
              [("Lease-Id", grant["lease_id"])] * 2]
     for headers in wrong:
@@ -316,8 +314,7 @@ def a_name_is_decoded_and_has_1_to_128_characters_of_its_alphabet():
 
 
 @test
-def a_query_or_a_body_is_refused_where_none_is_known_and_a_wrong_one_where_one_is(name):
-    grant = WORLD.acquire(name)
+def a_query_or_a_body_is_refused_where_none_is_known_and_a_wrong_one_where_one_is(name, grant):
     for method, more, body, status, code in (
             ("POST", "?x=1", None, 400, "invalid-request"), ("PUT", "?all=true", None, 400, "invalid-request"),
             ("GET", "?wait_ms=5", None, 400, "invalid-request"), ("GET", "", {}, 400, "invalid-request"),

@@ -135,8 +135,7 @@ def the_mac_is_that_of_rfc_4231():
 
 
 @shop_test
-def without_a_transaction_there_is_nothing_to_fence():
-    order, one = Order(), SHOP_DB.session()
+def without_a_transaction_there_is_nothing_to_fence(order, one):
     check_equal(state_of(one, order.fence(5)), NO_TRANSACTION)
     one("SET autocommit = 0")
     one(order.fence(5))
@@ -160,8 +159,7 @@ def without_the_triggers_a_rollback_to_a_savepoint_undoes_the_fence_unnoticed():
 
 
 @shop_test
-def a_commit_that_a_statement_brings_along_does_not_let_a_write_through_unfenced():
-    order, one, other = Order(), SHOP_DB.session(), SHOP_DB.session()
+def a_commit_that_a_statement_brings_along_does_not_let_a_write_through_unfenced(order, one, other):
     begin(one, order.fence(33), "SET autocommit = 1")
     SHOP_DB.admin("GRANT CREATE, DROP ON shop.scratch TO shop_app@localhost")
     one("CREATE TABLE scratch (id INT)")
@@ -171,8 +169,7 @@ def a_commit_that_a_statement_brings_along_does_not_let_a_write_through_unfenced
 
 
 @shop_test
-def who_swallows_the_refusal_and_writes_on_is_refused_by_the_triggers():
-    order, one, other = Order(), SHOP_DB.session(), SHOP_DB.session()
+def who_swallows_the_refusal_and_writes_on_is_refused_by_the_triggers(order, one, other):
     check_equal(fenced(other, order.fence(34)), None)
     swallow = f"""BEGIN NOT ATOMIC
         BEGIN DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN END; {order.fence(33)}; END;
@@ -226,8 +223,7 @@ def a_handler_in_a_function_or_a_trigger_keeps_nothing_that_a_stale_token_wrote(
 
 
 @shop_test
-def a_lock_wait_that_timed_out_does_not_let_a_write_through():
-    order, one, other = Order(), SHOP_DB.session(), SHOP_DB.session()
+def a_lock_wait_that_timed_out_does_not_let_a_write_through(order, one, other):
     begin(other, order.fence(34))
     one("SET innodb_lock_wait_timeout = 0")
     begin(one)
@@ -241,8 +237,7 @@ def a_lock_wait_that_timed_out_does_not_let_a_write_through():
 
 
 @shop_test
-def the_token_stays_with_the_connection_until_it_is_taken_away():
-    order, one = Order(), SHOP_DB.session()
+def the_token_stays_with_the_connection_until_it_is_taken_away(order, one):
     begin(one, order.fence(5))
     one("COMMIT")
     check_equal(state_of(one, order.set("leftover")), None)  # as the README says
@@ -261,8 +256,7 @@ def a_mark_is_found_by_its_index_and_no_other_is_locked():
 
 
 @shop_test
-def a_fixed_lease_and_a_column_of_another_name_guard_too():
-    order, one = Order(), SHOP_DB.session()
+def a_fixed_lease_and_a_column_of_another_name_guard_too(order, one):
     check_equal(state_of(one, "INSERT INTO prices VALUES (1, 1)"), REQUIRED)
     begin(one, call(signed_token(SHOP_DB.keys, "prices", 9, 1), "prices"), "INSERT INTO prices VALUES (1, 1), (2, 2)")
     one("COMMIT")
@@ -349,8 +343,7 @@ def a_dump_takes_the_marks_along_and_lets_nothing_through_until_it_is_installed_
 
 
 @shop_test
-def an_application_can_neither_lower_a_mark_nor_read_a_key_nor_replace_the_fence():
-    order, one = Order(), SHOP_DB.session()
+def an_application_can_neither_lower_a_mark_nor_read_a_key_nor_replace_the_fence(order, one):
     attempts = (
         "SELECT * FROM pawl.keys", "SELECT * FROM pawl.marks", "SELECT * FROM pawl.key_file", "UPDATE pawl.marks SET token = 1",
         f"CALL pawl.pawl_store('{OTHER}')", f"UPDATE pawl.store SET id = '{OTHER}'", "DELETE FROM pawl.store", "SELECT * FROM pawl.store",
@@ -392,8 +385,7 @@ def nobody_logs_in_as_the_owner():
 
 
 @shop_test
-def settings_of_the_session_change_nothing():
-    order, one = Order(), SHOP_DB.session()
+def settings_of_the_session_change_nothing(order, one):
     check_equal(fenced(one, order.fence(34)), None)
     for setting in ("sql_mode = ''", "sql_mode = 'ANSI,PIPES_AS_CONCAT,NO_BACKSLASH_ESCAPES,HIGH_NOT_PRECEDENCE,PAD_CHAR_TO_FULL_LENGTH'",
                     "sql_mode = 'ORACLE'", "NAMES latin1", "NAMES utf8mb4 COLLATE utf8mb4_general_ci", "sql_select_limit = 0",

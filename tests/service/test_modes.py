@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 """Every kind of lock but waiting: shared, permits, re-entry and its Idempotency-Keys, lock delay, force-release, states."""
 
-from world import World, check, check_equal, main, read_token, test, wait_until
+from world import World, check, check_equal, gives, main, read_token, test, wait_until
 from world.asking import fresh_id, path, refused
 from world.record import stripe_key
 from world.waiting import Waiter
 
 WORLD = World()
+gives["lease_id"] = fresh_id
 
 
 def ask(name, key=None, **body):
@@ -78,8 +79,7 @@ def so_many_hold_as_there_are_permits_and_all_state_the_same_number(name):
 # -- re-entry
 
 @test
-def a_release_leaves_once_and_the_last_one_frees():
-    name, lease_id = WORLD.name(), fresh_id()
+def a_release_leaves_once_and_the_last_one_frees(name, lease_id):
     for _ in range(3):
         ask(name, lease_id=lease_id, reentrant=True)
     for left in (2, 1):
@@ -89,8 +89,7 @@ def a_release_leaves_once_and_the_last_one_frees():
 
 
 @test
-def all_true_ends_every_hold_of_the_lease_id():
-    name, lease_id = WORLD.name(), fresh_id()
+def all_true_ends_every_hold_of_the_lease_id(name, lease_id):
     for _ in range(3):
         ask(name, lease_id=lease_id, reentrant=True)
     check_equal(release(name, lease_id, "?all=true").status, 204)
@@ -101,8 +100,7 @@ def all_true_ends_every_hold_of_the_lease_id():
 # -- Idempotency-Key
 
 @test
-def a_key_with_another_request_is_refused_and_changes_nothing():
-    name, lease_id = WORLD.name(), fresh_id()
+def a_key_with_another_request_is_refused_and_changes_nothing(name, lease_id):
     ask(name, "k1", lease_id=lease_id)
     for _ in range(2):  # it counts once
         granted(ask(name, "k2", lease_id=lease_id, reentrant=True), 200, holds=2)
@@ -115,8 +113,7 @@ def a_key_with_another_request_is_refused_and_changes_nothing():
 
 
 @test
-def a_release_that_is_sent_again_with_its_key_leaves_once():
-    name, lease_id = WORLD.name(), fresh_id()
+def a_release_that_is_sent_again_with_its_key_leaves_once(name, lease_id):
     for _ in range(4):
         ask(name, lease_id=lease_id, reentrant=True)
     for _ in range(3):
@@ -131,8 +128,7 @@ def a_release_that_is_sent_again_with_its_key_leaves_once():
 
 
 @test
-def a_hold_takes_no_more_than_a_thousand_keys():
-    name, lease_id = WORLD.name(), fresh_id()
+def a_hold_takes_no_more_than_a_thousand_keys(name, lease_id):
     granted(ask(name, "first", lease_id=lease_id))
     keys = f"{stripe_key(name)}:k:{name}/{WORLD.digest(lease_id)}"
     WORLD.redis("HSET", keys, *[part for i in range(999) for part in (f"other-{i}", "1 x")])
@@ -219,13 +215,13 @@ def who_waits_is_seen_and_gets_what_is_released():
 
 
 @test
-def what_cannot_wait_is_answered_at_once(name):
-    name, lease_id = WORLD.name(), fresh_id()
+def what_cannot_wait_is_answered_at_once(name, lease_id):
     granted(ask(name, lease_id=lease_id, wait_ms=60000), 201, waited_ms=0)
     granted(ask(name, lease_id=lease_id, wait_ms=60000), 200)
     refused(ask(name, lease_id=lease_id, wait_ms=60000, mode="shared"), 409, "hold-differs")
     release(name, lease_id)
     refused(ask(name, lease_id=lease_id, wait_ms=60000), 409, "hold-over")
+    name = WORLD.name()
     WORLD.acquire(name, permits=2)
     refused(ask(name, permits=3, wait_ms=60000), 409, "permits-mismatch")
     check_equal(WORLD.look(name)["waiting"], 0)

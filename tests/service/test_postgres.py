@@ -111,8 +111,7 @@ def without_the_trigger_a_rollback_to_a_savepoint_undoes_the_fence_unnoticed():
 
 
 @shop_test
-def with_the_trigger_a_rollback_to_a_savepoint_takes_the_token_away_too():
-    order, one = Order(), SHOP_DB.session()
+def with_the_trigger_a_rollback_to_a_savepoint_takes_the_token_away_too(order, one):
     begin(one, "SAVEPOINT s", order.fence(33), "ROLLBACK TO SAVEPOINT s")
     check_equal(state_of(one, order.set("33")), REQUIRED)
     one("ROLLBACK")
@@ -120,8 +119,7 @@ def with_the_trigger_a_rollback_to_a_savepoint_takes_the_token_away_too():
 
 
 @shop_test
-def what_is_read_in_the_statement_that_calls_the_fence_is_from_before_its_wait_as_the_document_says():
-    order, one, other = Order(), SHOP_DB.session(), SHOP_DB.session()
+def what_is_read_in_the_statement_that_calls_the_fence_is_from_before_its_wait_as_the_document_says(order, one, other):
     begin(other, order.fence(5), order.set("5"))
     begin(one)
     one.start(f"{order.fence(6)}, state FROM orders WHERE id = {order.id}")
@@ -132,8 +130,7 @@ def what_is_read_in_the_statement_that_calls_the_fence_is_from_before_its_wait_a
 
 
 @shop_test
-def a_write_that_is_undone_takes_its_mark_along_and_one_that_stays_keeps_it():
-    order, one = Order(), SHOP_DB.session()
+def a_write_that_is_undone_takes_its_mark_along_and_one_that_stays_keeps_it(order, one):
     keep = remember(order.token(33))
     begin(one, keep, order.set("stays"), "SAVEPOINT s", order.set("undone"), "ROLLBACK TO SAVEPOINT s")
     one("COMMIT")
@@ -141,8 +138,7 @@ def a_write_that_is_undone_takes_its_mark_along_and_one_that_stays_keeps_it():
 
 
 @shop_test
-def who_swallows_the_refusal_and_writes_on_is_refused_by_the_trigger():
-    order, one, other = Order(), SHOP_DB.session(), SHOP_DB.session()
+def who_swallows_the_refusal_and_writes_on_is_refused_by_the_trigger(order, one, other):
     other(order.fence(34))
     swallow = f"""DO $$ BEGIN
         BEGIN PERFORM pawl.pawl_fence({quoted(order.token(33))}, '{order.lease}'); EXCEPTION WHEN OTHERS THEN NULL; END;
@@ -155,8 +151,7 @@ def who_swallows_the_refusal_and_writes_on_is_refused_by_the_trigger():
 
 
 @shop_test
-def a_token_set_for_a_transaction_is_gone_after_it():
-    order, one = Order(), SHOP_DB.session()
+def a_token_set_for_a_transaction_is_gone_after_it(order, one):
     begin(one, order.fence(33), order.set("33"))
     one("COMMIT")
     check_equal(state_of(one, order.set("after")), REQUIRED)
@@ -181,8 +176,7 @@ def many_rows_in_one_transaction_move_the_mark_once():
 
 
 @shop_test
-def a_fixed_lease_is_checked_once_for_each_statement():
-    one = SHOP_DB.session()
+def a_fixed_lease_is_checked_once_for_each_statement(one):
     token = signed_token(SHOP_DB.keys, "prices", 9, 1)
     check_equal(state_of(one, "INSERT INTO prices VALUES (1, 1)"), REQUIRED)
     begin(one, call(token, "prices"), "INSERT INTO prices SELECT generate_series(1, 100), 1",
@@ -250,8 +244,7 @@ def a_cascade_and_a_write_straight_into_a_partition_are_fenced():
 
 
 @shop_test
-def a_trigger_that_is_attached_in_another_way_lets_nothing_through():
-    one = SHOP_DB.session()
+def a_trigger_that_is_attached_in_another_way_lets_nothing_through(one):
     token = remember(signed_token(SHOP_DB.keys, 'odd', 5, 1))
     ways = (("BEFORE INSERT ON odd FOR EACH ROW", "'odd'", PREREQUISITE), ("AFTER INSERT ON odd FOR EACH ROW", "", PREREQUISITE),
             ("AFTER INSERT ON odd FOR EACH ROW", "'odd', 'odd'", PREREQUISITE), ("AFTER INSERT ON odd FOR EACH ROW", "'a:{none}'", "42703"),
@@ -272,8 +265,7 @@ def a_trigger_that_is_attached_in_another_way_lets_nothing_through():
 
 
 @shop_test
-def an_application_can_neither_lower_a_mark_nor_read_a_key_nor_replace_the_fence():
-    order, one = Order(), SHOP_DB.session()
+def an_application_can_neither_lower_a_mark_nor_read_a_key_nor_replace_the_fence(order, one):
     attempts = (
         "SELECT * FROM pawl.keys", "SELECT * FROM pawl.marks", "SELECT * FROM pawl.key_file", "UPDATE pawl.marks SET token = 1",
         "DELETE FROM pawl.marks", "TRUNCATE pawl.marks", "INSERT INTO pawl.marks VALUES ('a', 1, 1, '1')", "LOCK TABLE pawl.marks",
@@ -327,8 +319,7 @@ def a_role_that_may_create_roles_gets_around_it_in_postgresql_15_as_the_readme_s
 
 
 @shop_test
-def nothing_that_an_application_puts_in_front_of_the_names_is_taken():
-    order, one = Order(), SHOP_DB.session()
+def nothing_that_an_application_puts_in_front_of_the_names_is_taken(order, one):
     SHOP_DB.admin("CREATE SCHEMA evil AUTHORIZATION shop_app; GRANT TEMPORARY ON DATABASE shop TO shop_app")
     one(order.fence(34))
     one("""
@@ -365,8 +356,7 @@ def nothing_that_an_application_puts_in_front_of_the_names_is_taken():
 
 
 @shop_test
-def a_cast_of_the_applications_own_runs_with_the_applications_rights():
-    one = SHOP_DB.session()
+def a_cast_of_the_applications_own_runs_with_the_applications_rights(one):
     SHOP_DB.admin("CREATE SCHEMA mine AUTHORIZATION shop_app")
     one("""
         GRANT USAGE ON SCHEMA mine TO PUBLIC;
@@ -379,8 +369,7 @@ def a_cast_of_the_applications_own_runs_with_the_applications_rights():
 
 
 @shop_test
-def settings_of_the_session_change_nothing():
-    order, one = Order(), SHOP_DB.session()
+def settings_of_the_session_change_nothing(order, one):
     one(order.fence(34))
     for setting in ("standard_conforming_strings = off", "transform_null_equals = on", "row_security = off", "escape_string_warning = off",
                     "bytea_output = 'escape'", "DateStyle = 'German'", "check_function_bodies = off", "enable_indexscan = off",
@@ -432,8 +421,7 @@ def pgcrypto_in_another_schema_is_taken_where_it_is_and_cannot_be_swapped():
 
 
 @shop_test
-def a_dump_takes_the_marks_along():
-    order = Order()
+def a_dump_takes_the_marks_along(order):
     SHOP_DB.session()(order.fence(34))
     SHOP_DB.server.create_database("restored")
     SHOP_DB.server.psql("-v", "ON_ERROR_STOP=1", text=SHOP_DB.server.dump("shop", "--exclude-table-data=pawl.keys"), database="restored")

@@ -12,7 +12,7 @@ import tempfile
 
 import yaml
 
-from world import Client, Keys, World, check, check_equal, check_in, main, read_token, signed_token, skip, test, wait_until
+from world import Client, Keys, World, check, check_equal, check_in, gives, main, read_token, signed_token, skip, test, wait_until
 from world.access import write_private
 from world.certificate import certificate
 from world.ports import own_port
@@ -75,6 +75,9 @@ class Holder:
         return signed_token(self.world.keys, **wanted)
 
 
+gives.update(site=Site.of, ada=Holder)
+
+
 def verdict(holder):
     return f"pawl; verdict=accepted; token={holder.token}; mark={holder.token}; guarantee=admitted"
 
@@ -118,16 +121,14 @@ def ladder():
 # -- what passes, and what does not
 
 @each
-def the_live_holder_writes_and_the_application_is_told_the_number_that_was_verified(name):
-    site, ada = Site.of(name), Holder()
+def the_live_holder_writes_and_the_application_is_told_the_number_that_was_verified(site, ada):
     for method in WRITES:
         for rest in ("", "/lines/7", "/lines/7/?deny=native&x=/../y%2F"):
             passed(site, site(method, ada.target + rest, ada.header), ada, method, ada.target + rest)
 
 
 @each
-def a_refusal_has_the_status_and_the_code_that_the_gateway_would_give_and_nothing_lands(name):
-    site = Site.of(name)
+def a_refusal_has_the_status_and_the_code_that_the_gateway_would_give_and_nothing_lands(site):
     for code, status, target, token in ladder():
         for method in WRITES:
             for rest in ("", "/lines/7?x=y"):
@@ -138,8 +139,7 @@ def a_refusal_has_the_status_and_the_code_that_the_gateway_would_give_and_nothin
 
 
 @each
-def a_read_needs_no_token_and_no_verdict_is_made_up_for_it(name):
-    site, ada = Site.of(name), Holder()
+def a_read_needs_no_token_and_no_verdict_is_made_up_for_it(site, ada):
     for method in READS:
         for token in (None, "x", ada.header):
             answer = site(method, f"{ada.target}/{method}-{token == 'x'}-{token is None}", token)
@@ -169,8 +169,7 @@ def reads_are_checked_too_when_the_file_is_changed_as_it_says(name):
 
 
 @each
-def each_request_of_a_connection_is_checked_anew(name):
-    site, ada = Site.of(name), Holder()
+def each_request_of_a_connection_is_checked_anew(site, ada):
     for _ in range(2):
         passed(site, site("PUT", ada.target, ada.header), ada)
     bob = ada.successor()
@@ -181,8 +180,7 @@ def each_request_of_a_connection_is_checked_anew(name):
 
 
 @each
-def what_was_verified_for_a_request_does_not_count_for_the_next_one_in_the_pipe(name):
-    site, ada = Site.of(name), Holder()
+def what_was_verified_for_a_request_does_not_count_for_the_next_one_in_the_pipe(site, ada):
     one = f"PUT {ada.target} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n"
     line = Line(site.proxy)
     line.send(f"{one}Fencing-Token: {ada.header}\r\n\r\na{one}\r\nb{one}Fencing-Token: {ada.header}\r\n\r\nc")
@@ -191,8 +189,7 @@ def what_was_verified_for_a_request_does_not_count_for_the_next_one_in_the_pipe(
 
 
 @each
-def bodies_of_every_kind_reach_the_application_whole(name):
-    site, ada = Site.of(name), Holder()
+def bodies_of_every_kind_reach_the_application_whole(site, ada):
     for body in (b"", b"x", b"\0\r\n\r\n" * 1000, bytes(range(256)) * 2000):
         passed(site, site("PUT", ada.target, ada.header, body), ada, body=body)
     line = Line(site.proxy)
@@ -204,9 +201,8 @@ def bodies_of_every_kind_reach_the_application_whole(name):
 
 
 @each
-def what_a_browser_sends_along_does_not_hinder_the_check(name):
+def what_a_browser_sends_along_does_not_hinder_the_check(site, ada):
     """The gateway takes 4 KiB of headers, and these are more."""
-    site, ada = Site.of(name), Holder()
     more = [("Cookie", "c=" + "x" * 3000), ("Authorization", "Bearer " + "y" * 2000), ("If-Match", '"z"'), ("Accept", "*/*"),
             ("User-Agent", "z" * 300), ("Content-Type", "text/plain"), ("Sec-Fetch-Mode", "cors")]
     landed = passed(site, site("PUT", ada.target, ada.header, more=more), ada)
@@ -256,8 +252,7 @@ def a_fragment_or_a_whole_address_in_the_request_line_leads_nobody_astray(name):
 
 
 @each
-def the_lease_is_the_name_in_the_path_letter_by_letter(name):
-    site = Site.of(name)
+def the_lease_is_the_name_in_the_path_letter_by_letter(site):
     order = WORLD.name("Case").replace(":", "-")
     for wanted in (order + "._:-x:", order + "9" * (120 - len(order))):
         ada = Holder(wanted)
@@ -269,9 +264,8 @@ def the_lease_is_the_name_in_the_path_letter_by_letter(name):
 # -- clients that cheat
 
 @each
-def a_client_cannot_say_what_only_the_gateway_may_say(name):
+def a_client_cannot_say_what_only_the_gateway_may_say(name, site, ada):
     """Every name of the gateway's own table; nginx has no patterns, and Caddy none that leaves Fencing-Token alone."""
-    site, ada = Site.of(name), Holder()
     bob = ada.successor()
     claims = [(claim, "forged") for claim in client_claims(patterns=name != "nginx") if (name, claim) != ("caddy", "Fencing-Zz")]
     for begin in range(0, len(claims), 50):
@@ -288,8 +282,7 @@ def a_client_cannot_say_what_only_the_gateway_may_say(name):
 
 
 @each
-def another_target_than_the_one_in_the_path_is_refused(name):
-    site, ada = Site.of(name), Holder()
+def another_target_than_the_one_in_the_path_is_refused(site, ada):
     for header, value in (("Destination", "/orders/1"), ("If", "</orders/1> ([\"a\"])"), ("Lock-Token", "<urn:a>")):
         for method in ("MOVE", "PUT", "GET"):
             check_equal(site(method, ada.target, ada.header, more=[(header, value)]).status, 400, header)
@@ -314,9 +307,8 @@ def what_has_no_patterns_and_cannot_be_run_here_names_all_that_is_known():
 
 
 @each
-def a_client_cannot_have_the_token_or_its_verdict_dropped_on_the_way(name):
+def a_client_cannot_have_the_token_or_its_verdict_dropped_on_the_way(site, ada):
     """Connection names headers of this hop; some proxies drop them."""
-    site, ada = Site.of(name), Holder()
     bob = ada.successor()
     for dropped in ("Fencing-Token", "Fencing-Token-Verified", "close, Fencing-Token-Verified, Fencing-Token"):
         more = [("Connection", dropped)]
@@ -329,8 +321,7 @@ def a_client_cannot_have_the_token_or_its_verdict_dropped_on_the_way(name):
 
 
 @each
-def of_two_tokens_the_one_that_is_passed_on_is_the_one_that_was_checked(name):
-    site, ada = Site.of(name), Holder()
+def of_two_tokens_the_one_that_is_passed_on_is_the_one_that_was_checked(name, site, ada):
     bob = ada.successor()
     for first, second in ((bob, ada), (ada, bob), (bob, bob)):
         answer = site("PUT", bob.target, None, more=[("Fencing-Token", first.header), ("fencing-token", second.header)])
@@ -344,8 +335,7 @@ def of_two_tokens_the_one_that_is_passed_on_is_the_one_that_was_checked(name):
 
 
 @each
-def no_connection_is_upgraded(name):
-    site, ada = Site.of(name), Holder()
+def no_connection_is_upgraded(site, ada):
     key = ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")
     for method, token in (("GET", None), ("PUT", ada.header)):
         for protocol in ("websocket", "other"):
@@ -359,8 +349,7 @@ def no_connection_is_upgraded(name):
 
 
 @each
-def what_the_application_says_of_a_fence_is_not_told(name):
-    site, ada = Site.of(name), Holder()
+def what_the_application_says_of_a_fence_is_not_told(site, ada):
     check_equal(site("GET", ada.target + "/told").header("Fencing-Status"), None)
     check_equal(site("PUT", ada.target, ada.header).header("Fencing-Status"), verdict(ada))
 
@@ -417,9 +406,8 @@ def behind_haproxy_a_short_body_is_there_before_the_check():
 # -- what goes wrong
 
 @each
-def a_write_is_sent_once_even_if_the_application_breaks_the_connection(name):
+def a_write_is_sent_once_even_if_the_application_breaks_the_connection(name, site, ada):
     """On a connection that was used before. (A client that repeats it itself is checked anew.)"""
-    site, ada = Site.of(name), Holder()
     for method in ("PUT", "DELETE", "POST"):
         for length in (0, 1):
             line = Line(site.proxy)
@@ -626,8 +614,7 @@ def envoy(method, target, token):
 
 
 @test
-def what_envoy_sends_gets_exactly_200_for_the_live_holder_and_never_for_anybody_else():
-    ada = Holder()
+def what_envoy_sends_gets_exactly_200_for_the_live_holder_and_never_for_anybody_else(ada):
     for method in WRITES:
         for rest in ("", "/lines/7", "/lines/7/?x=y", "?deny=native"):
             answer = envoy(method, f"/{ada.name}{rest}", ada.header)

@@ -176,7 +176,7 @@ IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 
 
 @test
-def a_signal_that_the_caller_ignores_ends_nobody_who_waits(name):
+def a_signal_that_the_caller_ignores_ends_nobody_who_waits():
     for number in IGNORED:
         name = world.name()
         grant = world.acquire(name)
@@ -186,6 +186,7 @@ def a_signal_that_the_caller_ignores_ends_nobody_who_waits(name):
         world.release(name, grant)
         check_equal(run.end(0), "ran\n", number)
     # Another one still does.
+    name = world.name()
     world.acquire(name)
     run = Run(pawl, name, "--", "echo", "ran", before=ignoring(*IGNORED))
     wait_until(lambda: world.look(name).get("waiting"), "it waits")

@@ -5,7 +5,7 @@ import contextlib
 import re
 import threading
 
-from world import TO_REDIS, Daemon, check, check_equal, check_in, function_of, main, staged, test, wait_until
+from world import TO_REDIS, Daemon, check, check_equal, check_in, function_of, gives, main, staged, test, wait_until
 from world.relay import FROM_REDIS
 from world.upstream import route, routes_file
 
@@ -79,6 +79,7 @@ class Stage(staged.Stage):
 
 
 STAGE = Stage()
+gives.update(held=STAGE.hold, grant=lambda held: held[0], name=lambda held: held[1], path=lambda held: held[2])
 
 
 def in_order(*bodies):
@@ -89,8 +90,7 @@ def in_order(*bodies):
 # -- what goes by it
 
 @test
-def a_hold_that_writes_often_asks_once_before_each_write_and_never_after_one():
-    grant, name, path = STAGE.hold()
+def a_hold_that_writes_often_asks_once_before_each_write_and_never_after_one(grant, name, path):
     before = STAGE.fcalls()
     for i in range(1000):
         check_equal(STAGE.send(path, grant, b"%d" % i).status, 200)
@@ -116,8 +116,7 @@ def what_is_not_ordered_or_serial_or_probed_has_an_intent_for_each_write():
 
 
 @test
-def a_single_write_has_an_intent_of_its_own():
-    grant, name, path = STAGE.hold()
+def a_single_write_has_an_intent_of_its_own(grant, name, path):
     told = STAGE.later(path, grant, b"hang alone")
     STAGE.hangs(b"hang alone")
     check_equal([("request" in one, "sticky" in one) for one in STAGE.intents(name)], [(True, False)])
@@ -147,8 +146,7 @@ def a_newer_write_waits_for_what_goes_by_it_at_whichever_gateway_and_comes_behin
 
 
 @test
-def a_newer_fenced_read_waits_for_what_goes_by_it():
-    grant, name, path = STAGE.hold()
+def a_newer_fenced_read_waits_for_what_goes_by_it(grant, name, path):
     old = STAGE.busy(path, grant, b"hang before the read")
     read = STAGE.later(path, STAGE.next(name, grant), None, client=STAGE.far, method="GET")
     STAGE.passed(100)
@@ -173,8 +171,7 @@ def one_that_is_idle_is_closed_after_a_while_and_when_somebody_asks():
 
 
 @test
-def while_a_check_is_under_way_it_is_not_closed():
-    grant, name, path = STAGE.hold()
+def while_a_check_is_under_way_it_is_not_closed(grant, name, path):
     for one in (b"1", b"2"):
         check_equal(STAGE.send(path, grant, one).status, 200)
     passed = STAGE.relay.hold(FROM_REDIS, b"*3\r\n$7\r\nsending\r\n")
@@ -191,8 +188,7 @@ def while_a_check_is_under_way_it_is_not_closed():
 
 
 @test
-def a_check_that_comes_when_the_intent_is_gone_or_the_hold_is_over_sends_nothing():
-    grant, name, path = STAGE.hold()
+def a_check_that_comes_when_the_intent_is_gone_or_the_hold_is_over_sends_nothing(grant, name, path):
     for one in (b"1", b"2"):
         check_equal(STAGE.send(path, grant, one).status, 200)
     asks = STAGE.relay.hold(TO_REDIS, CHECK)
@@ -232,16 +228,14 @@ class Stream:
 
 
 @test
-def a_serial_write_of_the_same_token_is_not_kept_waiting_for_ever():
-    grant, name, path = STAGE.hold()
+def a_serial_write_of_the_same_token_is_not_kept_waiting_for_ever(grant, name, path):
     with Stream(path, grant) as stream:
         check_equal(STAGE.send(f"/serial/{name.split(':')[1]}", grant, b"serial", client=STAGE.far).status, 200)
     check_equal(set(stream.answers), {200})
 
 
 @test
-def other_routes_are_adopted_though_writes_never_cease():
-    grant, name, path = STAGE.hold()
+def other_routes_are_adopted_though_writes_never_cease(grant, name, path):
     other = Daemon("pawl-gateway", "--redis", STAGE.redis.url, "--keys", STAGE.world.keys_file, "--listen", "127.0.0.1:0",
                    "--routes", STAGE.other_table)
     client = STAGE.world.client(other)
@@ -256,8 +250,7 @@ def other_routes_are_adopted_though_writes_never_cease():
 # -- how it ends
 
 @test
-def an_unknown_end_ends_its_use_and_is_told_when_nothing_of_it_is_under_way():
-    grant, name, path = STAGE.hold()
+def an_unknown_end_ends_its_use_and_is_told_when_nothing_of_it_is_under_way(grant, name, path):
     old = STAGE.busy(path, grant, b"hang beside")
     check_equal(STAGE.send(path, grant, b"reset").status, 504)
     check_equal([(one["state"], one["requests"]) for one in STAGE.intents(name)], [("sending", ANY)])
@@ -331,8 +324,7 @@ def a_gateway_that_ends_closes_what_is_idle():
 
 
 @test
-def an_operator_gives_up_all_that_goes_by_it():
-    grant, name, path = STAGE.hold()
+def an_operator_gives_up_all_that_goes_by_it(grant, name, path):
     told = STAGE.busy(path, grant, b"hang until given up")
     [one] = STAGE.intents(name)
     answer = STAGE.far("POST", f"/v1/intents/{name}/resolve?id={one['id']}&force=true", held=False)
@@ -342,8 +334,7 @@ def an_operator_gives_up_all_that_goes_by_it():
 
 
 @test
-def one_of_a_gateway_that_is_said_to_be_dead_is_used_no_more():
-    grant, name, path = STAGE.hold()
+def one_of_a_gateway_that_is_said_to_be_dead_is_used_no_more(grant, name, path):
     told = STAGE.busy(path, grant, b"hang of the dead")
     gateway = STAGE.intents(name)[0]["gateway"]
     check_equal(STAGE.far("POST", f"/v1/gateways/{gateway}/dead?force=true", held=False).json, {"intents": 1, "in_doubt": 0})
@@ -357,8 +348,7 @@ def one_of_a_gateway_that_is_said_to_be_dead_is_used_no_more():
 
 
 @test
-def a_store_that_loses_it_is_told_again_and_no_newer_write_overtakes_what_goes_by_it():
-    grant, name, path = STAGE.hold()
+def a_store_that_loses_it_is_told_again_and_no_newer_write_overtakes_what_goes_by_it(grant, name, path):
     old = STAGE.busy(path, grant, b"hang over the loss")
     store = STAGE.redis("HGET", "pawl:{store}", "id").decode().split(":", 1)[1]
     STAGE.redis("FLUSHALL")
@@ -376,8 +366,7 @@ def a_store_that_loses_it_is_told_again_and_no_newer_write_overtakes_what_goes_b
 
 
 @test
-def workers_of_one_process_have_one_each_and_a_newer_write_waits_for_all():
-    grant, name, path = STAGE.hold()
+def workers_of_one_process_have_one_each_and_a_newer_write_waits_for_all(grant, name, path):
     STAGE.daemon.end()
     STAGE.threads = "2"
     STAGE.start()

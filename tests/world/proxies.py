@@ -6,7 +6,7 @@ import re
 import socket
 
 from .servers import Server
-from .tap import test
+from .tap import given, test
 from .upstream import Upstream
 from .wait import DEADLINE_S
 
@@ -103,7 +103,7 @@ def behind_each(names):
     def each(function):
         for name in names:
             def one(name=name):
-                function(name)
+                given(function, name=name)
             one.__name__ = f"behind_{name}_{function.__name__}"
             test(one)
         return function

@@ -1,5 +1,5 @@
-"""A test is a function whose name is a sentence; the tests of a file run in the order in which they stand there. One that has a
-parameter `name` gets there the name of a lease that no other test uses."""
+"""A test is a function whose name is a sentence; the tests of a file run in the order in which they stand there. What its
+parameters name is made for it by gives; `name`: that of a lease that no other test uses."""
 
 import faulthandler
 import functools
@@ -39,9 +39,23 @@ def lease_name(stem="job"):
     return f"{stem}:{next(_numbers)}"
 
 
-def _call(function, *args):
-    named = "name" in inspect.signature(function, follow_wrapped=False).parameters  # of_time() has none: at each try another one
-    return function(*args, **({"name": lease_name()} if named else {}))
+gives = {"name": lease_name}
+
+
+def given(function, *args, **things):
+    """Called with those of the things that its parameters name; what is not there is made, for this call."""
+    return _given(function, args, things)
+
+
+def _given(function, args, things):
+    if hasattr(function, "once"):
+        return function(*args, **things)
+    parameters = inspect.signature(function).parameters
+    wanted = [one for one, parameter in parameters.items() if parameter.default is parameter.empty]
+    for one in wanted:
+        if one in gives and one not in things:
+            things[one] = _given(gives[one], (), things)
+    return function(*args, **{one: things[one] for one in wanted if one in things})
 
 
 def test(function):
@@ -54,7 +68,7 @@ def test_in(begin):
     def decorate(function):
         def run():
             world = begin()
-            _call(getattr(function, "once", function), world)
+            given(getattr(function, "once", function), world)
             world.close()
         run.__name__ = function.__name__
         return test(of_time(run) if hasattr(function, "once") else run)  # each time in a new one
@@ -65,11 +79,11 @@ def of_time(function):
     """What is tested has a deadline itself, as the end of a ttl, or who is silent for 3 s: a machine that stands still in the
     midst of it lets that pass. Then, and only then, a test that failed is run again; a rule that is broken is broken each time."""
     @functools.wraps(function)
-    def run(*args):
+    def run(*args, **things):  # made anew for each try
         for tries in range(_TRIES):
             before = stood_still_s()
             try:
-                return _call(function, *args)
+                return given(function, *args, **things)
             except Exception as error:  # pylint: disable=broad-except # it is told, or raised
                 if wait_noticed_s() == before or tries == _TRIES - 1:
                     raise
@@ -143,7 +157,7 @@ def _run(number, function, sentence):
     begun = time.monotonic()
     _limit(float(os.environ.get("TEST_LIMIT_S", 0)))
     try:
-        _call(function)
+        given(function)
         result, note = "ok", ""
     except Skipped as reason:
         result, note = "ok", f" # SKIP {reason}"
