@@ -9,7 +9,7 @@ import threading
 
 from client_world import (CUT_AT_ONCE, CUT_BEFORE_ANSWER, CUT_IN_ANSWER, CUT_IN_REQUEST, Line, Plan, World, canned,
                           now_ms, problem, program, until_ms, wait_until)
-from world import check, check_equal, check_in, main, test
+from world import check, check_equal, check_in, main, test, test_in
 from world.ports import nobody as nobody_there
 
 WORLD = World()
@@ -66,14 +66,13 @@ def a_lease_is_acquired_renewed_looked_at_and_released(name):
     check_equal(state(name), "free")
 
 
-@test
-def renew_and_release_send_the_fencing_token_of_the_hold(name):
-    with client() as run:
-        token = run(f"acquire {name}")["fencing_token"]
-        for command in ("renew", "release"):
-            LEASE.plan()
-            is_outcome(run(command), "OK")
-            check_in(f"Fencing-Token: {token}".encode(), LEASE.requests[0])
+@test_in(client)
+def renew_and_release_send_the_fencing_token_of_the_hold(run, name):
+    token = run(f"acquire {name}")["fencing_token"]
+    for command in ("renew", "release"):
+        LEASE.plan()
+        is_outcome(run(command), "OK")
+        check_in(f"Fencing-Token: {token}".encode(), LEASE.requests[0])
 
 
 @test
@@ -105,16 +104,15 @@ def who_waits_is_granted_and_his_deadline_counts_what_he_waited(name):
         check(began + 10000 + int(grant["waited"]) - 5 <= int(grant["deadline"]) <= ended + 10000, (grant, began, ended))
 
 
-@test
-def the_deadline_counts_from_when_the_request_was_sent(name):
-    with client() as run:
-        for command in (f"acquire {name} ttl=10000", "renew"):
-            began = now_ms()
-            LEASE.plan(Plan(behind=lambda: until_ms(began + 500)))  # pylint: disable=cell-var-from-loop
-            answer = run(command)
-            is_outcome(answer, "OK")
-            check(now_ms() >= began + 500, "the answer was held back")
-            check(int(answer["deadline"]) <= began + 10000 + 100, (answer, began))
+@test_in(client)
+def the_deadline_counts_from_when_the_request_was_sent(run, name):
+    for command in (f"acquire {name} ttl=10000", "renew"):
+        began = now_ms()
+        LEASE.plan(Plan(behind=lambda: until_ms(began + 500)))  # pylint: disable=cell-var-from-loop
+        answer = run(command)
+        is_outcome(answer, "OK")
+        check(now_ms() >= began + 500, "the answer was held back")
+        check(int(answer["deadline"]) <= began + 10000 + 100, (answer, began))
 
 
 @test
@@ -134,21 +132,20 @@ def a_lease_of_a_session_is_acquired(name):
         is_outcome(run(f"acquire {name} session={session['session']}"), "NOT_DONE", "bad-argument")
 
 
-@test
-def a_resource_is_written_read_and_deleted_with_the_token(name):
-    with client() as run:
-        is_outcome(run(f"acquire {name}"), "OK")
-        first = run(f"put {name}/a%b body=one type=text/plain")
-        is_outcome(first, "OK")
-        check_equal(first["created"], "1")
-        got = run(f"get {name}/a%b fenced=1")
-        check_equal((got["body"], got["len"], got["etag"], got["type"]), ("one", "3", first["etag"], "text/plain"))
-        is_outcome(run(f"put {name}/a%b body=two match=\"no\""), "NOT_DONE", "etag-mismatch")
-        is_outcome(run(f"put {name}/a%b body=two match={first['etag']}"), "OK")
-        is_outcome(run(f"delete {name}/a%b"), "OK")
-        is_outcome(run(f"delete {name}/a%b"), "NOT_DONE", "not-found")
-        is_outcome(run(f"get {name}/a%b"), "NOT_DONE", "not-found")
-        check_equal(run(f"put {name} body=")["created"], "1")
+@test_in(client)
+def a_resource_is_written_read_and_deleted_with_the_token(run, name):
+    is_outcome(run(f"acquire {name}"), "OK")
+    first = run(f"put {name}/a%b body=one type=text/plain")
+    is_outcome(first, "OK")
+    check_equal(first["created"], "1")
+    got = run(f"get {name}/a%b fenced=1")
+    check_equal((got["body"], got["len"], got["etag"], got["type"]), ("one", "3", first["etag"], "text/plain"))
+    is_outcome(run(f"put {name}/a%b body=two match=\"no\""), "NOT_DONE", "etag-mismatch")
+    is_outcome(run(f"put {name}/a%b body=two match={first['etag']}"), "OK")
+    is_outcome(run(f"delete {name}/a%b"), "OK")
+    is_outcome(run(f"delete {name}/a%b"), "NOT_DONE", "not-found")
+    is_outcome(run(f"get {name}/a%b"), "NOT_DONE", "not-found")
+    check_equal(run(f"put {name} body=")["created"], "1")
 
 
 @test
@@ -224,13 +221,12 @@ def an_acquire_that_is_cut_is_unknown_and_what_was_granted_is_given_back():
     each_cut(act)
 
 
-@test
-def an_acquire_with_a_lease_id_of_the_callers_is_not_given_back(name):
-    with client(attempts=1) as run:
-        LEASE.plan(CUT_BEFORE_ANSWER)
-        is_outcome(run(f"acquire {name} id={'y' * 30}"), "UNKNOWN", "no-answer")
-        check_equal(state(name), "held")
-        is_outcome(run(f"acquire {name} id={'y' * 30}"), "OK")
+@test_in(lambda: client(attempts=1))
+def an_acquire_with_a_lease_id_of_the_callers_is_not_given_back(run, name):
+    LEASE.plan(CUT_BEFORE_ANSWER)
+    is_outcome(run(f"acquire {name} id={'y' * 30}"), "UNKNOWN", "no-answer")
+    check_equal(state(name), "held")
+    is_outcome(run(f"acquire {name} id={'y' * 30}"), "OK")
 
 
 @test
@@ -311,29 +307,27 @@ def an_acquire_renews_and_releases_through_cut_lines_and_is_granted_once():
         check_equal(state(name), "free", where)
 
 
-@test
-def a_repeated_release_leaves_once_what_was_entered_twice(name):
-    with client() as run:
-        grant = run(f"acquire {name}")
-        WORLD.acquire(name, status=200, lease_id=grant["lease_id"], reentrant=True)
-        LEASE.plan(CUT_BEFORE_ANSWER)
-        answer = run("release")
-        is_outcome(answer, "OK")
-        check_equal(answer["holds"], "1")
-        check_equal(WORLD.look(name)["holders"][0]["holds"], 1)
-        check(int(answer["deadline"]) > 0, answer)
+@test_in(client)
+def a_repeated_release_leaves_once_what_was_entered_twice(run, name):
+    grant = run(f"acquire {name}")
+    WORLD.acquire(name, status=200, lease_id=grant["lease_id"], reentrant=True)
+    LEASE.plan(CUT_BEFORE_ANSWER)
+    answer = run("release")
+    is_outcome(answer, "OK")
+    check_equal(answer["holds"], "1")
+    check_equal(WORLD.look(name)["holders"][0]["holds"], 1)
+    check(int(answer["deadline"]) > 0, answer)
 
 
-@test
-def a_write_is_sent_once_unless_it_has_an_idempotency_key(name):
-    with client() as run:
-        run(f"acquire {name}")
-        for command, times, outcome in ((f"put {name} body=a", 1, "UNKNOWN"), (f"put {name} body=b key=k2", 2, "OK"),
-                                        (f"put {name} body=c none=\"x\"", 1, "UNKNOWN"), (f"delete {name}", 1, "UNKNOWN"),
-                                        (f"put {name} body=d key=k3", 2, "OK"), (f"delete {name} key=k4", 2, "OK")):
-            GATEWAY.plan(CUT_BEFORE_ANSWER)
-            answer = run(command)
-            check_equal((len(GATEWAY.requests), answer["outcome"]), (times, outcome), command)
+@test_in(client)
+def a_write_is_sent_once_unless_it_has_an_idempotency_key(run, name):
+    run(f"acquire {name}")
+    for command, times, outcome in ((f"put {name} body=a", 1, "UNKNOWN"), (f"put {name} body=b key=k2", 2, "OK"),
+                                    (f"put {name} body=c none=\"x\"", 1, "UNKNOWN"), (f"delete {name}", 1, "UNKNOWN"),
+                                    (f"put {name} body=d key=k3", 2, "OK"), (f"delete {name} key=k4", 2, "OK")):
+        GATEWAY.plan(CUT_BEFORE_ANSWER)
+        answer = run(command)
+        check_equal((len(GATEWAY.requests), answer["outcome"]), (times, outcome), command)
 
 
 @test
@@ -371,99 +365,94 @@ def a_repeat_that_is_refused_says_nothing_about_the_attempt_before_it():
         check_equal(body(other), "newer")
 
 
-@test
-def a_lost_hold_is_certain_also_after_an_attempt_of_unknown_end(name):
-    with client() as run:
-        for command in ("renew", "release"):
-            is_outcome(run(f"acquire {name}"), "OK")
+@test_in(client)
+def a_lost_hold_is_certain_also_after_an_attempt_of_unknown_end(run, name):
+    for command in ("renew", "release"):
+        is_outcome(run(f"acquire {name}"), "OK")
 
-            def force():
-                WORLD.lease("POST", f"/v1/leases/{name}/force-release", body={})
-            LEASE.plan(CUT_IN_REQUEST, Plan(before=force))
-            is_outcome(run(command), "LOST", "lease-lost")
+        def force():
+            WORLD.lease("POST", f"/v1/leases/{name}/force-release", body={})
+        LEASE.plan(CUT_IN_REQUEST, Plan(before=force))
+        is_outcome(run(command), "LOST", "lease-lost")
 
 
-@test
-def who_is_silent_is_given_up_after_the_time_limit(name):
-    with client(attempts=2, timeout=200) as run:
-        LEASE.go_dark()
-        began = now_ms()
-        is_outcome(run(f"acquire {name}"), "UNKNOWN", "no-answer")
-        LEASE.go_on()
-        check(400 <= now_ms() - began <= 5000, now_ms() - began)
+@test_in(lambda: client(attempts=2, timeout=200))
+def who_is_silent_is_given_up_after_the_time_limit(run, name):
+    LEASE.go_dark()
+    began = now_ms()
+    is_outcome(run(f"acquire {name}"), "UNKNOWN", "no-answer")
+    LEASE.go_on()
+    check(400 <= now_ms() - began <= 5000, now_ms() - began)
 
 
 # -- answers
 
-@test
-def each_answer_is_told_as_what_it_is(name):
-    with client(attempts=1) as run:
-        run(f"acquire {name}")
-        for plan, outcome, code in (
-                (problem(503, "store-unavailable", retryable="true"), "NOT_DONE", "store-unavailable"),
-                (problem(503, "draining", retryable="true"), "NOT_DONE", "draining"),
-                (problem(504, "outcome-unknown", retryable="true"), "UNKNOWN", "outcome-unknown"),
-                (problem(500, "internal"), "UNKNOWN", "internal"),
-                (problem(410, "lease-lost"), "LOST", "lease-lost"),
-                (problem(401, "unauthenticated"), "NOT_DONE", "unauthenticated"),
-                (problem(409, "of-a-later-version"), "NOT_DONE", "of-a-later-version"),
-                (problem(502, "of-a-later-version"), "UNKNOWN", "of-a-later-version"),
-                (problem(500, "lease-lost"), "UNKNOWN", "lease-lost"),
-                (canned(502, b"<html>Bad Gateway", "text/html"), "UNKNOWN", "bad-answer"),
-                (canned(504, b"<html>", "text/html"), "UNKNOWN", "bad-answer"),
-                (canned(503, b"<html>", "text/html"), "UNKNOWN", "bad-answer"),
-                (canned(408, b"", "text/html"), "UNKNOWN", "bad-answer"),
-                (canned(302, b"", "text/html", "Location: http://127.0.0.1:1/"), "UNKNOWN", "bad-answer"),
-                (canned(400, b"", "text/html"), "UNKNOWN", "bad-answer"),
-                (canned(431, b"", "text/html"), "UNKNOWN", "bad-answer"),
-                (canned(404, b"<html>", "text/html"), "UNKNOWN", "bad-answer"),
-                (canned(409, b'{"code":"lease-held","status":409}'), "UNKNOWN", "bad-answer"),
-                (canned(410, b'{"code":"lease-lost","status":410}', "application/problem+json"), "UNKNOWN", "bad-answer"),
-                (canned(200, b"hello", "text/html"), "UNKNOWN", "bad-answer"),
-                (canned(200, b"{}"), "UNKNOWN", "bad-answer"),
-                (canned(200), "UNKNOWN", "bad-answer")):
-            LEASE.plan(plan)
-            answer = run("renew")
-            check_equal((answer["outcome"], answer["code"]), (outcome, code), plan.canned)
-        LEASE.plan(canned(429, b'{"type":"/problems/rate-limited","code":"rate-limited","status":429,"retryable":true}', "application/problem+json", "Retry-After: 7"))
+@test_in(lambda: client(attempts=1))
+def each_answer_is_told_as_what_it_is(run, name):
+    run(f"acquire {name}")
+    for plan, outcome, code in (
+            (problem(503, "store-unavailable", retryable="true"), "NOT_DONE", "store-unavailable"),
+            (problem(503, "draining", retryable="true"), "NOT_DONE", "draining"),
+            (problem(504, "outcome-unknown", retryable="true"), "UNKNOWN", "outcome-unknown"),
+            (problem(500, "internal"), "UNKNOWN", "internal"),
+            (problem(410, "lease-lost"), "LOST", "lease-lost"),
+            (problem(401, "unauthenticated"), "NOT_DONE", "unauthenticated"),
+            (problem(409, "of-a-later-version"), "NOT_DONE", "of-a-later-version"),
+            (problem(502, "of-a-later-version"), "UNKNOWN", "of-a-later-version"),
+            (problem(500, "lease-lost"), "UNKNOWN", "lease-lost"),
+            (canned(502, b"<html>Bad Gateway", "text/html"), "UNKNOWN", "bad-answer"),
+            (canned(504, b"<html>", "text/html"), "UNKNOWN", "bad-answer"),
+            (canned(503, b"<html>", "text/html"), "UNKNOWN", "bad-answer"),
+            (canned(408, b"", "text/html"), "UNKNOWN", "bad-answer"),
+            (canned(302, b"", "text/html", "Location: http://127.0.0.1:1/"), "UNKNOWN", "bad-answer"),
+            (canned(400, b"", "text/html"), "UNKNOWN", "bad-answer"),
+            (canned(431, b"", "text/html"), "UNKNOWN", "bad-answer"),
+            (canned(404, b"<html>", "text/html"), "UNKNOWN", "bad-answer"),
+            (canned(409, b'{"code":"lease-held","status":409}'), "UNKNOWN", "bad-answer"),
+            (canned(410, b'{"code":"lease-lost","status":410}', "application/problem+json"), "UNKNOWN", "bad-answer"),
+            (canned(200, b"hello", "text/html"), "UNKNOWN", "bad-answer"),
+            (canned(200, b"{}"), "UNKNOWN", "bad-answer"),
+            (canned(200), "UNKNOWN", "bad-answer")):
+        LEASE.plan(plan)
         answer = run("renew")
-        check_equal((answer["code"], answer["after"], answer["retryable"]), ("rate-limited", "7000", "1"))
+        check_equal((answer["outcome"], answer["code"]), (outcome, code), plan.canned)
+    LEASE.plan(canned(429, b'{"type":"/problems/rate-limited","code":"rate-limited","status":429,"retryable":true}', "application/problem+json", "Retry-After: 7"))
+    answer = run("renew")
+    check_equal((answer["code"], answer["after"], answer["retryable"]), ("rate-limited", "7000", "1"))
 
 
-@test
-def what_somebody_between_answers_to_a_write_is_no_end(name):
-    with client(attempts=1) as run:
-        run(f"acquire {name}")
-        for command in (f"put {name} body=x", f"delete {name}", f"get {name}"):
-            for plan in (canned(200, b"<html>", "text/html"), canned(200, b"x", "text/plain", 'ETag: "e"'), canned(204),
-                         canned(201, b"", "text/html", 'ETag: "e"'), canned(202), canned(404, b"<html>", "text/html")):
-                GATEWAY.plan(plan)
-                is_outcome(run(command), "UNKNOWN", "bad-answer")
-        GATEWAY.plan(canned(201, b"", "text/html", "Fencing-Status: pawl; verdict=accepted"))
-        is_outcome(run(f"put {name} body=x"), "UNKNOWN", "bad-answer")
-        LEASE.plan(canned(202, b'{"holds":1}'))
-        is_outcome(run("release"), "UNKNOWN", "bad-answer")
-        check_equal(body(name), None)
+@test_in(lambda: client(attempts=1))
+def what_somebody_between_answers_to_a_write_is_no_end(run, name):
+    run(f"acquire {name}")
+    for command in (f"put {name} body=x", f"delete {name}", f"get {name}"):
+        for plan in (canned(200, b"<html>", "text/html"), canned(200, b"x", "text/plain", 'ETag: "e"'), canned(204),
+                     canned(201, b"", "text/html", 'ETag: "e"'), canned(202), canned(404, b"<html>", "text/html")):
+            GATEWAY.plan(plan)
+            is_outcome(run(command), "UNKNOWN", "bad-answer")
+    GATEWAY.plan(canned(201, b"", "text/html", "Fencing-Status: pawl; verdict=accepted"))
+    is_outcome(run(f"put {name} body=x"), "UNKNOWN", "bad-answer")
+    LEASE.plan(canned(202, b'{"holds":1}'))
+    is_outcome(run("release"), "UNKNOWN", "bad-answer")
+    check_equal(body(name), None)
 
 
-@test
-def a_grant_that_was_not_asked_for_is_not_believed(name):
-    with client(attempts=1) as run:
-        good = run(f"acquire {name}")
-        epoch = re.search(r";epoch=(\d+);", good["fencing_token"]).group(1)
-        fields = {"lease": f'"{name}"', "lease_id": f'"{good["lease_id"]}"', "token": good["token"], "epoch": epoch,
-                  "mode": '"exclusive"', "ttl_ms": "30000", "expires_in_ms": "30000", "renew_in_ms": "10000",
-                  "holds": "1", "waited_ms": "0", "fencing_token": '"1;x"'}
+@test_in(lambda: client(attempts=1))
+def a_grant_that_was_not_asked_for_is_not_believed(run, name):
+    good = run(f"acquire {name}")
+    epoch = re.search(r";epoch=(\d+);", good["fencing_token"]).group(1)
+    fields = {"lease": f'"{name}"', "lease_id": f'"{good["lease_id"]}"', "token": good["token"], "epoch": epoch,
+              "mode": '"exclusive"', "ttl_ms": "30000", "expires_in_ms": "30000", "renew_in_ms": "10000",
+              "holds": "1", "waited_ms": "0", "fencing_token": '"1;x"'}
 
-        def answered(**other):
-            return canned(200, ("{" + ",".join(f'"{k}":{v}' for k, v in {**fields, **other}.items()) + "}").encode())
-        LEASE.plan(answered())
-        is_outcome(run("renew"), "OK")
-        for other in ({"lease": '"else"'}, {"lease_id": '"' + "z" * 22 + '"'}, {"token": str(int(good["token"]) + 1)},
-                      {"token": "0"}, {"mode": '"odd"'}, {"fencing_token": '"a\\nb"'}, {"fencing_token": '""'},
-                      {"expires_in_ms": "86400001"}, {"expires_in_ms": "-1"}, {"epoch": epoch + "0"}):
-            LEASE.plan(answered(**other))
-            is_outcome(run("renew"), "UNKNOWN", "bad-answer")
+    def answered(**other):
+        return canned(200, ("{" + ",".join(f'"{k}":{v}' for k, v in {**fields, **other}.items()) + "}").encode())
+    LEASE.plan(answered())
+    is_outcome(run("renew"), "OK")
+    for other in ({"lease": '"else"'}, {"lease_id": '"' + "z" * 22 + '"'}, {"token": str(int(good["token"]) + 1)},
+                  {"token": "0"}, {"mode": '"odd"'}, {"fencing_token": '"a\\nb"'}, {"fencing_token": '""'},
+                  {"expires_in_ms": "86400001"}, {"expires_in_ms": "-1"}, {"epoch": epoch + "0"}):
+        LEASE.plan(answered(**other))
+        is_outcome(run("renew"), "UNKNOWN", "bad-answer")
 
 
 @test
@@ -512,19 +501,18 @@ def what_a_cancelled_wait_is_granted_while_it_leaves_the_line_is_given_back_unle
             check_equal((grants(name), state(name)), (1, then))
 
 
-@test
-def who_gives_up_between_two_slices_is_told_unknown_and_what_it_is_granted_while_it_leaves_is_given_back(name):
-    with client(cancel=True) as run:
-        def stop():
-            run.process.send_signal(signal.SIGSTOP)
-            until_ms(now_ms() + 1000)
+@test_in(lambda: client(cancel=True))
+def who_gives_up_between_two_slices_is_told_unknown_and_what_it_is_granted_while_it_leaves_is_given_back(run, name):
+    def stop():
+        run.process.send_signal(signal.SIGSTOP)
+        until_ms(now_ms() + 1000)
 
-        def give_up():
-            os.write(run.cancel[1], b"x")
-            run.process.send_signal(signal.SIGCONT)
-        LEASE.plan(Plan(canned=problem(409, "wait-timeout").canned, before=stop, behind=give_up))
-        is_outcome(run(f"acquire {name} wait=-1 cancel=1"), "UNKNOWN", "cancelled")
-        check_equal((grants(name), state(name)), (1, "free"))
+    def give_up():
+        os.write(run.cancel[1], b"x")
+        run.process.send_signal(signal.SIGCONT)
+    LEASE.plan(Plan(canned=problem(409, "wait-timeout").canned, before=stop, behind=give_up))
+    is_outcome(run(f"acquire {name} wait=-1 cancel=1"), "UNKNOWN", "cancelled")
+    check_equal((grants(name), state(name)), (1, "free"))
 
 
 @test
@@ -568,14 +556,13 @@ def a_wait_whose_end_gets_no_answer_is_unknown_and_a_grant_at_its_end_counts():
             check_in(b'"wait_ms":1}', LEASE.requests[1])
 
 
-@test
-def who_waits_for_ever_asks_again_when_a_wait_is_over(name):
-    with client() as run:
-        LEASE.plan(problem(409, "wait-timeout"), Plan())
-        is_outcome(run(f"acquire {name} wait=-1"), "OK")
-        check_in(b'"keep_place_ms":30000', LEASE.requests[0])
-        check(15000 <= int(LEASE.requests[0].partition(b'"wait_ms":')[2].split(b",")[0]) <= 20000, LEASE.requests)
-        check_equal(len(LEASE.requests), 2)
+@test_in(client)
+def who_waits_for_ever_asks_again_when_a_wait_is_over(run, name):
+    LEASE.plan(problem(409, "wait-timeout"), Plan())
+    is_outcome(run(f"acquire {name} wait=-1"), "OK")
+    check_in(b'"keep_place_ms":30000', LEASE.requests[0])
+    check(15000 <= int(LEASE.requests[0].partition(b'"wait_ms":')[2].split(b",")[0]) <= 20000, LEASE.requests)
+    check_equal(len(LEASE.requests), 2)
 
 
 def hang_up(listener):

@@ -5,7 +5,7 @@ import os
 import signal
 
 from client_world import CUT_BEFORE_ANSWER, CUT_IN_REQUEST, Line, Plan, World, now_ms, problem, program, until_ms, wait_until
-from world import check, check_equal, check_in, main, of_time, test
+from world import check, check_equal, check_in, main, of_time, test, test_in
 
 WORLD = World()
 LEASE = Line(WORLD.lease_daemon.port)
@@ -87,18 +87,17 @@ def it_renews_at_a_third_of_its_ttl_or_somewhat_earlier():
         check_equal(run("close")["outcome"], "OK")
 
 
-@test
+@test_in(guarded)
 @of_time
-def a_renewal_that_fails_is_tried_again_and_is_no_loss(name):
-    with guarded() as run:
-        # The first is the acquire; what follows is refused, cut, cut, and then goes through.
-        LEASE.plan(Plan(), problem(503, "store-unavailable", retryable="true"), CUT_IN_REQUEST, CUT_BEFORE_ANSWER,
-                   problem(504, "outcome-unknown"), problem(403, "forbidden"))
-        open_guard(run, name, 2000)
-        state = wait_until(lambda: (one := state_of(run))["renewed"] >= 2 and one, "it renewed")
-        check_equal((state["lost"], state["readable"]), (0, 0))
-        check(len(LEASE.requests) >= 7, len(LEASE.requests))
-        check_equal(run("close")["outcome"], "OK")
+def a_renewal_that_fails_is_tried_again_and_is_no_loss(run, name):
+    # The first is the acquire; what follows is refused, cut, cut, and then goes through.
+    LEASE.plan(Plan(), problem(503, "store-unavailable", retryable="true"), CUT_IN_REQUEST, CUT_BEFORE_ANSWER,
+               problem(504, "outcome-unknown"), problem(403, "forbidden"))
+    open_guard(run, name, 2000)
+    state = wait_until(lambda: (one := state_of(run))["renewed"] >= 2 and one, "it renewed")
+    check_equal((state["lost"], state["readable"]), (0, 0))
+    check(len(LEASE.requests) >= 7, len(LEASE.requests))
+    check_equal(run("close")["outcome"], "OK")
 
 
 @test
@@ -121,16 +120,15 @@ def the_last_leave_releases_and_no_earlier_one(name):
     check_equal(WORLD.look(name)["state"], "held")
 
 
-@test
+@test_in(guarded)
 @of_time
-def closing_releases_whatever_the_count_and_ends_at_once(name):
-    with guarded() as run:
-        open_guard(run, name, 60000)
-        run("enter")
-        began = now_ms()
-        check_equal(run("close")["outcome"], "OK")
-        check(now_ms() - began < 2000, now_ms() - began)
-        check_equal(WORLD.look(name)["state"], "free")
+def closing_releases_whatever_the_count_and_ends_at_once(run, name):
+    open_guard(run, name, 60000)
+    run("enter")
+    began = now_ms()
+    check_equal(run("close")["outcome"], "OK")
+    check(now_ms() - began < 2000, now_ms() - began)
+    check_equal(WORLD.look(name)["state"], "free")
 
 
 @test
@@ -163,20 +161,19 @@ def a_guard_waits_in_line_and_is_refused_as_an_acquire_is(name):
         check_equal(run("close")["outcome"], "OK")
 
 
-@test
-def the_guards_thread_takes_no_signals(name):
-    with guarded() as run:
-        open_guard(run, name, 5000)
-        pid = run.process.pid
-        others = [one for one in os.listdir(f"/proc/{pid}/task") if int(one) != pid]
-        check(others, "there is a thread")
-        for one in others:
-            with open(f"/proc/{pid}/task/{one}/status", encoding="utf-8") as file:
-                blocked = int(next(line for line in file if line.startswith("SigBlk:")).split()[1], 16)
-            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGCHLD, signal.SIGALRM):
-                if not os.environ.get("TSAN_OPTIONS") or blocked:
-                    check(blocked >> (number - 1) & 1, f"{number} is blocked in {one}: {blocked:x}")
-        check_equal(run("close")["outcome"], "OK")
+@test_in(guarded)
+def the_guards_thread_takes_no_signals(run, name):
+    open_guard(run, name, 5000)
+    pid = run.process.pid
+    others = [one for one in os.listdir(f"/proc/{pid}/task") if int(one) != pid]
+    check(others, "there is a thread")
+    for one in others:
+        with open(f"/proc/{pid}/task/{one}/status", encoding="utf-8") as file:
+            blocked = int(next(line for line in file if line.startswith("SigBlk:")).split()[1], 16)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGCHLD, signal.SIGALRM):
+            if not os.environ.get("TSAN_OPTIONS") or blocked:
+                check(blocked >> (number - 1) & 1, f"{number} is blocked in {one}: {blocked:x}")
+    check_equal(run("close")["outcome"], "OK")
 
 
 @test
@@ -192,23 +189,22 @@ def a_child_neither_renews_nor_releases():
 
 # -- lost
 
-@test
+@test_in(guarded)
 @of_time
-def it_is_lost_when_it_is_ended_by_force(name):
-    with guarded() as run:
-        deadline = int(open_guard(run, name, 6000)["deadline"])
-        force(name)
-        WORLD.acquire(name, ttl_ms=100)
-        polled = run("poll ms=10000")
-        check_equal(polled["readable"], "1")
-        check(int(polled["at"]) < deadline - 1000, (polled, deadline))  # not only by the clock
-        state = wait_lost(run)
-        is_over(state)
-        check_equal(state["code"], "lease-lost")
-        check_equal(state["tried"], "NOT_DONE/0")  # close, and what remains, in the callback
-        answer = run("leave")
-        check_equal((answer["outcome"], answer["code"]), ("LOST", "lease-lost"))
-        check_over_for_good(run, name)
+def it_is_lost_when_it_is_ended_by_force(run, name):
+    deadline = int(open_guard(run, name, 6000)["deadline"])
+    force(name)
+    WORLD.acquire(name, ttl_ms=100)
+    polled = run("poll ms=10000")
+    check_equal(polled["readable"], "1")
+    check(int(polled["at"]) < deadline - 1000, (polled, deadline))  # not only by the clock
+    state = wait_lost(run)
+    is_over(state)
+    check_equal(state["code"], "lease-lost")
+    check_equal(state["tried"], "NOT_DONE/0")  # close, and what remains, in the callback
+    answer = run("leave")
+    check_equal((answer["outcome"], answer["code"]), ("LOST", "lease-lost"))
+    check_over_for_good(run, name)
 
 
 @test
@@ -274,29 +270,27 @@ def after_a_pause_nothing_remains_at_once_and_the_loss_is_told_once(name):
             check_over_for_good(run, name)
 
 
-@test
+@test_in(guarded)
 @of_time
-def what_is_lost_here_may_live_on_there_and_is_given_back_at_the_end(name):
-    with guarded() as run:
-        # Each renewal is done, and its answer never comes.
-        LEASE.plan(Plan(), *[CUT_BEFORE_ANSWER] * 200)
-        open_guard(run, name, 1000)
-        is_over(wait_lost(run))
-        check_equal(WORLD.look(name)["state"], "held")
-        LEASE.plan()
-        check_equal(run("close")["outcome"], "LOST")
-        check_equal(WORLD.look(name)["state"], "free")
+def what_is_lost_here_may_live_on_there_and_is_given_back_at_the_end(run, name):
+    # Each renewal is done, and its answer never comes.
+    LEASE.plan(Plan(), *[CUT_BEFORE_ANSWER] * 200)
+    open_guard(run, name, 1000)
+    is_over(wait_lost(run))
+    check_equal(WORLD.look(name)["state"], "held")
+    LEASE.plan()
+    check_equal(run("close")["outcome"], "LOST")
+    check_equal(WORLD.look(name)["state"], "free")
 
 
-@test
-def a_release_that_does_not_get_through_is_told(name):
-    with guarded() as run:
-        open_guard(run, name, 5000)
-        LEASE.plan(*[CUT_IN_REQUEST] * 20)
-        check_equal(run("leave")["outcome"], "UNKNOWN")
-        check_equal(state_of(run)["remaining"], 0)
-        check_equal(run("close")["outcome"], "UNKNOWN")
-        check_equal(state_of(run)["lost"], 0)
+@test_in(guarded)
+def a_release_that_does_not_get_through_is_told(run, name):
+    open_guard(run, name, 5000)
+    LEASE.plan(*[CUT_IN_REQUEST] * 20)
+    check_equal(run("leave")["outcome"], "UNKNOWN")
+    check_equal(state_of(run)["remaining"], 0)
+    check_equal(run("close")["outcome"], "UNKNOWN")
+    check_equal(state_of(run)["lost"], 0)
 
 
 main(LEASE.close, WORLD.close, parts=2)

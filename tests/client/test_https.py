@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from client_world import Line, Plan, World, program
-from world import check, check_equal, check_in, main, run_daemon, test
+from world import check, check_equal, check_in, main, run_daemon, test, test_in
 from world.certificate import certificate
 
 WORLD = World()
@@ -94,9 +94,8 @@ def who_is_not_who_the_url_says_is_sent_nothing():
         one.close()
 
 
-@test
-def a_certificate_is_shown_to_who_asks_for_one():
-    lease = line_of(WORLD.lease_daemon, client="client")
+@test_in(lambda: line_of(WORLD.lease_daemon, client="client"))
+def a_certificate_is_shown_to_who_asks_for_one(lease):
     ours, other = ({"PAWL_CERT": f"{FOLDER}/{name}.pem", "PAWL_CERT_KEY": f"{FOLDER}/{name}.key"} for name in ("client", "other"))
     flags = ["--cacert", f"{FOLDER}/ours.pem", "--cert", ours["PAWL_CERT"], "--cert-key", ours["PAWL_CERT_KEY"]]
     for words, trusted, env, status in (([], "ours", ours, 0), (flags, "other", other, 0), ([], None, {"PAWL_CACERT": f"{FOLDER}/ours.pem", **ours}, 0),
@@ -109,7 +108,6 @@ def a_certificate_is_shown_to_who_asks_for_one():
         check_equal((told.returncode, methods(lease)), (status, [] if status else ["GET"]), f"{words} {trusted} {env}: {told.stderr}")
     with program(lease.url, lease.url, ca=f"{FOLDER}/ours.pem", cert=ours["PAWL_CERT"], cert_key=ours["PAWL_CERT_KEY"]) as run:
         check_equal(run(f"look {WORLD.name()}")["outcome"], "OK")
-    lease.close()
 
 
 @test
@@ -122,9 +120,8 @@ def a_certificate_is_shown_also_when_another_authority_was_asked_for():
         check_in("pawl test other", server.communicate(timeout=30)[0])
 
 
-@test
-def an_answer_that_is_cut_anywhere_is_not_known():
-    line = line_of(WORLD.lease_daemon)
+@test_in(lambda: line_of(WORLD.lease_daemon))
+def an_answer_that_is_cut_anywhere_is_not_known(line):
     for cut in (None, 0, 1, 40, -1):
         name = WORLD.name()
         grant = WORLD.acquire(name)
@@ -132,7 +129,6 @@ def an_answer_that_is_cut_anywhere_is_not_known():
         told = pawl("release", name, url=line.url, PAWL_LEASE_ID=grant["lease_id"])
         check_equal((told.returncode, methods(line)[:1], state(name)), (0 if cut is None else 69, ["DELETE"], "free"), f"{cut}: {told.stderr}")
         check(cut is None or "may have been done" in told.stderr, told.stderr)
-    line.close()
 
 
 @test

@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 
-from world import BUILD, World, check, check_equal, check_in, gives, main, of_time, skip, test, wait_until
+from world import BUILD, World, check, check_equal, check_in, gives, main, of_time, skip, test, test_in, wait_until
 from world.certificate import certificate
 from world.ports import own_port
 from world.proxies import App, Proxy, behind_each, shipped
@@ -344,9 +344,8 @@ def services_over_tls(upstream):
     return world, [world.lease_daemon.port, world.daemon("pawl-lease").port], [world.gateway_daemon.port, world.daemon("pawl-gateway", "--routes", table).port]
 
 
-@test
-def services_over_tls_are_verified_and_know_who_calls():
-    upstream = Upstream()
+@test_in(Upstream)
+def services_over_tls_are_verified_and_know_who_calls(upstream):
     world, leases, gateways = services_over_tls(upstream)
     for name, away in (("nginx", 502), ("haproxy", 503)):
         front, lease = Verified(name, leases, gateways), f"orders:{name}"
@@ -376,7 +375,6 @@ def services_over_tls_are_verified_and_know_who_calls():
             wrong.close()
         front.close()
     world.close()
-    upstream.close()
 
 
 class Waiter:

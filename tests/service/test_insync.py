@@ -146,9 +146,8 @@ def with_too_few_copies_nothing_is_answered(world):
     check_equal(world.gateway("GET", "/v1/resources/stored").body, b"x")
 
 
-@test
-def while_a_node_that_is_needed_has_nothing_on_its_disk_nothing_is_answered():
-    world = Trio(replicas=1, store_timeout="1s")
+@test_in(lambda: Trio(replicas=1, store_timeout="1s"))
+def while_a_node_that_is_needed_has_nothing_on_its_disk_nothing_is_answered(world):
     world.wait_kept(0, 1)
     world.nodes[1]("CONFIG", "SET", "appendonly", "no")
     wait_until(lambda: world.lease("POST", "/v1/leases/none", body={}).code == "store-not-kept", "nothing is answered")
@@ -165,7 +164,6 @@ def while_a_node_that_is_needed_has_nothing_on_its_disk_nothing_is_answered():
     wait_until(lambda: "known whether" in world.lease("GET", "/readyz").json.get("detail", ""), "it is in step, and has not all on its disk")
     wait_until(lambda: (done := world.pawl("store", "status")).returncode == 1 and "(rewriting)" in done.stdout, "so does pawl store status")
     world.nodes[1]("CONFIG", "SET", "rdb-key-save-delay", "0")
-    world.close()
 
 
 @test_in(lambda: Trio(settings=((), ("--replica-priority", "0"))))
@@ -253,13 +251,12 @@ def an_event_and_one_of_before_are_told_when_every_node_of_the_set_has_what_they
     check_in(b" 200 ", replayed.until(b"\n\n"))
 
 
-@test
-def with_one_node_an_event_is_told_at_once_and_costs_no_command():
+@test_in(World)
+def with_one_node_an_event_is_told_at_once_and_costs_no_command(world):
     def asked():
         said = world.redis("INFO", "commandstats").decode()
         return sum(int(calls) for calls in re.findall(r"cmdstat_(?:ping|role|wait):calls=(\d+)", said))
 
-    world = World()
     stream, count = world.listening(), 60
     stream.until(b"\n\n")
     before = asked()
@@ -267,7 +264,6 @@ def with_one_node_an_event_is_told_at_once_and_costs_no_command():
         world.redis("PUBLISH", "pawl:e:flood", f"00 1.{number}.1\trefused\t1\t\t5\tnumber-{number}.")
         stream.until(f"number-{number}.".encode())
     check(asked() - before < count / 2, "that of the subscribers, each second")
-    world.close()
 
 
 @test_in(lambda: Trio(copies=3))

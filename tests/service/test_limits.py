@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import time
 
-from world import World, check, check_equal, main, of_time, test, wait_until
+from world import World, check, check_equal, main, of_time, test, test_in, wait_until
 from world.access import identities, new_token, reloaded, write_private
 from world.asking import Later
 from world.asking import path as lease_path
@@ -499,30 +499,28 @@ def what_began_while_nobody_had_a_quota_any_more_counts_too():
         wait_until(lambda: counted() == 5, "it is counted, too")
 
 
-@test
+@test_in(lambda: World("--access", str(FILE)))
 @of_time
-def what_a_loss_has_ended_is_room_again_within_3_s():
-    with contextlib.closing(World("--access", str(FILE))) as world:
-        for _ in range(3):
-            acquire("holder", client=world.lease)
-        until_full("holder", 3, world.lease)
-        before = world.lease_daemon.log().count("store-admitted")
-        world.redis("DEL", "pawl:{07}")
-        wait_until(lambda: world.lease_daemon.log().count("store-admitted") > before, "all holds have ended")
-        ask = lambda: world.lease("POST", lease_path(WORLD.name()), bearer("holder"), held=False)  # noqa: E731
-        for _ in range(3):
-            wait_until(lambda: ask().status == 201, "there is room, though nobody has looked at what was held", 3)
+def what_a_loss_has_ended_is_room_again_within_3_s(world):
+    for _ in range(3):
+        acquire("holder", client=world.lease)
+    until_full("holder", 3, world.lease)
+    before = world.lease_daemon.log().count("store-admitted")
+    world.redis("DEL", "pawl:{07}")
+    wait_until(lambda: world.lease_daemon.log().count("store-admitted") > before, "all holds have ended")
+    ask = lambda: world.lease("POST", lease_path(WORLD.name()), bearer("holder"), held=False)  # noqa: E731
+    for _ in range(3):
+        wait_until(lambda: ask().status == 201, "there is room, though nobody has looked at what was held", 3)
 
 
-@test
-def a_redis_that_may_not_load_the_library_counts_too():
-    with contextlib.closing(World("--access", str(FILE))) as world:
-        admin = Connection(world.redis.path)
-        for words in (("MULTI",), ("FUNCTION", "FLUSH"), ("ACL", "SETUSER", "default", "-function|load"), ("EXEC",)):
-            admin(*words)
-        for _ in range(3):
-            acquire("holder", client=world.lease)
-        until_full("holder", 3, world.lease, most_s=60)  # each of some 300 calls brings all scripts along
+@test_in(lambda: World("--access", str(FILE)))
+def a_redis_that_may_not_load_the_library_counts_too(world):
+    admin = Connection(world.redis.path)
+    for words in (("MULTI",), ("FUNCTION", "FLUSH"), ("ACL", "SETUSER", "default", "-function|load"), ("EXEC",)):
+        admin(*words)
+    for _ in range(3):
+        acquire("holder", client=world.lease)
+    until_full("holder", 3, world.lease, most_s=60)  # each of some 300 calls brings all scripts along
 
 
 main(WORLD.close)

@@ -11,7 +11,7 @@ import urllib.parse
 import urllib.request
 
 import yaml
-from world import ROOT, World, check, check_equal, main, test, wait_until
+from world import ROOT, World, check, check_equal, main, test, test_in, wait_until
 from world.servers import Server
 
 ALERTS = ROOT / "deploy" / "prometheus" / "alerts.yml"
@@ -111,9 +111,8 @@ class Prometheus(Server):
 MAY_BE_EMPTY = {"Time until a waiter is granted", "Refusals and failures"}
 
 
-@test
-def prometheus_knows_what_the_dashboard_asks_for():
-    prometheus = Prometheus()
+@test_in(Prometheus)
+def prometheus_knows_what_the_dashboard_asks_for(prometheus):
     token = {"Fencing-Token": GRANT["fencing_token"]}
     wait_until(lambda: prometheus.ask("pawl_ready") == [1, 1], "both are scraped and ready")
     for panel in DASHBOARD["panels"]:
@@ -128,7 +127,6 @@ def prometheus_knows_what_the_dashboard_asks_for():
     check_equal(WORLD.gateway("PUT", f"/v1/resources/{NAMES[0]}", token, b"x").status, 201)
     wait_until(lambda: prometheus.ask('pawl_http_requests_total{operation="writeResource",status="2xx"}') == [1], "the write counts")
     check_equal(prometheus.ask("ALERTS"), [])
-    prometheus.close()
 
 
 main(WORLD.close)

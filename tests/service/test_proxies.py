@@ -12,7 +12,7 @@ import tempfile
 
 import yaml
 
-from world import Client, Keys, World, check, check_equal, check_in, gives, main, read_token, signed_token, skip, test, wait_until
+from world import Client, Keys, World, check, check_equal, check_in, gives, main, read_token, signed_token, skip, test, test_in, wait_until
 from world.access import write_private
 from world.certificate import certificate
 from world.ports import own_port
@@ -462,9 +462,8 @@ class Down:
             skip(f"not installed: {', '.join(self.missing)}")
 
 
-@test
-def without_the_store_nothing_passes_and_with_it_again_it_does():
-    down = Down()
+@test_in(Down)
+def without_the_store_nothing_passes_and_with_it_again_it_does(down):
     down.world.redis.kill()
     down.closed_all()
     down.world.redis.start()
@@ -472,19 +471,16 @@ def without_the_store_nothing_passes_and_with_it_again_it_does():
     wait_until(lambda: site("PUT", down.holder.target, down.holder.header).status == 201, "the holder writes again")
     site.app.take()
     down.pass_all()
-    down.close()
 
 
-@test
-def without_the_gateway_nothing_passes_whether_it_hangs_or_is_gone():
-    down = Down()
+@test_in(Down)
+def without_the_gateway_nothing_passes_whether_it_hangs_or_is_gone(down):
     down.world.gateway_daemon.send(signal.SIGSTOP)
     down.closed_all()
     down.world.gateway_daemon.send(signal.SIGCONT)
     down.pass_all()
     down.world.gateway_daemon.end()
     down.closed_all()
-    down.close()
 
 
 def behind_a_stranger(name):

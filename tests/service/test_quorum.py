@@ -315,9 +315,8 @@ def a_node_that_is_named_alone_is_no_empty_redis_and_nothing_is_made_of_it(world
     world.acquire("other")
 
 
-@test
-def who_waits_is_granted_at_a_random_moment_or_its_time_is_up():
-    world = Quorum(max_ttl_ms=60000)
+@test_in(lambda: Quorum(max_ttl_ms=60000))
+def who_waits_is_granted_at_a_random_moment_or_its_time_is_up(world):
     first = world.acquire("job", holder="me", ttl_ms=1000)
     late = world.lease("POST", "/v1/leases/job", body={"wait_ms": 1})
     check_equal([late.status, late.json["code"], late.json["holder"], late.json["token"]], [409, "wait-timeout", "me", 1])
@@ -334,12 +333,10 @@ def who_waits_is_granted_at_a_random_moment_or_its_time_is_up():
         check_equal([one.json[what] for what in ("token", "lease_id", "holder", "meta")], [2, "w" * 22, "w", {"b": 2}])
     new = next(one for one in grants if one.status == 201).json
     check(new["token"] > first["token"] and 0 < new["waited_ms"] <= 20000 and new["expires_in_ms"] <= new["ttl_ms"], str(new))
-    world.close()
 
 
-@test
-def who_waits_is_sent_away_by_a_service_that_stops_and_leaves_with_its_connection():
-    world = Quorum(max_ttl_ms=60000)
+@test_in(lambda: Quorum(max_ttl_ms=60000))
+def who_waits_is_sent_away_by_a_service_that_stops_and_leaves_with_its_connection(world):
     world.acquire("job", ttl_ms=60000)
     other, answers = world.both()[1], []
     line = socket.create_connection(("127.0.0.1", world.gateway_daemon.port))
@@ -356,7 +353,6 @@ def who_waits_is_sent_away_by_a_service_that_stops_and_leaves_with_its_connectio
     world.gateway_daemon.end()
     waits.join()
     check_equal([answers[0].status, answers[0].json["code"]], [503, "draining"])
-    world.close()
 
 
 @test_in(Quorum)

@@ -231,10 +231,9 @@ def a_redis_that_can_lose_locks_is_refused_at_start_with_the_setting_named():
         redis.close()
 
 
-@test
-def a_store_that_comes_back_unsafe_gets_no_new_grants_until_it_is_safe_again():
+@test_in(World)
+def a_store_that_comes_back_unsafe_gets_no_new_grants_until_it_is_safe_again(world):
     settings = ["--save", "", "--appendonly", "yes", "--appendfsync", "everysec", "--aof-load-truncated", "no"]
-    world = World()
     held = world.acquire("held", ttl_ms=600000)
     world.redis.kill()
     world.redis.start(settings)
@@ -256,7 +255,6 @@ def a_store_that_comes_back_unsafe_gets_no_new_grants_until_it_is_safe_again():
     world.redis.restart()
     world.wait_ready()
     world.acquire("fresh")
-    world.close()
 
 
 @test

@@ -1,6 +1,7 @@
 """A test is a function whose name is a sentence; the tests of a file run in the order in which they stand there. What its
 parameters name is made for it by gives; `name`: that of a lease that no other test uses."""
 
+import contextlib
 import faulthandler
 import functools
 import inspect
@@ -64,12 +65,14 @@ def test(function):
 
 
 def test_in(begin):
-    """A test with a world of its own, or a stage: what begin() gives, which is closed behind it."""
+    """A test with a world of its own, or a stage: what begin() gives, which is closed or left behind it."""
     def decorate(function):
         def run():
             world = begin()
-            given(getattr(function, "once", function), world)
-            world.close()
+            with world if hasattr(world, "__enter__") else contextlib.nullcontext(world) as entered:
+                given(getattr(function, "once", function), entered)
+            if entered is world:
+                world.close()
         run.__name__ = function.__name__
         return test(of_time(run) if hasattr(function, "once") else run)  # each time in a new one
     return decorate
