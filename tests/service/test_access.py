@@ -595,7 +595,7 @@ def a_list_that_is_under_way_shows_what_may_be_seen_now():
 def a_list_that_is_under_way_is_not_told_when_its_credential_is_taken_out():
     may = {"who": ["right"], "may": ["look"], "on": ["*"]}
     reload(rules(may))
-    acquire("all", name("listed"))
+    acquire("all", WORLD.name("listed"))
     with at_a_relay() as (relay, client, judge_by):
         call = relay.hold(TO_REDIS, function_of("list"))
         listed = Later(client, "GET", "/v1/leases?prefix=listed&limit=1000", bearer("right"))

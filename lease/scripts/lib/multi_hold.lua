@@ -34,8 +34,9 @@ end
 -- {hold, ...} of those who hold, at most this many. One that is found over is said to be over for good,
 -- and comes first for the one that may end it; while some are left to be ended they are looked for from the other end.
 function multi.list(lease, most)
-    local holds, range = {}, lease.record.rest and 'ZREVRANGE' or 'ZRANGE'
-    for _, lease_id in ipairs(redis.call(range, multi.index(lease), 0, most - 1)) do
+    local holds, index = {}, multi.index(lease)
+    local ids = lease.record.rest and redis.call('ZRANGE', index, 0, most - 1, 'REV')
+    for _, lease_id in ipairs(ids or redis.call('ZRANGE', index, 0, most - 1)) do
         local hold = multi.read(lease, lease_id)
         if hold.live then
             holds[#holds + 1] = hold
