@@ -4,7 +4,7 @@
  *
  *   dead_start       what is meant?                                    400 | 409, or go on
  *   look_ask         run gateway_look.lua: does it live?               409, or suspended
- *   take_begin       run intent_takeover.lua on each stripe, while it may    404, or suspended
+ *   take_begin       run intent_takeover.lua on each stripe, if it may  404, or suspended
  *   unreported_ask   may it still? run unreported_dead.lua             504, or suspended
  *   settle_ask       settled: unreported_leave.lua for each of those, SETTLED_MAX at a time; then
  *                    unreported_ask                                    200 | 503 | 504 */

@@ -121,8 +121,8 @@ enum problem quorum_problem(const struct quorum *quorum, char detail[READY_DETAI
         else
             snprintf(detail, READY_DETAIL_SIZE,
                      "Most of the nodes have no store, or not one and the same, or one of another number of "
-                     "nodes: "
-                     "name all of its nodes, or make it with pawl-lease --init-store and the same --redis.");
+                     "nodes: name all of its nodes, or make it with pawl-lease --init-store and the same "
+                     "--redis.");
         return PROBLEM_STORE_NOT_OURS;
     }
     for (unsigned i = 0; i < count; i++) {

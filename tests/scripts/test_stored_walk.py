@@ -273,7 +273,7 @@ def scripts_and_model_agree_at_every_step_and_nothing_stale_gets_in():
     walk = Walk(SEED)
     for number in range(STEPS):
         walk.step(number)
-    print("# " + ", ".join(f"{what} {count}" for what, count in sorted(walk.words.items())) )
+    print("# " + ", ".join(f"{what} {count}" for what, count in sorted(walk.words.items())))
     check(STEPS < 3000 or len(walk.words) >= 16, sorted(walk.words))
 
 

@@ -165,7 +165,7 @@ struct quorum_fact {
     char own_run[FACT_ID_SIZE + 1], version[FACT_WORD_SIZE], policy[FACT_WORD_SIZE];
     int64_t highest, epoch, max_ttl_ms, since_ms, now_ms; /* -1: not known */
     int64_t asked_ms;                                     /* by cli_wall_ms() */
-    const struct store_refusal *refusal;                  /* what it says to a write; NULL: it takes it */
+    const struct store_refusal *refusal;                  /* what it says to a write; NULL: nothing */
     char why[FACT_TEXT_SIZE]; /* it is not reached, in a sentence; "": it is, or nobody says */
 };
 struct quorum_facts {

@@ -42,7 +42,7 @@ function multi.list(lease, most)
             holds[#holds + 1] = hold
         elseif hold.text and not hold.void then
             hold_void(hold)
-            redis.call('ZADD', multi.index(lease), 0, lease_id)
+            redis.call('ZADD', index, 0, lease_id)
         end
     end
     return holds

@@ -91,7 +91,7 @@ local function stripes_read()
     return all
 end
 
--- A node of a quorum is no store, and not empty: "STORE/NUMBER" (lease/quorum/scripts/lib/node.lua).
+-- A node of a quorum is no store, and not empty: "STORE/NUMBER/COUNT" (lease/quorum/scripts/lib/node.lua).
 local function node_id()
     local id = redis.pcall('HGET', 'pawl:{node}', 'id')
     return type(id) == 'string' and id or nil
