@@ -61,7 +61,7 @@ local function stripes_read()
     local before, epoch, first_epoch, first_ceiling
     RAW_MS = clock_ms()
     for i = 0, STRIPES - 1 do
-        local v = redis.call('HMGET', STRIPE_KEYS[i], 'seq', 'counter', 'life', 'id') -- id: of another schema
+        local v = redis.call('HMGET', STRIPE_KEYS[i], 'seq', 'counter', 'life')
         local seq, counter = tonumber(v[1]), tonumber(v[2])
         all.sound = all.sound and seq and counter and counter >= 0
         all.seq[i], all.counter[i] = seq or 0, counter or 0
@@ -83,8 +83,9 @@ local function stripes_read()
             all.ceiling = math.max(all.ceiling, tonumber(ceiling) or 0)
             before = v[3]
         end
-        all.id = all.id or v[4] or nil
-        all.there = all.there + ((v[3] or v[4] or seq or counter) and 1 or 0)
+        local old = not v[3] and redis.call('HGET', STRIPE_KEYS[i], 'id') -- of another schema
+        all.id = all.id or old or nil
+        all.there = all.there + ((v[3] or old or seq or counter) and 1 or 0)
         all.shut = all.shut + ((epoch or 0) < 0 and 1 or 0)
     end
     all.sound = all.sound and true or false
