@@ -29,8 +29,10 @@ const char *lease_call_init(struct lease_call *call, struct http_request *req)
     const char *wrong = name_from_path(http_path_part(req, 0), text, &name);
 
     call->req = req;
-    if (wrong == NULL)
+    if (wrong == NULL) {
         lease_call_fill(call, worker_of(req), name);
+        http_note_lease(req, call->name);
+    }
     return wrong;
 }
 

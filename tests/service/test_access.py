@@ -909,7 +909,7 @@ def deeds_are_always_logged_and_denials_are_summed_up():
     client, lease = WORLD.client(daemon), WORLD.name("app")
     acquire("all", lease)
     check_equal(client("POST", f"/v1/leases/{lease}/force-release", bearer("all"), body={"reason": "it hangs"}).status, 200)
-    check_equal(client("POST", f"/v1/leases/{lease}/force-release", bearer("all"), body={"expect_token": 1}).status, 412)
+    check_equal(client("POST", f"/v1/leases/%61{lease[1:]}/force-release", bearer("all"), body={"expect_token": 1}).status, 412)
     session = client("POST", "/v1/sessions", bearer("app")).json["session"]
     check_equal(client("POST", f"/v1/sessions/{session}/end", bearer("all"), body={"reason": "gone"}).status, 200)
     for _ in range(25):
