@@ -79,18 +79,22 @@ static const char *session_init_secret(struct lease_call *session, struct http_r
 /* One hold is "NAME/LEASE_ID", behind a slash while it is not claimed; what was lost is "NAME". */
 enum session_hold { HELD, LOST };
 
-static void write_names(struct json_out *json, const char *member, const struct store_reply *holds,
-                        enum session_hold kind)
+static void write_names(const struct http_request *req, struct json_out *json, const char *member,
+                        const struct store_reply *reply, enum session_hold kind)
 {
+    const struct store_reply *holds = store_reply_list(reply, 7);
     size_t count = holds != NULL ? store_reply_count(holds) : 0;
+    /* At what nobody opened anybody who is known may look: all of it is for who has the secret. */
+    bool is_its = store_reply_is(reply, "renewed") || store_reply_text(reply, 8).len > 0;
 
     json_list(json, member);
     for (size_t i = 0; i < count; i++) {
-        struct bytes hold = store_reply_text(holds, i);
-        const char *slash = hold.len > 0 ? memchr(hold.at, '/', hold.len) : NULL;
+        struct bytes hold = store_reply_text(holds, i),
+                     name = bytes_cut(&(struct bytes){hold.at, hold.len}, '/');
+        bool is_lost = name.len == hold.len;
 
-        if (kind == LOST ? slash == NULL : slash != NULL && slash != hold.at)
-            json_text(json, NULL, kind == LOST ? hold : (struct bytes){hold.at, (size_t)(slash - hold.at)});
+        if (name.len > 0 && is_lost == (kind == LOST) && (is_its || service_allows(req, ACCESS_LOOK, name)))
+            json_text(json, NULL, name);
     }
     json_list_end(json);
 }
@@ -101,7 +105,6 @@ static enum step session_looked(struct member_call *call, const struct store_rep
     const struct lease_call *session = container_of(call, struct lease_call, record);
     struct json_out *json = http_json_begin(session->req);
     struct bytes meta = store_reply_text(reply, 6);
-    const struct store_reply *holds = store_reply_list(reply, 7);
 
     json_text(json, "session", session->name);
     json_text(json, "holder", store_reply_text(reply, 5));
@@ -110,8 +113,8 @@ static enum step session_looked(struct member_call *call, const struct store_rep
     json_int(json, "expires_in_ms", store_reply_integer(reply, 3));
     json_int(json, "open_for_ms", store_reply_integer(reply, 4));
     json_raw(json, "meta", meta.len > 0 ? meta : BYTES("{}"));
-    write_names(json, "leases", holds, HELD);
-    write_names(json, "lost", holds, LOST);
+    write_names(session->req, json, "leases", reply, HELD);
+    write_names(session->req, json, "lost", reply, LOST);
     return http_json_end(session->req, 200);
 }
 

@@ -660,6 +660,22 @@ def each_sees_its_own_sessions_and_who_may_operate_sees_and_ends_all():
 
 
 @test
+def a_session_that_nobody_opened_names_what_its_caller_may_look_at():
+    reload(rules({"who": ["nobody"], "may": ["acquire", "session"], "on": ["*"]}))
+    opened = WORLD.lease("POST", "/v1/sessions").json
+    path, secret = "/v1/sessions/" + opened["session"], {"Session-Secret": opened["session_secret"]}
+    held, lost = ([WORLD.name(begin) for begin in ("app", "hidden")] for _ in range(2))
+    for lease in held + lost:
+        check_equal(WORLD.lease("POST", f"/v1/leases/{lease}", secret, body={"session": opened["session"]}).status, 201)
+    for lease in lost:
+        WORLD.lease("POST", f"/v1/leases/{lease}/force-release", bearer("all"))
+    told = lambda method, who, **more: [sorted(WORLD.lease(method, path, {**bearer(who), **more}).json[part]) for part in ("leases", "lost")]
+    check_equal([told("GET", who) for who in ("all", "app", "none")], [[held, lost], [held[:1], lost[:1]], [[], []]])
+    check_equal(told("PUT", "none", **secret), [held, lost])
+    reload(rules())
+
+
+@test
 def a_cursor_tells_nothing_and_is_good_for_its_identity_only():
     for length in range(3):
         lease = WORLD.name("cursor-" + "x" * length)
