@@ -74,6 +74,7 @@ struct forward_exchange {
     uint64_t sent_ms;
     unsigned status;
     bool is_head;         /* the method is HEAD */
+    bool is_last;         /* its connection may be its client's from now on */
     bool is_streamed;     /* the answer goes to the client in pieces */
     bool is_unsure;       /* the status says nothing of the write's end: the answer is not passed on */
     const char *identity; /* whose, when it is streamed */

@@ -62,6 +62,7 @@ static enum step look_begin(struct forward *f)
     f->look.etag_len = 0;
     if (!forward_head_make(f, fields, &request.fields.len, target, &request.target.len))
         return look_failed(f, "With what a gateway adds the headers are too long to be forwarded.");
+    request.is_last = f->up.is_last;
     f->up.call = (struct upstream_call){.head = look_head, .ended = look_ended};
     upstream_begin(f->use->pools[f->route->upstream->index], &f->up.call, &request);
     forward_alarm(f, f->route->timeout_ms);

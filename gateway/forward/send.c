@@ -151,6 +151,13 @@ bool forward_head_leads_elsewhere(const struct forward *f)
     return false;
 }
 
+/* These may prove who asks for all that comes on the connection (RFC 4559, 6): it is for nobody else then. */
+static bool proves_connection(struct bytes name, struct bytes value)
+{
+    return bytes_equal_nocase(name, BYTES("Authorization")) &&
+           (text_skip(&value, BYTES("NTLM")) || text_skip(&value, BYTES("Negotiate")));
+}
+
 static void put_passed(struct forward *f, struct bytes_out *text)
 {
     bool hides_authorization = f->route->authorization != NULL ||
@@ -166,6 +173,7 @@ static void put_passed(struct forward *f, struct bytes_out *text)
         if (!request_field_passes(f, name, kinds) ||
             (hides_authorization && bytes_equal_nocase(name, BYTES("Authorization"))))
             continue;
+        f->up.is_last |= proves_connection(name, value);
         if ((kinds & FIELD_TARGET) == 0) {
             put_field(text, name, value);
             continue;
@@ -326,6 +334,7 @@ enum step forward_send(struct forward *f)
         forward_intent_end(f, INTENT_CLOSE);
         return forward_over(f, fenced_fail(&f->fenced, PROBLEM_REQUEST_TIMEOUT));
     }
+    request.is_last = f->up.is_last;
     worker_count(f->own->worker, f->is_write ? COUNT_FORWARDED : COUNT_FORWARDED_READ);
     forward_enter(f, FORWARD_SENDING);
     f->up.sent_ms = loop_now_ms();

@@ -158,7 +158,7 @@ static void request_put(struct upstream_link *link, const struct upstream_reques
            (int64_t)request->body.len == request->body_length);
     link->request.sent = 0;
     link->request.unsure = link->request.blocked = link->request.wants_room = false;
-    link->request.says_close = link->pool->draining;
+    link->request.says_close = link->pool->draining || request->is_last;
     link->answer.taking = UPLINK_TAKES;
     link->request.body_left = request->body_length;
     link->request.body_open = request->body_length != 0;

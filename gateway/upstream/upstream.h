@@ -81,6 +81,7 @@ struct upstream_request {
                             and PATCH) */
     bool body_is_whole;  /* body is all of it */
     bool is_write;       /* a connection that was idle for UPSTREAM_IDLE_WRITE_MS at most, or a fresh one */
+    bool is_last;        /* the connection is not used again */
 };
 
 struct upstream_pool;

@@ -146,6 +146,16 @@ def an_upstream_on_a_unix_socket_is_as_good():
 
 
 @test
+def a_connection_that_may_be_a_clients_by_its_authorization_is_nobody_elses():
+    """RFC 4559, 6: with these schemes an upstream may take all that follows on the connection for that client's."""
+    for shown, is_kept in (("Basic YTpi", True), ("NTLM TlRMTVNTUAAB", False), ("negotiate YTpi", False)):
+        send("GET", "/orders/nobody/lines", None, headers=[("Authorization", shown)])
+        before = last().connection
+        send("GET", "/orders/nobody/lines")
+        check_equal(last().connection is before, is_kept, shown)
+
+
+@test
 def an_open_read_needs_no_token():
     answer = send("GET", "/orders/nobody/lines")
     check_equal((answer.status, answer.body, answer.header("Fencing-Status")), (200, b"done", None))
