@@ -170,6 +170,8 @@ void http_reply_forget(struct http_request *req);
 /* Body of the answer, copied, unless it is what http_json() wrote; type NULL: no Content-Type. For HEAD
  * and for 304 only the length is sent; 204 and 304 have no Content-Type. */
 void http_reply_body(struct http_request *req, const char *type, struct bytes body);
+/* The same of what outlives the server: it is not copied, however many clients are slow to take it. */
+void http_reply_static(struct http_request *req, const char *type, struct bytes body);
 /* A writer into the request's own answer buffer (8 KiB at first, grows), for JSON bodies;
  * http_reply_json() makes it the body. */
 struct json_out *http_json(struct http_request *req);

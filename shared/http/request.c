@@ -520,18 +520,22 @@ enum step http_json_end(struct http_request *req, unsigned status)
     return http_answer(req, status);
 }
 
+void http_reply_static(struct http_request *req, const char *type, struct bytes body)
+{
+    req->reply.body = body;
+    if (type != NULL)
+        http_reply_header(req, "Content-Type", bytes_of(type));
+}
+
 void http_reply_body(struct http_request *req, const char *type, struct bytes body)
 {
-    if (body.len > 0 && body.at == req->reply.out.at) {
-        req->reply.body = body;
-    } else {
+    if (body.len == 0 || body.at != req->reply.out.at) {
         json_out_reset(&req->reply.out);
         json_out_reserve(&req->reply.out, body.len);
         json_out_append(&req->reply.out, body);
-        req->reply.body = json_out_bytes(&req->reply.out);
+        body = json_out_bytes(&req->reply.out);
     }
-    if (type != NULL)
-        http_reply_header(req, "Content-Type", bytes_of(type));
+    http_reply_static(req, type, body);
 }
 
 /* -- problems */

@@ -579,7 +579,7 @@ static enum step version(struct http_request *req)
 
 static enum step openapi(struct http_request *req)
 {
-    http_reply_body(req, "application/json", (struct bytes){openapi_json, openapi_json_len});
+    http_reply_static(req, "application/json", (struct bytes){openapi_json, openapi_json_len});
     return http_answer(req, 200);
 }
 

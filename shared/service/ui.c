@@ -77,9 +77,9 @@ static enum step file_send(struct http_request *req, struct bytes name)
         return http_answer(req, 304);
     if (packed)
         http_reply_header(req, "Content-Encoding", BYTES("gzip"));
-    http_reply_body(req, file->type,
-                    packed ? (struct bytes){(const char *)file->gzip, file->gzip_len}
-                           : (struct bytes){(const char *)file->plain, file->plain_len});
+    http_reply_static(req, file->type,
+                      packed ? (struct bytes){(const char *)file->gzip, file->gzip_len}
+                             : (struct bytes){(const char *)file->plain, file->plain_len});
     return http_answer(req, 200);
 }
 

@@ -10,6 +10,7 @@ import time
 
 from world import World, check, check_equal, main, test, wait_until
 from world.client import Closed, Raw
+from world.process import memory_kib
 from world.upstream import Upstream, route, routes_file
 from world.wait import DEADLINE_S
 from world.world import Daemon, run_daemon
@@ -192,6 +193,23 @@ def what_is_no_network_is_refused_at_the_start():
     for value in ("10.0.0.0/33", "::/129", "10.0.0", "example", "10.0.0.0/", "10.0.0.0/x", "1.2.3.4,", ",1.2.3.4", ",".join(["1.2.3.4"] * 65)):
         done = run_daemon("pawl-lease", "--check-config", "--keys", PROXIED.keys_file, "--trusted-proxy", value)
         check_equal(done.returncode, 78 if value != "1.2.3.4," else 0, value)
+
+
+@test
+def what_everybody_may_have_takes_no_memory_for_each_who_reads_it_slowly():
+    kib, sockets = memory_kib(PROXIED.lease_daemon.process), []
+    for i in range(30):
+        one = socket.socket()
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)  # else the kernel takes all of it at once
+        one.bind((f"127.0.1.{i + 1}", 0))
+        one.connect(("127.0.0.1", PROXIED.lease_daemon.port))
+        one.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        sockets.append(one)
+    check_equal({one.recv(12) for one in sockets}, {b"HTTP/1.1 200"})
+    more = memory_kib(PROXIED.lease_daemon.process) - kib
+    check(more < 3000, f"{more} KiB more")
+    close(sockets)
 
 
 main(MANY.close, RESERVE.close, PROXIED.close)
