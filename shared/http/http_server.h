@@ -24,7 +24,7 @@ struct http_owner { /* the service embeds this and finds itself with container_o
 /* In bytes; what would be more is 503 overloaded, and one body that is more than all of it 413. */
 struct http_memory {
     size_t max;
-    atomic_size_t used;
+    atomic_size_t used, unread; /* unread: of used, what has come of heads, and behind requests */
 };
 
 enum { HTTP_HEAD_MAX = 8192 };

@@ -24,12 +24,23 @@ static const char chunks_detail[] = "The request is not framed as HTTP/1.1 has i
 
 /* -- what libmicrohttpd has not got; it counts as memory of bodies */
 
+enum { HEAD_PIECES_SHORT = 4096 };
+
+/* before: how much room it had when it was counted last. */
+static void unread_count(struct http_conn *conn, size_t before)
+{
+    struct http_memory *memory = conn->server->options.memory;
+
+    memory->used += conn->unread.size - before;
+    memory->unread += conn->unread.size - before;
+}
+
 static void unread_append(struct http_conn *conn, struct bytes more)
 {
     size_t before = conn->unread.size;
 
     json_out_append(&conn->unread, more);
-    conn->server->options.memory->used += conn->unread.size - before;
+    unread_count(conn, before);
 }
 
 static bool unread_add(struct http_conn *conn, struct bytes more)
@@ -42,10 +53,21 @@ static bool unread_add(struct http_conn *conn, struct bytes more)
     return true;
 }
 
+/* Nobody knows yet whose a head is: long ones that come in pieces leave half of the memory to bodies. */
+static bool unread_add_head(struct http_conn *conn, struct bytes more)
+{
+    const struct http_memory *memory = conn->server->options.memory;
+    bool is_short = conn->unread.len + more.len <= HEAD_PIECES_SHORT;
+
+    return (is_short || memory->unread + more.len <= memory->max / 2) && unread_add(conn, more);
+}
+
 void http_recv_forget(struct http_conn *conn)
 {
-    conn->server->options.memory->used -= conn->unread.size;
+    size_t before = conn->unread.size;
+
     json_out_done(&conn->unread);
+    unread_count(conn, before);
 }
 
 /* The rest may stay for as long as a request is suspended: it does not keep the room of a whole head. */
@@ -54,9 +76,9 @@ static void unread_drop(struct http_conn *conn, size_t len)
     struct json_out all = conn->unread;
 
     conn->scan = (struct http_scan){0, 0};
-    conn->server->options.memory->used -= all.size;
     json_out_init(&conn->unread);
-    unread_append(conn, (struct bytes){all.at + len, all.len - len});
+    json_out_append(&conn->unread, (struct bytes){all.at + len, all.len - len});
+    unread_count(conn, all.size);
     json_out_done(&all);
 }
 
@@ -586,7 +608,7 @@ static ssize_t head_receive(struct http_conn *conn, char *block, size_t size)
         len = unread->len == 0 ? head_end(&conn->scan, came) : 0;
         if (len > 0)
             return head_take(conn, came, len, block, size);
-        if (!unread_add(conn, came))
+        if (!unread_add_head(conn, came))
             return refuse(http_request_new(conn), PROBLEM_OVERLOADED, NULL);
         len = head_end(&conn->scan, (struct bytes){unread->at, unread->len});
         if (len == 0 && unread->len > most)

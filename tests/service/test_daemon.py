@@ -435,6 +435,21 @@ def a_request_without_a_method_is_refused_and_logged():
 
 
 @test
+def heads_that_never_come_whole_leave_memory_for_bodies():
+    daemon = Daemon("pawl-gateway", *WORLD.flags, "--log-level", "debug", "--max-body-memory", "1MiB")
+    grant = WORLD.acquire(WORLD.name())
+    raws = [WORLD.raw(daemon) for _ in range(60)]
+    for raw in raws:
+        raw.send("GET /livez HTTP/1.1\r\nHost: localhost\r\nX-Long: " + 30000 * "x")
+    daemon.line(lambda line: '"status":503' in line, "that there is no memory for more of them")
+    answer = WORLD.client(daemon)("PUT", f"/v1/resources/{grant['lease']}", {"Fencing-Token": grant["fencing_token"]}, 100_000 * b"x")
+    check_equal(answer.status, 201, f"{answer}")
+    for raw in raws:
+        raw.close()
+    check_equal(daemon.end(), 0)
+
+
+@test
 def one_body_may_take_all_the_memory_of_bodies_whatever_the_number_of_threads():
     daemon = Daemon("pawl-gateway", *WORLD.flags, "--threads", "8", "--max-body-memory", "2MiB", "--max-body", "1MiB")
     grant = WORLD.acquire(WORLD.name())
