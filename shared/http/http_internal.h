@@ -224,6 +224,7 @@ struct http_reply {                 /* request.c */
     enum problem problem;
     size_t status_at; /* of the three digits in a problem */
     struct json_out out;
+    size_t untaken; /* of out, what counts as memory of answers */
     struct bytes body;
     struct http_reply_field fields[REPLY_FIELDS_MAX];
     unsigned field_count;

@@ -25,6 +25,7 @@ struct http_owner { /* the service embeds this and finds itself with container_o
 struct http_memory {
     size_t max;
     atomic_size_t used, unread; /* unread: of used, what has come of heads, and behind requests */
+    atomic_size_t untaken;      /* beside used, and as much at most: long answers to reads */
 };
 
 enum { HTTP_HEAD_MAX = 8192 };

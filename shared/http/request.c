@@ -12,6 +12,7 @@
 #include "shared/text/memory.h"
 
 enum { POLL_MS = 20, POLLED_MAX = 512, BODY_FIRST_BYTES = 4096, OUT_FIRST_BYTES = 8192, STATUS_CHARS = 3 };
+enum { ANSWER_SHORT = 16384 };
 enum { ROUNDS_MAX = 4, QUIET_RUNS = 8, TICK_US = 1000 };
 
 /* -- the states */
@@ -629,6 +630,23 @@ void http_reply_report(const struct http_request *req)
                      req->started_us > 0 ? loop_now_us() - req->started_us : 0);
 }
 
+/* It stays until the client has taken it. Not refused: the only one; that something was done. */
+static bool answer_reserve(struct http_request *req, unsigned status)
+{
+    struct http_memory *memory = req->server->options.memory;
+    size_t size = req->reply.out.size, others;
+
+    if (size <= ANSWER_SHORT || status != MHD_HTTP_OK || req->method != HTTP_GET)
+        return true;
+    others = atomic_fetch_add(&memory->untaken, size);
+    if (others > 0 && others + size > memory->max) {
+        atomic_fetch_sub(&memory->untaken, size);
+        return false;
+    }
+    req->reply.untaken = size;
+    return true;
+}
+
 enum step http_answer(struct http_request *req, unsigned status)
 {
     struct http_server *server = req->server;
@@ -638,6 +656,11 @@ enum step http_answer(struct http_request *req, unsigned status)
         http_reply_forget(req);
         return http_refuse_detail(req, PROBLEM_INTERNAL,
                                   "The headers of the answer are longer than this service sends.");
+    }
+    if (!answer_reserve(req, status)) {
+        json_out_done(&req->reply.out);
+        http_reply_forget(req);
+        return http_refuse(req, PROBLEM_OVERLOADED);
     }
     if (status == MHD_HTTP_NO_CONTENT)
         req->reply.body = (struct bytes){NULL, 0};

@@ -285,6 +285,8 @@ void http_request_free(struct http_request *req)
         free(req->body.at);
     if (req->body.reserved > 0) /* the other threads look at it, too */
         server->options.memory->used -= req->body.reserved;
+    if (req->reply.untaken > 0)
+        server->options.memory->untaken -= req->reply.untaken;
     json_out_reset(&req->reply.out);
     if (req->reply.out.at != NULL && req->reply.out.size <= OUT_BYTES_MAX &&
         server->pool.out_count < POOL_OUTS)

@@ -65,7 +65,7 @@ static const struct service_flag common_flags[] = {
     SERVICE_FLAG("trusted-proxy", trusted_proxies, OPTION_LIST, "CIDR",
                  "from there the last address of X-Forwarded-For is the client's; as often as needed"),
     SERVICE_FLAG("max-body-memory", body_memory_max, OPTION_BYTES, "BYTES",
-                 "all request bodies in memory at once", 65536, 1LL << 40),
+                 "all request bodies in memory at once; and all long answers", 65536, 1LL << 40),
     SERVICE_FLAG("header-max", head_max, OPTION_BYTES, "BYTES", "of a request's line and headers together",
                  1024, SERVICE_HEAD_MAX),
     SERVICE_FLAG("header-timeout", header_timeout_ms, OPTION_DURATION_MS, "DUR",

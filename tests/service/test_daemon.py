@@ -450,6 +450,29 @@ def heads_that_never_come_whole_leave_memory_for_bodies():
 
 
 @test
+def long_answers_that_are_not_taken_are_refused_when_there_are_too_many():
+    daemon = Daemon("pawl-gateway", *WORLD.flags, "--max-body-memory", "4MiB")
+    grant = WORLD.acquire(WORLD.name())
+    target, readers = f"/v1/resources/{grant['lease']}", []
+    client = WORLD.client(daemon)
+    check_equal(client("PUT", target, {"Fencing-Token": grant["fencing_token"]}, 1_000_000 * b"x").status, 201)
+    for _ in range(6):
+        one = socket.socket()
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)  # else the kernel takes all of it at once
+        one.connect(("127.0.0.1", daemon.port))
+        one.sendall(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        readers.append(one)
+    check_equal(sorted(one.recv(12)[-3:] for one in readers), 4 * [b"200"] + 2 * [b"503"])
+    check_equal(client("GET", target).json["code"], "overloaded")
+    check_equal(client("GET", f"/v1/marks/{grant['lease']}").status, 200)
+    for one in readers:
+        one.close()
+    wait_until(lambda: client("GET", target).status == 200, "it is answered again")
+    check_equal(daemon.end(), 0)
+
+
+@test
 def one_body_may_take_all_the_memory_of_bodies_whatever_the_number_of_threads():
     daemon = Daemon("pawl-gateway", *WORLD.flags, "--threads", "8", "--max-body-memory", "2MiB", "--max-body", "1MiB")
     grant = WORLD.acquire(WORLD.name())
