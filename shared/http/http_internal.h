@@ -341,8 +341,8 @@ struct http_runs { /* request.c: of libmicrohttpd */
     unsigned started, moved, shown, quiet;
 };
 
-enum { HTTP_BESIDE = 2 }; /* unix_fd and own_fd */
-struct http_beside {
+enum { HTTP_LISTENERS = 3 }; /* unix_fd, own_fd and listen_fd */
+struct http_listener {
     struct http_server *server;
     struct loop_watch watch;
     struct loop_timer again;
@@ -358,7 +358,7 @@ struct http_server {
     size_t pool_bytes, reply_bytes_max, reply_pool_bytes; /* of the last libmicrohttpd's has room */
     char head_max_detail[160];
     struct loop_watch watch; /* libmicrohttpd's epoll descriptor */
-    struct http_beside beside[HTTP_BESIDE];
+    struct http_listener listeners[HTTP_LISTENERS];
     uid_t uid_of_others;
     struct loop_hook hook;
     struct http_clock clock;
@@ -402,9 +402,10 @@ void http_peer_over(struct http_conn *conn);
 /* unix_socket.c */
 /* What stands for the address of who connected here: another one for each uid. */
 struct in6_addr http_unix_peer(int fd);
-void http_beside_watch(struct http_server *server);
-void http_beside_done(struct http_server *server);
-bool http_beside_is_own(const struct http_conn *conn);
+void http_listeners_watch(struct http_server *server);
+/* Takes what the kernel has already accepted for us. */
+void http_listeners_done(struct http_server *server);
+bool http_conn_is_own(const struct http_conn *conn);
 
 /* socket.c */
 /* Runs libmicrohttpd, whose calls for its sockets are taken here meanwhile. */

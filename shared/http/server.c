@@ -313,7 +313,7 @@ static void conn_know(struct http_conn *conn)
     struct in6_addr address;
 
     conn->is_unix = info != NULL && info->client_addr->sa_family == AF_UNIX;
-    conn->is_own = http_beside_is_own(conn);
+    conn->is_own = http_conn_is_own(conn);
     conn->reserved = server->connections + server->options.connections_reserved >
                      server->options.connections_max;
     if (peers == NULL || info == NULL)
@@ -393,10 +393,10 @@ static struct MHD_Daemon *daemon_start(struct http_server *server)
      * queue. */
     unsigned limit = server->options.connections_max + LIMIT_ABOVE;
     struct MHD_Daemon *daemon = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, on_accept, server, http_on_request, server,
-        MHD_OPTION_LISTEN_SOCKET, server->options.listen_fd, MHD_OPTION_CONNECTION_LIMIT, limit,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, server->pool_bytes, MHD_OPTION_NOTIFY_COMPLETED, on_completed,
-        server, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_END);
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET, 0, on_accept, server,
+        http_on_request, server, MHD_OPTION_CONNECTION_LIMIT, limit, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        server->pool_bytes, MHD_OPTION_NOTIFY_COMPLETED, on_completed, server, MHD_OPTION_NOTIFY_CONNECTION,
+        on_connection, server, MHD_OPTION_END);
 
     if (daemon == NULL) {
         fprintf(stderr, "pawl: libmicrohttpd does not start\n");
@@ -455,8 +455,7 @@ struct http_server *http_server_new(struct loop *loop, const struct http_options
     epoll_fd = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
     loop_watch_init(loop, &server->watch, epoll_fd, server_ready, LOOP_READ);
     loop_hook_add(loop, &server->hook, http_turn_end);
-    http_beside_watch(server);
-    server->runs.is_due = true; /* only a run begins to watch the listening socket */
+    http_listeners_watch(server);
     return server;
 }
 
@@ -479,10 +478,9 @@ void http_server_drain(struct http_server *server)
 {
     if (server->draining)
         return;
-    http_run(server); /* takes what the kernel has already accepted for us */
+    http_listeners_done(server);
+    http_run(server);
     server->draining = true;
-    http_beside_done(server);
-    close(MHD_quiesce_daemon(server->daemon));
     for (struct http_deadline *idle = server->clock.first[PHASE_HEAD]; idle != NULL; idle = idle->next) {
         struct http_conn *conn = container_of(idle, struct http_conn, deadline);
 
@@ -497,7 +495,7 @@ void http_server_free(struct http_server *server)
     assert(server->running == 0);
     server->draining = true;
     http_early_stop(server);
-    http_beside_done(server);
+    http_listeners_done(server);
     http_run(server); /* a last chance for answers to leave; starts nothing */
     loop_hook_remove(server->loop, &server->hook);
     loop_watch_done(&server->watch);

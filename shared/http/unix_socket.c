@@ -1,12 +1,15 @@
 /* unix_socket.c - clients of this machine, over a socket in the file system: the kernel says whose they are;
- * and the address that serves Pawl's own requests only (http_options, own_fd).
+ * and all sockets that listen, also that for Pawl's own requests only (http_options, own_fd).
  *
- * libmicrohttpd listens on one socket only; the connections of these it is given one by one. */
+ * libmicrohttpd listens on one socket only; and one from which it could not accept, since no descriptor was
+ * left, it watches again in the run behind the one that frees a connection: that may never come (0.9.75,
+ * daemon.c, at_limit; tried). So it listens on none, and is given each connection. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -20,6 +23,7 @@ enum {
     UNIX_MODE = 0660,
     ACCEPTED_MAX = 64,
     AGAIN_MS = 100,
+    KEPT_SHARE = 16, /* of all descriptors */
     UID_DIGITS_MAX = 10,
     UID_OF_OTHERS = 65534
 };
@@ -85,48 +89,60 @@ struct in6_addr http_unix_peer(int fd)
 }
 
 /* Nobody has all places of those who ask here. */
-static bool has_its_share(const struct http_server *server, int fd)
+static bool has_its_share(const struct http_listener *listener, int fd)
 {
-    const struct http_owner *owner = server->options.owner;
+    struct http_peers *peers = listener->server->options.peers;
     struct in6_addr address = http_unix_peer(fd);
 
-    if (server->options.peers == NULL || !http_peers_full(server->options.peers, &address))
-        return false;
-    if (owner != NULL && owner->closed != NULL)
-        owner->closed(owner, HTTP_LIMIT_ADDRESS, "");
-    return true;
+    return listener == &listener->server->listeners[0] && peers != NULL && http_peers_full(peers, &address);
 }
 
-static void beside_ready(struct loop_watch *watch, int events)
+/* The last descriptors are not for clients: a link to the store that breaks must find one. */
+static bool is_one_of_the_last(int fd)
 {
-    struct http_beside *beside = container_of(watch, struct http_beside, watch);
-    bool is_unix = beside == &beside->server->beside[0];
+    struct rlimit files;
 
-    (void)events;
+    return getrlimit(RLIMIT_NOFILE, &files) == 0 &&
+           (rlim_t)fd >= files.rlim_cur - files.rlim_cur / KEPT_SHARE;
+}
+
+static void listener_accept(struct http_listener *listener)
+{
+    const struct http_owner *owner = listener->server->options.owner;
+
     for (unsigned i = 0; i < ACCEPTED_MAX; i++) {
         struct sockaddr_storage from = {0};
         socklen_t size = sizeof(from);
-        int fd = accept4(beside->fd, (struct sockaddr *)&from, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int fd = accept4(listener->fd, (struct sockaddr *)&from, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
         if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
-            loop_watch_set(&beside->watch, 0); /* else it would be reported at once again */
-            loop_timer_arm(&beside->again, AGAIN_MS, 0);
+            loop_watch_set(&listener->watch, 0); /* else it would be reported at once again */
+            loop_timer_arm(&listener->again, AGAIN_MS, 0);
         }
         if (fd < 0)
             break;
-        if (is_unix && has_its_share(beside->server, fd)) {
+        bool is_last = is_one_of_the_last(fd);
+        if (is_last || has_its_share(listener, fd)) {
             close(fd);
+            if (owner != NULL && owner->closed != NULL)
+                owner->closed(owner, is_last ? HTTP_LIMIT_ALL : HTTP_LIMIT_ADDRESS, "");
             continue;
         }
         /* It closes the socket if it does not take it. */
-        (void)MHD_add_connection(beside->server->daemon, fd, (struct sockaddr *)&from, size);
+        (void)MHD_add_connection(listener->server->daemon, fd, (struct sockaddr *)&from, size);
     }
-    http_run_soon(beside->server);
+    http_run_soon(listener->server);
 }
 
-static void beside_again(struct loop_timer *timer)
+static void listener_ready(struct loop_watch *watch, int events)
 {
-    loop_watch_set(&container_of(timer, struct http_beside, again)->watch, LOOP_READ);
+    (void)events;
+    listener_accept(container_of(watch, struct http_listener, watch));
+}
+
+static void listener_again(struct loop_timer *timer)
+{
+    loop_watch_set(&container_of(timer, struct http_listener, again)->watch, LOOP_READ);
 }
 
 /* The uid of everybody who has no number here, being of another user namespace. */
@@ -141,32 +157,35 @@ static uid_t uid_of_others(void)
     return uid > 0 ? (uid_t)uid : UID_OF_OTHERS;
 }
 
-void http_beside_watch(struct http_server *server)
+void http_listeners_watch(struct http_server *server)
 {
-    const int fds[HTTP_BESIDE] = {server->options.unix_fd, server->options.own_fd};
+    const int fds[HTTP_LISTENERS] = {server->options.unix_fd, server->options.own_fd,
+                                     server->options.listen_fd};
 
     server->uid_of_others = uid_of_others();
-    for (unsigned i = 0; i < HTTP_BESIDE; i++) {
-        struct http_beside *beside = &server->beside[i];
+    for (unsigned i = 0; i < HTTP_LISTENERS; i++) {
+        struct http_listener *listener = &server->listeners[i];
 
-        beside->server = server;
-        beside->fd = fds[i];
+        listener->server = server;
+        listener->fd = fds[i];
         if (fds[i] <= 0)
             continue;
-        loop_timer_init(server->loop, &beside->again, beside_again);
-        loop_watch_init(server->loop, &beside->watch, fds[i], beside_ready, LOOP_READ);
+        loop_timer_init(server->loop, &listener->again, listener_again);
+        loop_watch_init(server->loop, &listener->watch, fds[i], listener_ready, LOOP_READ);
     }
 }
 
-void http_beside_done(struct http_server *server)
+void http_listeners_done(struct http_server *server)
 {
-    for (struct http_beside *beside = server->beside; beside < server->beside + HTTP_BESIDE; beside++) {
-        if (beside->fd <= 0)
+    for (struct http_listener *listener = server->listeners; listener < server->listeners + HTTP_LISTENERS;
+         listener++) {
+        if (listener->fd <= 0)
             continue;
-        loop_timer_done(&beside->again);
-        loop_watch_done(&beside->watch);
-        close(beside->fd);
-        beside->fd = 0;
+        listener_accept(listener);
+        loop_timer_done(&listener->again);
+        loop_watch_done(&listener->watch);
+        close(listener->fd);
+        listener->fd = 0;
     }
 }
 
@@ -180,9 +199,9 @@ static in_port_t port_of(int fd)
     return is_known && (at.sin6_family == AF_INET || at.sin6_family == AF_INET6) ? at.sin6_port : 0;
 }
 
-bool http_beside_is_own(const struct http_conn *conn)
+bool http_conn_is_own(const struct http_conn *conn)
 {
-    int own_fd = conn->server->beside[1].fd;
+    int own_fd = conn->server->listeners[1].fd;
 
     return own_fd > 0 && !conn->is_unix && port_of(conn->fd) == port_of(own_fd);
 }

@@ -3,6 +3,7 @@
 
 import os
 import re
+import resource
 import socket
 import subprocess
 import tempfile
@@ -116,6 +117,19 @@ def the_last_connections_are_for_what_keeps_and_gives_back():
     check_equal(late.get("POST", f"/v1/leases/{other}").code, "overloaded")
     close([late] + crowd)
     wait_until(lambda: RESERVE.look(other).get("token") == 0, "nothing was granted")
+
+
+@test
+def who_has_few_descriptors_keeps_some_for_the_store_and_accepts_again_when_there_are_more():
+    daemon = RESERVE.daemon("pawl-lease")
+    folder = f"/proc/{daemon.process.pid}/fd"
+    most = len(os.listdir(folder)) + 20
+    resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE, (most, resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE)[1]))
+    crowd = opened(daemon, "127.0.0.2", 60)  # the others are closed, and none is left waiting
+    check(15 < len(crowd) < 20, len(crowd))
+    check(len(os.listdir(folder)) < most, "none is left for the store")
+    close(crowd)
+    wait_until(lambda: len(opened(daemon, "127.0.0.3", 1)) == 1, "there is room again")
 
 
 def gone_but(daemon, count):
