@@ -362,6 +362,8 @@ void http_route_find(struct http_request *req)
         return;
     if (req->refusal.allow == 0) {
         refuse_later(req, PROBLEM_NOT_FOUND, NULL);
+    } else if (is_options && req->head.length != LENGTH_NONE) {
+        refuse_later(req, PROBLEM_INVALID_REQUEST, http_no_body_detail);
     } else if (req->route == NULL) {
         refuse_later(req, PROBLEM_METHOD_NOT_ALLOWED, NULL);
         reply_allow(req);

@@ -66,6 +66,7 @@ def options_tell_what_an_address_takes():
         for page in PAGES + OWN[client.service]:
             answer = client("OPTIONS", page)
             check_equal((answer.status, answer.body), (204, b""), page)
+            check_equal(client("OPTIONS", page, body=b"x").code, "invalid-request", page)
 
 
 @test
