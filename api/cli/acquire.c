@@ -83,10 +83,13 @@ static int acquire_begin(struct acquire *a)
     }
     if (a->origin == SECRET_FILE)
         memcpy(a->in_file, a->call.secret, sizeof(a->in_file));
-    a->pawl = status == CLI_GO_ON ? pawl_open(&options, NULL) : NULL;
-    if (a->pawl != NULL)
-        a->pawl->sending = g->trace ? trace_attempt : NULL;
-    return status;
+    if (status != CLI_GO_ON)
+        return status;
+    a->pawl = pawl_open(&options, &a->problem);
+    if (a->pawl == NULL)
+        return cli_fail(CLI_USAGE, "%s", a->problem.detail);
+    a->pawl->sending = g->trace ? trace_attempt : NULL;
+    return CLI_GO_ON;
 }
 
 static int acquire_keep(struct acquire *a)

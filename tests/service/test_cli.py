@@ -240,14 +240,15 @@ def a_lost_hold_is_76_for_renew_release_and_acquire(name):
 
 
 @test
-def without_a_lease_id_or_with_a_bad_one_nothing_is_sent():
+def without_what_it_needs_or_with_a_bad_one_nothing_is_sent():
     server = Server(lambda request: None)
     for words, variables in ((["renew", "a"], {}), (["release", "a"], {}), (["renew", "a"], {"PAWL_LEASE_ID": "short"}),
                              (["release", "a"], {"PAWL_LEASE_ID": "x" * 22 + "\r\nX: y"}),
                              (["release", "a", "--lease-id-file", path("none")], {}),
                              (["put", "a"], {}), (["rm", "a"], {}), (["cat", "a", "--fenced"], {}),
+                             (["acquire", "a"], {"PAWL_GATEWAY_URL": "gateway"}),
                              (["put", "a"], {"PAWL_FENCING_TOKEN": "1;x\nY: z"})):
-        pawl(*words, status=64, PAWL_LEASE_URL=server.url, PAWL_GATEWAY_URL=server.url, **variables)
+        pawl(*words, status=64, **{"PAWL_LEASE_URL": server.url, "PAWL_GATEWAY_URL": server.url, **variables})
     check_equal(server.requests, [])
 
 
