@@ -47,6 +47,7 @@ import java.security.KeyStore;
 import java.security.PrivateKey;
 import java.security.SecureRandom;
 import java.security.cert.Certificate;
+import java.security.cert.CertificateException;
 import java.security.cert.CertificateFactory;
 import java.security.spec.PKCS8EncodedKeySpec;
 import java.time.Duration;
@@ -81,6 +82,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import javax.net.ssl.KeyManagerFactory;
 import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLHandshakeException;
 import javax.net.ssl.TrustManagerFactory;
 
 public final class Pawl {
@@ -203,7 +205,8 @@ public final class Pawl {
         this.attempts = Math.max(1, attempts);
         // Its connections live on. It repeats only GET behind our back (jdk.httpclient.enableAllMethodRetry is off).
         HttpClient.Builder made = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1)
-            .proxy(HttpClient.Builder.NO_PROXY).followRedirects(HttpClient.Redirect.NEVER).connectTimeout(timeout);
+            .proxy(HttpClient.Builder.NO_PROXY).followRedirects(HttpClient.Redirect.NEVER)
+            .connectTimeout(timeout.multipliedBy(9).dividedBy(10)); // before send() knows no more than that it took too long
         if (access.ca != null || access.cert != null)
             made.sslContext(access.tls());
         client = made.build();
@@ -449,7 +452,8 @@ public final class Pawl {
             }
         } catch (ExecutionException error) {
             Throwable why = error.getCause();
-            if (why instanceof ConnectException || why instanceof HttpConnectTimeoutException)
+            if (why instanceof ConnectException || why instanceof HttpConnectTimeoutException
+                || why instanceof SSLHandshakeException && why.getCause() instanceof CertificateException) // nobody we trust
                 throw new NotDone("not-sent", url + ": " + why + "; nothing was sent", 0, Map.of("retryable", true));
             throw new Unknown("no-answer", url + ": " + why + "; it may have happened", 0, null, null);
         } catch (TimeoutException | CancellationException error) {

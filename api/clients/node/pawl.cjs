@@ -124,7 +124,8 @@ class Service {
       signal?.addEventListener("abort", give);
       request.on("error", (error) => fail(error.message || error.code)); // also of what is destroyed before it has begun
       if (signal?.aborted) { give(); return; }
-      request.on("socket", (socket) => socket.once("connect", () => { connected = true; }));
+      const ready = this.library === https ? "secureConnect" : "connect"; // nothing leaves before
+      request.on("socket", (socket) => socket.once(ready, () => { connected = true; }));
       request.on("upgrade", (_, socket) => { socket.destroy(); fail("not an answer"); });
       request.on("response", (response) => {
         if (streamed && response.statusCode === 200) {

@@ -128,10 +128,11 @@ access()
 # $outcome and the answer in $place/answer; $sent and $received are when.
 once()
 {
-    method=$1 url=$2 limit=$3 code='' retryable=false problem='' kept=false
+    method=$1 url=$2 limit=$3 code='' retryable=false problem='' kept=false connected=connect
     rm -f "$place/answer" "$place/told"
     base=$gateway_url
     case $url in "$lease_url"/v1/leases/*) base=$lease_url ;; esac
+    case $base in https:*) connected=appconnect ;; esac # only then something leaves
     if ! access; then
         outcome=$NOT_DONE retryable=true problem="not-sent: $(cat "$place/error"); nothing was sent"
         sent=$(now_ms)
@@ -140,7 +141,7 @@ once()
     fi
     set -- -q -sS --noproxy '*' --proto =http,https --connect-timeout "$(seconds "$limit")" \
         --max-time "$(seconds "$limit")" -X "$method" -H "@$place/headers" -H "@$place/access" -H 'Expect:' -D "$place/told" \
-        -o "$place/answer" -w '%{http_code} %{time_connect}'
+        -o "$place/answer" -w "%{http_code} %{time_$connected}"
     [ ! -e "$place/body" ] || set -- "$@" --data-binary "@$place/body"
     [ -z "${PAWL_CACERT:-}" ] || set -- "$@" --cacert "$PAWL_CACERT"
     [ -z "${PAWL_CERT:-}" ] || set -- "$@" --cert "$PAWL_CERT" --key "${PAWL_CERT_KEY:-}"
@@ -154,22 +155,10 @@ once()
     left_with=$?
     received=$(now_ms)
     status=${said%% *}
-    case $left_with in
-    0) judge ;;
-    2 | 3 | 4) usage "$(cat "$place/error")" ;;
-    5 | 6 | 7) outcome=$NOT_DONE retryable=true problem="not-sent: $(cat "$place/error"); nothing was sent" ;;
-    1) # a scheme that it does not know, or an answer that is not HTTP
-        case ${said#* } in
-        0.000000) usage "$(cat "$place/error")" ;;
-        *) outcome=$UNKNOWN problem="no-answer: $(cat "$place/error"); it may have happened" ;;
-        esac
-        ;;
-    28)
-        case ${said#* } in
-        0.000000) outcome=$NOT_DONE retryable=true problem='not-sent: no connection in time; nothing was sent' ;;
-        *) outcome=$UNKNOWN problem='no-answer: no whole answer in time; it may have happened' ;;
-        esac
-        ;;
+    case $left_with:${said#* } in
+    0:*) judge ;;
+    [234]:* | 1:0.000000) usage "$(cat "$place/error")" ;; # 1: a scheme that it does not know; else an answer that is not HTTP
+    *:0.000000) outcome=$NOT_DONE retryable=true problem="not-sent: $(cat "$place/error"); nothing was sent" ;;
     *) outcome=$UNKNOWN problem="no-answer: $(cat "$place/error"); it may have happened" ;;
     esac
 }
