@@ -15,6 +15,7 @@ import clients_test  # finds the service tests' own package
 import scenarios
 from clients_test import AFTER, MUTE, ROOT, Say, check, check_equal, skip, test, wait_until
 from scenarios import force, holders, scenario
+from world.ports import swallowing
 
 sys.path.insert(0, str(ROOT / "api/clients/python"))
 import pawl  # noqa: E402 pylint: disable=wrong-import-position
@@ -230,6 +231,14 @@ def what_nobody_expected_of_a_renewal_does_not_hide_the_loss(world, lease, gatew
     hold = ours.acquire(world.name(), ttl=0.6, on_lost=lambda _hold, _error: told.set())
     check(told.wait(15), "the loss was told")
     check_equal(hold.lost.code, "deadline-passed")
+
+
+@scenario
+def an_address_that_swallows_everything_leaves_time_for_the_next(lease, name):
+    with swallowing() as deaf:
+        child = program(lease, "found = pawl.socket.getaddrinfo\npawl.socket.getaddrinfo = lambda *to, **more: "
+                               f"found('127.0.0.1', {deaf}, **more) + found(*to, **more)\nservices.acquire({name!r}).release()\n")
+        check_equal(child.communicate(timeout=15), (b"", b""))
 
 
 @scenario

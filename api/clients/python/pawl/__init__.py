@@ -215,6 +215,23 @@ class _Unix(http.client.HTTPConnection):
         self.sock.connect(self.path)
 
 
+def _dial(address: Tuple[str, int], end: float) -> socket.socket:
+    """To the first of its addresses that takes a connection. Each has its share of the time: one may swallow everything."""
+    found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)
+    for more, (family, kind, protocol, _, at) in zip(reversed(range(len(found))), found):
+        sock = socket.socket(family, kind, protocol)
+        try:
+            sock.settimeout(max(0.001, (end - time.monotonic()) / (more + 1)))
+            sock.connect(at)
+            sock.settimeout(max(0.001, end - time.monotonic()))
+            return sock
+        except BaseException as error:
+            sock.close()
+            if not more or not isinstance(error, OSError):
+                raise
+    raise OSError("it has no address")
+
+
 class _Service:
     """A base URL. Each request has a connection of its own, so that nothing is sent twice behind our back; no proxy, no
     redirect, nothing from the environment."""
@@ -248,6 +265,7 @@ class _Service:
         """The same, with its body yet to be read: the answer, its socket, and when the request was sent."""
         end = time.monotonic() + limit
         line: Any = self.line(limit)
+        line._create_connection = lambda address, *_: _dial(address, end)
         headers = {**headers, **self.access.headers(), "Connection": "close"}
         sock = None
         try:
