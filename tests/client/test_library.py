@@ -203,6 +203,9 @@ def the_example_of_the_page_compiles_and_does_what_the_page_says():
     told = run(binary, **services())
     check_equal(told.returncode, 75, told)
     check_in("somebody", told.stderr)
+    told = run(binary, PAWL_LEASE_URL="localhost")
+    check_equal(told.returncode, 69, told)
+    check_in("PAWL_LEASE_URL", told.stderr)
 
 
 @test
