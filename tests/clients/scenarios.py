@@ -380,6 +380,11 @@ def a_mistake_of_the_callers_sends_nothing(world, agent, lease, gateway, name):
         outcome(agent.ask("put", hold="h", key=key, body="x"), "mistake")
     check_equal(gateway.methods(), [])
     agent.ask("release", hold="h")
+    for odd in ("?x=1", "#x"):
+        aside = CLIENT["make"](lease.url + odd, gateway.url)
+        outcome(aside.ask("acquire", hold="h", name=world.name()), "mistake")
+        aside.end()
+    check_equal(lease.methods()[-1], "DELETE")
 
 
 # -- acquire, and what the wire does to it
@@ -886,16 +891,17 @@ def an_access_token_goes_with_every_request_and_after_no_redirect(world, agent, 
 def an_access_token_file_is_read_again_for_each_request(lease, gateway, name):
     with tempfile.TemporaryDirectory(prefix="pawl-access-") as folder:
         file = pathlib.Path(folder, "token")
-        aside = known(lease.url, gateway.url, PAWL_ACCESS_TOKEN_FILE=str(file))
+        aside = known(f"{lease.url}/", f"{gateway.url}//", PAWL_ACCESS_TOKEN_FILE=str(file))
         told = aside.ask("acquire", hold="h", name=name)
         outcome(told, "not-done", "not-sent")
-        for text, sent in (("first\n", "Bearer first"), (ACCESS, f"Bearer {ACCESS}"), ("a b", None), ("a\nX: y", None)):
+        for text, sent in (("first\r\n", "Bearer first"), (ACCESS, f"Bearer {ACCESS}"), ("a b", None), ("a\nX: y", None)):
             file.write_text(text, encoding="utf-8")
             lease.begin()
             told = aside.ask("acquire", hold="h", name=name, ttl_ms=60000)
             outcome(told, "ok" if sent else "not-done", None if sent else "not-sent")
             check_equal(authorizations(lease), [sent] if sent else [])
             if sent:
+                outcome(aside.ask("get", hold="h", key=name), "not-done", "not-found")
                 aside.ask("release", hold="h")
         aside.end()
 

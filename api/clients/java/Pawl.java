@@ -303,7 +303,8 @@ public final class Pawl {
         }
         URI parts = URI.create(url);
         boolean http = "http".equals(parts.getScheme()) || "https".equals(parts.getScheme());
-        if (!http || parts.getHost() == null || parts.getUserInfo() != null || parts.getQuery() != null)
+        if (!http || parts.getHost() == null || parts.getUserInfo() != null || parts.getQuery() != null
+            || parts.getFragment() != null || parts.getPort() > 65535)
             throw new IllegalArgumentException("not the address of a service: " + url);
         if ((access.token != null || access.tokenFile != null) && "http".equals(parts.getScheme()) && !access.plaintext
             && !LOOPBACK.matcher(parts.getHost()).matches())

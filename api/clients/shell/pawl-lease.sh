@@ -33,6 +33,8 @@ export LC_ALL=C # of ranges like A-Z
 
 lease_url=${PAWL_LEASE_URL:-http://127.0.0.1:8700}
 gateway_url=${PAWL_GATEWAY_URL:-http://127.0.0.1:8701}
+lease_url=${lease_url%"${lease_url##*[!/]}"} # without slashes at its end
+gateway_url=${gateway_url%"${gateway_url##*[!/]}"}
 timeout_ms=${TIMEOUT_MS:-5000}
 slice=20000 # of one request's wait in line, before a proxy ends it; of the place's keeping; of sitting out a restart
 attempts=${ATTEMPTS:-3}
@@ -120,6 +122,7 @@ access()
     [ -n "${PAWL_ACCESS_TOKEN_FILE:-}${PAWL_ACCESS_TOKEN:-}" ] || return 0
     secret=${PAWL_ACCESS_TOKEN:-}
     [ -z "${PAWL_ACCESS_TOKEN_FILE:-}" ] || secret=$(cat -- "$PAWL_ACCESS_TOKEN_FILE" 2> "$place/error") || return 1
+    secret=${secret%"$(printf '\r')"}
     case $secret in '' | *[!!-~]*) echo 'the access token is none' > "$place/error" && return 1 ;; esac
     printf 'Authorization: Bearer %s\n' "$secret" > "$place/access"
 }
@@ -570,6 +573,7 @@ print_deadline()
 }
 
 for one in "$lease_url" "$gateway_url"; do
+    case $one in unix:*) ;; *[?#@]*) usage "not the address of a service: $one" ;; esac
     [ -z "${PAWL_ACCESS_TOKEN_FILE:-}${PAWL_ACCESS_TOKEN:-}" ] || [ "${PAWL_ALLOW_PLAINTEXT:-}" = true ] || is_private "$one" ||
         usage "an access token is sent over https://, a unix socket and loopback alone, not to $one: PAWL_ALLOW_PLAINTEXT"
 done
