@@ -1054,6 +1054,7 @@ public final class Pawl {
         public void onSubscribe(Flow.Subscription subscription) {
             coming = subscription;
             told.add(Optional.of(""));
+            coming.request(1000); // the end of the answer does not wait for lines that nobody has asked for yet
         }
 
         @Override

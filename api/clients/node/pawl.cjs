@@ -562,7 +562,7 @@ class Pawl {
 async function* serverSent(response, last) {
   let [rest, coming, data] = ["", last, ""];
   for await (const piece of response.setEncoding("utf8")) {
-    const lines = (rest + piece).split("\n");
+    const lines = (rest + piece).split(/\r?\n/);
     rest = lines.pop();
     if (rest.length + data.length > ANSWER_BYTES_MAX) return;
     for (const line of lines) {
