@@ -257,6 +257,14 @@ def run_without_setpriv_runs_the_command_all_the_same(world, agent):
 
 
 @scenario
+def what_cannot_be_written_or_executed_is_not_sent(world, agent, lease):
+    for tool in ("jq", "curl"):
+        with beside(agent, {tool: "exit 127"}) as (bare, _):
+            scenarios.outcome(bare.ask("acquire", hold="h", name=world.name()), "not-done", "not-sent")
+    check_equal(lease.methods(), [])
+
+
+@scenario
 def the_lease_id_is_on_no_command_line(world, agent):
     name, spies = world.name(), {one: f'echo "{one} $*" >> {{folder}}/log\nexec {shutil.which(one)} "$@"'
                                  for one in ("curl", "jq", "grep", "od", "tail", "cat")}

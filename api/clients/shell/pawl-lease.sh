@@ -161,7 +161,7 @@ once()
     case $left_with:${said#* } in
     0:*) judge ;;
     [234]:* | 1:0.000000) usage "$(cat "$place/error")" ;; # 1: a scheme that it does not know; else an answer that is not HTTP
-    *:0.000000) outcome=$NOT_DONE retryable=true problem="not-sent: $(cat "$place/error"); nothing was sent" ;;
+    *:0.000000 | 12[67]:*) outcome=$NOT_DONE retryable=true problem="not-sent: $(cat "$place/error"); nothing was sent" ;;
     *) outcome=$UNKNOWN problem="no-answer: $(cat "$place/error"); it may have happened" ;;
     esac
 }
@@ -297,9 +297,13 @@ wait_once()
 {
     in_line=$1
     echo 'Content-Type: application/json' > "$place/headers"
-    id=$id holder=$holder mode=${MODE:-exclusive} jq -nc --argjson ttl "$ttl" --argjson wait "$1" --argjson keep "$2" '
+    # Without a body it would be granted under a lease_id that nobody knows.
+    if ! id=$id holder=$holder mode=${MODE:-exclusive} jq -nc --argjson ttl "$ttl" --argjson wait "$1" --argjson keep "$2" '
         {ttl_ms: $ttl, wait_ms: $wait, keep_place_ms: $keep, lease_id: env.id, mode: env.mode}
-        + if env.holder == "" then {} else {holder: env.holder} end' > "$place/body"
+        + if env.holder == "" then {} else {holder: env.holder} end' > "$place/body"; then
+        outcome=$NOT_DONE code='' retryable=true problem="not-sent: the request cannot be written by jq into $place; nothing was sent"
+        return
+    fi
     once POST "$lease_url/v1/leases/$name" $(($1 + timeout_ms))
     granted
 }
