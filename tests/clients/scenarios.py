@@ -686,6 +686,23 @@ def a_shorter_renewal_without_an_answer_brings_the_end_nearer(world, agent, leas
 
 
 @with_renewal
+def a_shorter_renewal_that_arrives_late_does_not_end_it_unseen(world, agent, lease, name):
+    granted(agent, name, ttl_ms=60000)
+    late = Pass(there=True)
+    lease.begin(late, *every(BEFORE)[1:])
+    outcome(agent.ask("renew", hold="h", ttl_ms=2000), "unknown")
+    outcome(agent.ask("renew", hold="h", ttl_ms=60000), "ok")
+    left = int(agent.ask("remaining", hold="h")["remaining_ms"])
+    check(0 < left <= 2000, f"{left} ms left")
+    late.go()
+    wait_until(lambda: world.look(name)["holders"][0]["expires_in_ms"] <= 2000, "it arrives")
+    renewals = lease.methods().count("PUT")
+    wait_until(lambda: lease.methods().count("PUT") > renewals + 3, "it is renewed for longer than those 2 s")
+    outcome(agent.ask("check", hold="h"), "ok")
+    agent.ask("release", hold="h")
+
+
+@with_renewal
 def a_hold_outlives_its_ttl_because_it_is_renewed(world, agent, lease, name):
     told = granted(agent, name, ttl_ms=1200)
     lease.begin(Pass(), AFTER, Pass(), BEFORE)

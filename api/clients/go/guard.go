@@ -24,7 +24,7 @@ type kept struct {
 	renewing                 sync.Mutex    // one at a time: of two TTLs the one that was told last must be the one that counts
 	mu                       sync.Mutex
 	deadline, renewAt        time.Time
-	ttl                      time.Duration
+	ttl, least               time.Duration // least: the shortest of a renewal that may still be on its way; 0: there is none
 	released                 bool
 	lost                     *Error
 	watch                    *time.Timer // sees the deadline, whatever a renewal waits for
@@ -44,7 +44,10 @@ func jitter(d time.Duration, least float64) time.Duration {
 
 func (k *kept) told(got *told) {
 	k.deadline, k.ttl = got.deadline, got.ttl
-	k.renewAt = got.begun.Add(jitter(got.ttl/3, 0.8))
+	if most := got.begun.Add(k.least); k.least > 0 && most.Before(k.deadline) {
+		k.deadline, k.ttl = most, k.least
+	}
+	k.renewAt = got.begun.Add(jitter(k.ttl/3, 0.8))
 	k.watchDeadline()
 }
 
@@ -181,6 +184,9 @@ func (k *kept) renewOnce(ctx context.Context, ttl time.Duration) error {
 		}
 		k.mu.Lock()
 		defer k.mu.Unlock()
+		if ttl > 0 && errors.Is(err, ErrUnknown) && (k.least == 0 || ttl < k.least) {
+			k.least = ttl
+		}
 		if nearer := begun.Add(ttl); ttl > 0 && errors.Is(err, ErrUnknown) && nearer.Before(k.deadline) {
 			k.deadline = nearer // if it was done, and shorter, the end has come nearer
 			k.watchDeadline()

@@ -1146,6 +1146,7 @@ public final class Pawl {
         private final Object renewing = new Object();
         private long deadline;
         private long ttl;
+        private long least = Long.MAX_VALUE; // the shortest ttl of a renewal that may still be on its way
         private long renewAt;
         private boolean released;
         private Lost lost;
@@ -1163,8 +1164,8 @@ public final class Pawl {
         abstract void letGo(int times, Lost was);
 
         private synchronized void told(Grant grant) {
-            deadline = grant.deadline;
-            ttl = grant.ttlNanos;
+            deadline = grant.begun() + Math.min(grant.leftNanos, least);
+            ttl = Math.min(grant.ttlNanos, least);
             renewAt = grant.begun() + (long) (ttl / 3.0 * ThreadLocalRandom.current().nextDouble(0.8, 1.0));
             notifyAll();
         }
@@ -1280,8 +1281,10 @@ public final class Pawl {
                     throw error;
                 } catch (Unknown error) {
                     synchronized (this) {
-                        if (ttlMs >= 0) // if it was done, and shorter, the end has come nearer
+                        if (ttlMs >= 0) { // if it was done, and shorter, the end has come nearer
+                            least = Math.min(least, ttlMs * 1_000_000);
                             deadline = Math.min(deadline, begun + ttlMs * 1_000_000);
+                        }
                         notifyAll();
                     }
                     throw error;

@@ -582,6 +582,7 @@ class Kept {
   #pawl;
   #deadline;
   #ttlMs;
+  #leastMs = Infinity; // the shortest ttl of a renewal that may still be on its way
   #onLost;
   #session;
   #count = 1;
@@ -604,8 +605,8 @@ class Kept {
   }
 
   #told(told, deadline) {
-    this.#deadline = deadline;
-    this.#ttlMs = told.ttl_ms;
+    this.#deadline = Math.min(deadline, deadline - told.expires_in_ms + this.#leastMs);
+    this.#ttlMs = Math.min(told.ttl_ms, this.#leastMs);
     this.#watch();
   }
 
@@ -708,6 +709,7 @@ class Kept {
     } catch (error) {
       if (error instanceof PawlLost) this._lose(error);
       if (error instanceof PawlUnknown && ttlMs !== undefined) { // if it was done, and shorter, the end has come nearer
+        this.#leastMs = Math.min(this.#leastMs, ttlMs);
         this.#deadline = Math.min(this.#deadline, begun + ttlMs);
         if (!this.#released && this.#lost === null) this.#watch();
       }

@@ -720,11 +720,13 @@ class _Kept:
         self._renewing = threading.Lock()  # one at a time: of two ttls the one that was told last must be the one that counts
         self._count, self._fresh, self._released = 1, True, False
         self._lost: Optional[PawlLost] = None
+        self._least = math.inf  # the shortest ttl of a renewal that may still be on its way
         self._told(told, deadline)
 
     def _told(self, told: _Json, deadline: float) -> None:
-        self._deadline, self._ttl = deadline, told["ttl_ms"] / 1000
-        self._renew_at = deadline - told["expires_in_ms"] / 1000 + self._ttl / 3 * random.uniform(0.8, 1.0)
+        begun: float = deadline - told["expires_in_ms"] / 1000
+        self._deadline, self._ttl = min(deadline, begun + self._least), min(told["ttl_ms"] / 1000, self._least)
+        self._renew_at = begun + self._ttl / 3 * random.uniform(0.8, 1.0)
 
     # -- is it still ours
 
@@ -832,6 +834,7 @@ class _Kept:
         except BaseException as error:  # also an interrupt
             if ttl_ms is not None and not isinstance(error, PawlNotDone):  # if it was done, and shorter, the end has come nearer
                 with self._changed:
+                    self._least = min(self._least, ttl_ms / 1000)
                     self._deadline = min(self._deadline, begun + ttl_ms / 1000)
             raise
         with self._changed:
