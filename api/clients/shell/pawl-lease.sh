@@ -107,7 +107,7 @@ is_private()
     at=${1#http://}
     at=${at%%[/?#]*}
     case $at in
-    *@* | *\\*) return 1 ;;
+    *\\*) return 1 ;;
     localhost | localhost:* | '[::1]' | '[::1]':*) ;;
     *[!0-9.:]*) return 1 ;;
     127.*) ;;
