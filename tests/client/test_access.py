@@ -99,7 +99,7 @@ def a_file_without_an_access_token_sends_nothing():
 
 @test
 def who_is_not_known_or_may_not_is_told_at_once_and_is_77(name):
-    for answer, code in ((NOT_KNOWN, "unauthenticated"), (MAY_NOT, "forbidden"), (NOT_YOURS, "not-yours")):
+    for answer, code in ((NOT_KNOWN, "unauthenticated"), (MAY_NOT, "forbidden"), (NOT_YOURS, "not-yours"), (problem(403, "newer"), "newer")):
         for words in (("get", name), ("acquire", name), ("acquire", name, "--wait", "10s"), ("release", name), ("ls",)):
             plan(answer)
             check_in(code, pawl(*words, status=77, PAWL_LEASE_ID="x" * 22, PAWL_ACCESS_TOKEN=ACCESS).stderr)
