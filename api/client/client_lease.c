@@ -116,6 +116,10 @@ static bool grant_take(const struct client_call *call, enum grant_kind kind, str
     fresh.epoch = epoch;
     /* At the earliest. What was waited for lies between question and answer, whatever the answer says. */
     fresh.deadline_ms = call->sent_ms + (waited_ms < passed_ms ? waited_ms : passed_ms) + expires_in_ms;
+    if (fresh.least_ttl_ms > 0 && call->sent_ms + fresh.least_ttl_ms < fresh.deadline_ms) {
+        fresh.deadline_ms = call->sent_ms + fresh.least_ttl_ms;
+        fresh.renew_in_ms = fresh.least_ttl_ms / 3;
+    }
     if (!read_mode(json, &fresh.mode) || !read_fencing_token(json, &fresh))
         return false;
     *grant = fresh;
@@ -425,6 +429,9 @@ static enum pawl_outcome renew_run(struct client_call *call, struct pawl_grant *
         outcome = problem_say(problem, PAWL_UNKNOWN, "bad-answer", bad_answer);
     /* It may have been done, at any time from the first attempt on: then a shorter ttl counts from there. */
     least_ms = call->first_sent_ms + (int64_t)ttl_ms;
+    if ((outcome == PAWL_UNKNOWN || call->unreported) && ttl_ms > 0 &&
+        (grant->least_ttl_ms == 0 || (int64_t)ttl_ms < grant->least_ttl_ms))
+        grant->least_ttl_ms = (int64_t)ttl_ms;
     if (outcome == PAWL_UNKNOWN && ttl_ms > 0 && least_ms < grant->deadline_ms)
         grant->deadline_ms = least_ms;
     return outcome;

@@ -129,6 +129,9 @@ struct pawl_grant {
     /* On pawl_now_ms()' clock: until then it is certainly held, unless an administrator ends it. Counted from
      * the moment the answered request was sent (plus waited_ms), never from the answer. */
     int64_t deadline_ms;
+    /* The shortest ttl of a renewal that may yet arrive, as its end is not known; 0: there is none. No
+     * deadline is later than that after its request. */
+    int64_t least_ttl_ms;
 };
 
 /* CLOCK_BOOTTIME in milliseconds: goes on while the machine sleeps, the same in all processes of the machine.
