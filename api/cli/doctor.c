@@ -215,7 +215,7 @@ static bool doctor_service(struct doctor *doctor, const struct service *service)
     } else if (request_try(&version) == HTTP_CLIENT_ANSWERED) {
         right = look_at_version(doctor, service, &version);
     } else {
-        const char *remedy = request_access_remedy(&version);
+        const char *remedy = request_access_remedy(version.answer.why);
 
         snprintf(todo, sizeof(todo),
                  "Start %s, or say where it is: %s URL. (pawl dev starts one to try things out.)",

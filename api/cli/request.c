@@ -607,10 +607,8 @@ static int tell_unknown(const struct request *request)
     return CLI_UNREACHABLE;
 }
 
-const char *request_access_remedy(const struct request *request)
+const char *request_access_remedy(const char *why)
 {
-    const char *why = request->answer.why;
-
     return strstr(why, "access token") != NULL  ? "Is --access-token-file (PAWL_ACCESS_TOKEN_FILE) right?"
            : strstr(why, "certificate") != NULL ? "Are --cacert, --cert and --cert-key right?"
                                                 : NULL;
@@ -618,7 +616,7 @@ const char *request_access_remedy(const struct request *request)
 
 int request_tell(const struct request *request, enum http_client_outcome outcome)
 {
-    const char *remedy = request_access_remedy(request);
+    const char *remedy = request_access_remedy(request->answer.why);
     char what[WHAT_SIZE];
 
     switch (outcome) {

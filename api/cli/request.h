@@ -78,7 +78,7 @@ enum http_client_outcome request_try(struct request *request);
 int request_tell(const struct request *request, enum http_client_outcome outcome);
 
 /* What to look at when a request could not be sent: who asks, or whom it trusts; NULL: none of that. */
-const char *request_access_remedy(const struct request *request);
+const char *request_access_remedy(const char *why);
 
 /* What the answer says by itself, as libpawl judges it; PAWL_UNKNOWN: the service does not know either. */
 enum pawl_outcome request_judge(const struct request *request);

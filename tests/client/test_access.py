@@ -175,6 +175,8 @@ def run_hands_no_access_token_to_its_command():
     script = 'echo "${PAWL_ACCESS_TOKEN-none} ${PAWL_ACCESS_TOKEN_FILE-none} $PAWL_TOKEN"'
     told = pawl("run", WORLD.name(), "--access-token-file", FOLDER / "token", "--", "sh", "-c", script, PAWL_ACCESS_TOKEN=ACCESS)
     check_equal(told.stdout.split()[:2], ["none", str(FOLDER / "token")])
+    told = pawl("run", WORLD.name(), "true", status=125, PAWL_ACCESS_TOKEN_FILE=str(FOLDER / "gone"))
+    check_in("Is --access-token-file", told.stderr)
 
 
 @test

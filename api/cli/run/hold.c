@@ -19,6 +19,7 @@
 
 #include "api/cli/cli.h"
 #include "api/cli/print.h"
+#include "api/cli/request.h"
 #include "api/client/client.h"
 #include "api/client/pawl.h"
 
@@ -306,8 +307,12 @@ int run_hold_open(struct run *run)
     advice = cli_advice(bytes_of(problem.detail), buf, sizeof(buf));
     cli_fail(RUN_FAILED, "%s could not be acquired, and the command was not started: %.*s", run->name,
              (int)advice.len, advice.at);
-    if (strcmp(problem.code, "not-sent") == 0)
-        cli_hint("Is it running (pawl dev starts one), and is --lease-url right?");
+    if (strcmp(problem.code, "not-sent") == 0) {
+        const char *remedy = request_access_remedy(problem.detail);
+
+        cli_hint("%s",
+                 remedy != NULL ? remedy : "Is it running (pawl dev starts one), and is --lease-url right?");
+    }
     return RUN_FAILED;
 }
 
