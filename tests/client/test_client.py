@@ -472,7 +472,7 @@ def what_was_waited_lies_between_question_and_answer_whatever_is_said(name):
             is_outcome(answer, "OK")
             # A replay has waited for nothing.
             check(int(answer["deadline"]) <= (now_ms() if status == 201 else began + 100) + 10000, (answer, began))
-            check(int(answer["deadline"]) >= began + 10000 + (300 if status == 201 else 0), (answer, began))
+            check(int(answer["deadline"]) >= began + 9999 + (300 if status == 201 else 0), (answer, began))
 
 
 # -- given up

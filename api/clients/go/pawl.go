@@ -363,7 +363,7 @@ func (t *told) times(a *answer) bool {
 		t.begun = a.sent.Add(waited)
 	}
 	t.ttl = time.Duration(*t.TTL) * time.Millisecond
-	t.deadline = t.begun.Add(time.Duration(*t.Left) * time.Millisecond)
+	t.deadline = t.begun.Add(time.Duration(*t.Left-1) * time.Millisecond) // the store's clock is cut to milliseconds
 	return true
 }
 

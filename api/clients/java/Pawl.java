@@ -699,7 +699,8 @@ public final class Pawl {
         throw new Unknown(code, said, status, problem, null); // 504, 500, and what we do not know
     }
 
-    /** Of a session as well: then lost are the names that it has lost. deadline: when it ends, at the earliest. */
+    /** Of a session as well: then lost are the names that it has lost. deadline: when it ends, at the earliest:
+     * the store's clock is cut to milliseconds. */
     private record Grant(long token, String fencingToken, long ttlNanos, long leftNanos, long deadline, List<?> lost) {
         long begun() { return deadline - leftNanos; }
     }
@@ -715,7 +716,7 @@ public final class Pawl {
                 answer.status, null, null);
         long waitedNanos = Math.min(waited * 1_000_000, answer.received - answer.sent);
         return new Grant(token, fencing, ttl * 1_000_000, left * 1_000_000,
-            answer.sent + waitedNanos + left * 1_000_000, List.of());
+            answer.sent + waitedNanos + (left - 1) * 1_000_000, List.of());
     }
 
     private static Grant alive(Answer answer, Map<?, ?> told, String id) {
@@ -723,7 +724,7 @@ public final class Pawl {
             || ttl < 0 || ttl > TTL_MS_MAX || left < 0 || left > TTL_MS_MAX || !id.equals(told.get("session"))
             || !(told.containsKey("session_secret") || told.get("lost") instanceof List))
             throw foreign(answer);
-        return new Grant(0, null, ttl * 1_000_000, left * 1_000_000, answer.sent + left * 1_000_000,
+        return new Grant(0, null, ttl * 1_000_000, left * 1_000_000, answer.sent + (left - 1) * 1_000_000,
             told.get("lost") instanceof List<?> lost ? lost : List.of());
     }
 

@@ -213,9 +213,9 @@ function foreign(answer, why = "not as Pawl answers; it may have happened") {
   return new PawlUnknown("bad-answer", `status ${answer.status}, ${why}`, answer.status);
 }
 
-// When what was answered ends, at the earliest.
+// When what was answered ends, at the earliest: the store's clock is cut to milliseconds.
 function deadlineOf(answer, told) {
-  return answer.sent + Math.min(told.waited_ms ?? 0, answer.received - answer.sent) + told.expires_in_ms;
+  return answer.sent + Math.min(told.waited_ms ?? 0, answer.received - answer.sent) + told.expires_in_ms - 1;
 }
 
 // { told, deadline }

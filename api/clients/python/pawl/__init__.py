@@ -337,9 +337,9 @@ def _json(answer: _Answer) -> _Json:
 
 
 def _deadline(answer: _Answer, told: _Json) -> float:
-    """When what was answered ends, at the earliest."""
+    """When what was answered ends, at the earliest: the store's clock is cut to milliseconds."""
     waited: float = min(told.get("waited_ms", 0) / 1000, answer.received - answer.sent)
-    return answer.sent + waited + float(told["expires_in_ms"]) / 1000
+    return answer.sent + waited + float(told["expires_in_ms"] - 1) / 1000
 
 
 def _granted(answer: _Answer, grant: _Json, name: str, lease_id: str) -> Tuple[_Json, float]:
