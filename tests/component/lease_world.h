@@ -97,11 +97,10 @@ static inline void instance_ended(const struct http_owner *owner, const struct h
 
 static inline struct token_keys *some_keys(const struct redis *redis)
 {
-    char path[64], why[128];
-    int fd;
+    const char *path = textf("%s/keys", redis->dir);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    char why[128];
 
-    snprintf(path, sizeof(path), "%s/keys", redis->dir);
-    fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     dprintf(fd, "k1:MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=\n");
     close(fd);
     return token_keys_load(path, why, sizeof(why));
@@ -284,11 +283,9 @@ static inline void asked_send(struct asked *asked, struct instance *of, const ch
 static inline void asked_acquire(struct asked *asked, struct instance *of, const char *lease, const char *who,
                                  unsigned wait_ms)
 {
-    char body[ASK_BYTES / 2];
-
-    snprintf(body, sizeof(body), "{\"lease_id\":\"%s\",\"holder\":\"%.4s\",\"wait_ms\":%u,\"ttl_ms\":60000}",
-             who, who, wait_ms);
-    asked_send(asked, of, "POST", lease, "", body);
+    asked_send(asked, of, "POST", lease, "",
+               textf("{\"lease_id\":\"%s\",\"holder\":\"%.4s\",\"wait_ms\":%u,\"ttl_ms\":60000}", who, who,
+                     wait_ms));
 }
 
 /* The status when the whole answer is there, else 0. Does not wait. */

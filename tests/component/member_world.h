@@ -79,12 +79,10 @@ static inline void party_wrote(struct state_file *file)
 
 static inline struct store *party_store(struct stage *stage, struct loop *loop, bool allow_unsafe)
 {
-    char url[64];
-
-    snprintf(url, sizeof(url), "unix://%s", stage->redis.socket);
-    return store_open(
-        loop, &(struct store_options){
-                  .url = url, .timeout_ms = CALL_MS, .allow_unsafe = allow_unsafe, .library = &pawl_library});
+    return store_open(loop, &(struct store_options){.url = stage->redis.url,
+                                                    .timeout_ms = CALL_MS,
+                                                    .allow_unsafe = allow_unsafe,
+                                                    .library = &pawl_library});
 }
 
 static const struct member_plan lease_member = {.role = MEMBER_LEASE, .admit = &script_admit},
@@ -196,23 +194,21 @@ static inline void state_dir_init(const char *path, int64_t floor, char id[MEMBE
 /* The store, and the state directory "a" of its first lease service. */
 static inline void stage_init_store(struct stage *stage, int64_t floor)
 {
-    char path[64], id[MEMBER_ID_CHARS + 1], text[24];
+    char id[MEMBER_ID_CHARS + 1];
     struct world world = {.loop = loop_new()};
     struct probe probe = {0};
-    struct bytes argv[8];
 
-    snprintf(path, sizeof(path), "%s/a", stage->redis.dir);
-    state_dir_init(path, floor, id);
+    state_dir_init(textf("%s/a", stage->redis.dir), floor, id);
     world.store = party_store(stage, world.loop, true);
     WAIT(&world, world_ready(&world), 5000);
-    snprintf(text, sizeof(text), "%lld", (long long)floor);
-    argv[0] = BYTES("pawl:{store}");
-    argv[1] = BYTES(KEYS_SCHEMA ":" STORE_ID);
-    argv[2] = BYTES("7");
-    argv[3] = bytes_of(store_run_id(world.store));
-    argv[4] = bytes_of(id);
-    argv[5] = bytes_of(text);
-    argv[6] = argv[7] = BYTES("0");
+    struct bytes argv[] = {BYTES("pawl:{store}"),
+                           BYTES(KEYS_SCHEMA ":" STORE_ID),
+                           BYTES("7"),
+                           bytes_of(store_run_id(world.store)),
+                           bytes_of(id),
+                           bytes_of(textf("%lld", (long long)floor)),
+                           BYTES("0"),
+                           BYTES("0")};
     probe.call.done = probe_done;
     probe.world = &world;
     world.open++;

@@ -127,12 +127,9 @@ static inline void relay_close(struct relay *relay)
 static inline void relay_world_open(struct world *world, struct relay *relay, const struct redis *redis,
                                     unsigned timeout_ms, bool allow_unsafe)
 {
-    char url[64];
-
     *world = (struct world){.loop = loop_new()};
     relay_open(relay, world->loop, redis);
-    snprintf(url, sizeof(url), "unix://%s", relay->path);
-    world->store = store_open(world->loop, &(struct store_options){.url = url,
+    world->store = store_open(world->loop, &(struct store_options){.url = textf("unix://%s", relay->path),
                                                                    .timeout_ms = timeout_ms,
                                                                    .allow_unsafe = allow_unsafe,
                                                                    .library = &test_library});

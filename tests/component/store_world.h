@@ -6,7 +6,6 @@
 #include <arpa/inet.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -97,17 +96,7 @@ static inline const char *redis_ask(struct redis *redis, const char *command)
 }
 
 /* The same of a command that is written as printf(3) does. */
-__attribute__((format(printf, 2, 3))) static inline const char *redis_askf(struct redis *redis,
-                                                                           const char *format, ...)
-{
-    char command[1024];
-    va_list arguments;
-
-    va_start(arguments, format);
-    vsnprintf(command, sizeof(command), format, arguments);
-    va_end(arguments);
-    return redis_ask(redis, command);
-}
+#define redis_askf(redis, ...) redis_ask((redis), textf(__VA_ARGS__))
 
 /* What is answered with OK. */
 static inline void redis_does(struct redis *redis, const char *command)
@@ -117,33 +106,17 @@ static inline void redis_does(struct redis *redis, const char *command)
 
 static inline void redis_exec(const struct redis *redis, const char *const *extra)
 {
-    char port[16];
-    const char *argv[48] = {"redis-server",
-                            "--port",
-                            port,
-                            "--bind",
-                            "127.0.0.1",
-                            "--unixsocket",
-                            redis->socket,
-                            "--dir",
-                            redis->data,
-                            "--save",
-                            "",
-                            "--appendonly",
-                            "yes",
-                            "--appendfsync",
-                            "always",
-                            "--aof-load-truncated",
-                            "no",
-                            "--logfile",
-                            "log",
-                            "--enable-debug-command",
-                            "yes"};
+    char *settings = strdup(
+        textf("redis-server --port %u --bind 127.0.0.1 --unixsocket %s --dir %s --appendonly yes "
+              "--appendfsync always --aof-load-truncated no --logfile log --enable-debug-command "
+              "yes --save",
+              redis->port, redis->socket, redis->data));
+    const char *argv[48] = {NULL};
     size_t count = 0;
 
-    snprintf(port, sizeof(port), "%u", redis->port);
-    while (argv[count] != NULL)
+    for (char *rest = settings; (argv[count] = strsep(&rest, " ")) != NULL;)
         count++;
+    argv[count++] = "";
     for (size_t i = 0; extra != NULL && extra[i] != NULL; i++)
         argv[count++] = extra[i];
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -192,13 +165,11 @@ static inline void redis_make_busy(struct redis *redis, unsigned busy_ms)
 {
     struct redis other = {.admin = redis_connect(redis)};
     uint64_t deadline_ms = loop_now_ms() + 2000;
-    char script[200];
 
-    snprintf(script, sizeof(script),
-             "EVAL 'local t = redis.call(\"TIME\") local till = t[1] * 1000 + t[2] / 1000 + %u "
-             "repeat t = redis.call(\"TIME\") until t[1] * 1000 + t[2] / 1000 > till' 0",
-             busy_ms);
-    redis_tell(redis, script);
+    redis_tell(redis,
+               textf("EVAL 'local t = redis.call(\"TIME\") local till = t[1] * 1000 + t[2] / 1000 + %u "
+                     "repeat t = redis.call(\"TIME\") until t[1] * 1000 + t[2] / 1000 > till' 0",
+                     busy_ms));
     while (strncmp(redis_ask(&other, "PING"), "-BUSY", 5) != 0 && loop_now_ms() < deadline_ms)
         poll(NULL, 0, 1);
     close(other.admin);

@@ -63,9 +63,8 @@ static void listen_well(struct asked *asked, struct instance *of, const char *qu
 /* letter: of its lease_id, another one each time. */
 static void in_and_out(struct instance *of, const char *lease, char letter)
 {
-    char who[23];
+    const char *who = textf("%c---------------------", letter);
 
-    snprintf(who, sizeof(who), "%c---------------------", letter);
     lease_take(of, lease, who);
     lease_release(of, lease, who);
 }
@@ -280,14 +279,12 @@ TEST_WALK(no_more_than_so_many_items_are_kept, 1)
 {
     struct event_hub *event_hub = lease_worker_from(&world->instance[0].worker)->event_hub;
     struct asked asked;
-    char id[32];
 
     listen_well(&asked, &world->instance[0], "");
     close(asked.fd);
     redis_ask(&world->redis, "EVAL 'for i = 1, 10050 do redis.call(\"PUBLISH\", \"pawl:e:a\", "
                              "\"43 1.\" .. i .. \".1\\trefused\\t1\\t\\t5\\tx\") end' 0");
-    snprintf(id, sizeof(id), "43.1.%u.1", (unsigned)MANY);
-    LEASE_WAIT(world, event_hub_has(event_hub, bytes_of(id)));
+    LEASE_WAIT(world, event_hub_has(event_hub, bytes_of(textf("43.1.%u.1", (unsigned)MANY))));
     CHECK(event_hub_has(event_hub, BYTES("43.1.51.1")) && !event_hub_has(event_hub, BYTES("43.1.50.1")));
     CHECK(!event_hub_has(event_hub, BYTES("43.1.51")) && !event_hub_has(event_hub, BYTES("44.1.51.1")));
 }

@@ -71,10 +71,9 @@ TEST(a_query_member_is_given_decoded_once_or_refused)
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct client c;
-        char text[128];
 
-        snprintf(text, sizeof(text), "GET /tell/x%s HTTP/1.1\r\n" HOST "\r\n", rows[i].query);
-        CHECK_INT(client_ask(&c, server.port, text), 200);
+        CHECK_INT(client_ask(&c, server.port, textf("GET /tell/x%s HTTP/1.1\r\n" HOST "\r\n", rows[i].query)),
+                  200);
         CHECK_INT(client_number(&c, "a_len"), rows[i].len);
         client_close(&c);
     }
@@ -96,10 +95,8 @@ TEST(the_first_route_that_matches_is_taken)
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct client c;
-        char text[128];
 
-        snprintf(text, sizeof(text), "%s HTTP/1.1\r\n" HOST "\r\n", rows[i].line);
-        client_say(&c, server.port, text);
+        client_say(&c, server.port, textf("%s HTTP/1.1\r\n" HOST "\r\n", rows[i].line));
         if (!CHECK_INT(client_read(&c, rows[i].line[0] != 'H'), rows[i].status))
             printf("# %s\n", rows[i].line);
         CHECK_INT(client_next(&c, GET("/two/first%2f/x/r/es/t")),

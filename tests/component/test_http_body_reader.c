@@ -7,7 +7,6 @@
 static void check_body(size_t len, size_t chunk)
 {
     struct flow_seat *seat = flow_prepare(1, PLAN_TAKE);
-    char came[64];
     struct client c;
 
     seat->on_whole = PLAN_ANSWER;
@@ -15,8 +14,7 @@ static void check_body(size_t len, size_t chunk)
     CHECK(client_pattern(&c, 0, len, chunk));
     client_text(&c, chunk > 0 ? LAST GET("/next") : GET("/next"));
     CHECK_INT(client_wait(&c), 200);
-    snprintf(came, sizeof(came), "came %zu", len);
-    CHECK_TEXT(c.body, bytes_of(came));
+    CHECK_TEXT(c.body, bytes_of(textf("came %zu", len)));
     CHECK(client_header(&c, "Connection").at == NULL);
     CHECK_INT(client_wait(&c), 200); /* what lies behind the body is the next request, no more and no less */
     CHECK(client_says(&c, "\"path\":\"/next\""));
@@ -134,12 +132,10 @@ TEST_FLOW_EACH(what_its_head_refuses_is_not_asked_to_go_on, 4, PLAN_REFUSE)
     static const char *const bodies[] = {"", "GET /hidden HTTP/1.1\r\n" HOST "\r\n"};
 
     const char *length = nth < 2 ? "Content-Length: 100000\r\n" : "Transfer-Encoding: chunked\r\n";
-    char text[512];
 
-    snprintf(text, sizeof(text),
-             "PUT /flow/1 HTTP/1.1\r\n" HOST "X-Refuse: 1\r\nExpect: 100-Continue\r\n%s\r\n%s", length,
-             nth == 3 ? "7\r\nhidden!\r\n" : bodies[nth % 2]);
-    client_say(c, waiting.port, text);
+    client_say(c, waiting.port,
+               textf("PUT /flow/1 HTTP/1.1\r\n" HOST "X-Refuse: 1\r\nExpect: 100-Continue\r\n%s\r\n%s",
+                     length, nth == 3 ? "7\r\nhidden!\r\n" : bodies[nth % 2]));
     UNTIL(client_got(c, "\"code\":\"lease-held\"") && c->ended);
     CHECK(!client_got(c, "100 Continue") && !client_got(c, "hidden") && client_got(c, "Connection: close"));
     CHECK_INT(seat->handled, 1);
@@ -219,12 +215,10 @@ TEST(only_the_held_part_counts_as_memory)
 {
     enum { FITS = MEMORY_BYTES / HELD };
     struct client c[FITS + 1];
-    char line[32];
 
     for (unsigned i = 0; i < FITS; i++) {
         flow_prepare(i, PLAN_WAIT);
-        snprintf(line, sizeof(line), "PUT /flow/%u", i);
-        ask(&c[i], line, i % 2 == 0 ? 1 << 30 : -1);
+        ask(&c[i], textf("PUT /flow/%u", i), i % 2 == 0 ? 1 << 30 : -1);
         CHECK(client_pattern(&c[i], 0, HELD + 1000, i % 2 == 0 ? 0 : 1000));
         UNTIL(flow_seats[i].req != NULL);
     }
@@ -436,11 +430,10 @@ TEST_FLOW(an_early_answer_of_any_size_arrives_whole, PLAN_TAKE)
 static void ask_early(struct flow_seat *seat, struct client *c, unsigned how, long length)
 {
     static const char *const heads[] = {"HTTP/1.1\r\nHost: x", "HTTP/1.1\r\nHost: x", "HTTP/1.0"};
-    char text[128];
 
     seat->length = how == 0 ? length : -1;
-    snprintf(text, sizeof(text), "POST /flow/1 %s\r\nContent-Length: %d\r\n\r\n", heads[how], LONG_BYTES);
-    client_say(c, waiting.port, text);
+    client_say(c, waiting.port,
+               textf("POST /flow/1 %s\r\nContent-Length: %d\r\n\r\n", heads[how], LONG_BYTES));
     CHECK(client_pattern(c, 0, HELD, 0));
     UNTIL(seat->handled == 1);
 }
@@ -537,15 +530,14 @@ static void all_of_it(unsigned suspend_always)
 {
     const char *how = suspend_always ? "when_suspended" : "when_polled";
     struct http_options options = flow_options();
-    char name[160];
 
     options.suspend_always = suspend_always;
     waiting_start_with(options);
     check_all_as(how);
     waiting_stop();
     waiting_start_with(options);
-    snprintf(name, sizeof(name), "a_server_is_freed_with_an_early_answer_on_its_way_%s", how);
-    check_run(name, a_server_is_freed_with_an_early_answer_on_its_way);
+    check_run(textf("a_server_is_freed_with_an_early_answer_on_its_way_%s", how),
+              a_server_is_freed_with_an_early_answer_on_its_way);
 }
 
 int main(void)

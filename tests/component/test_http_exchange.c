@@ -18,7 +18,7 @@
 #include "tests/component/tls_peer.h"
 #include "tests/unit/check.h"
 
-enum { SEEN_SIZE = 4096, URL_SIZE = 128, PATIENCE_MS = 20000, SHORT_MS = 200, BIG = 8 << 20 };
+enum { SEEN_SIZE = 4096, PATIENCE_MS = 20000, SHORT_MS = 200, BIG = 8 << 20 };
 
 /* How the server ends it, when it has said its answer. */
 enum server_end { END_FIN, END_RESET, END_STAY, END_HOLD /* and it reads nothing more */ };
@@ -46,11 +46,6 @@ struct server {
     unsigned pieces; /* in which the request came */
     int left_by;     /* END_STAY: what its last recv() said: 0, or an errno */
 };
-
-static struct bytes text_of(const char *text)
-{
-    return (struct bytes){text, strlen(text)};
-}
 
 /* As recv(2). */
 static ssize_t server_recv(struct server *server, int fd, char *to, size_t size)
@@ -220,13 +215,11 @@ static void server_dismiss(struct server *server)
 static enum http_client_outcome ask(struct server *server, struct http_client_request request,
                                     struct http_client_answer *answer)
 {
-    char url[URL_SIZE];
     enum http_client_outcome outcome;
 
     server->is_tls = over_tls;
     server_begin(server);
-    snprintf(url, sizeof(url), "http%s://127.0.0.1:%u/x", over_tls ? "s" : "", server->port);
-    request.url = url;
+    request.url = textf("http%s://127.0.0.1:%u/x", over_tls ? "s" : "", server->port);
     request.method = request.method != NULL ? request.method : "GET";
     request.timeout_ms = request.timeout_ms > 0 ? request.timeout_ms : PATIENCE_MS;
     outcome = http_client_send(&request, answer);
@@ -268,14 +261,14 @@ TEST(an_answer_is_the_same_however_it_is_cut)
 
     for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++) {
         for (size_t piece = 0; piece < 3; piece++) {
-            struct server server = {.answer = text_of(whole[i].answer), .piece = piece};
+            struct server server = {.answer = bytes_of(whole[i].answer), .piece = piece};
             struct http_client_answer answer;
 
             CHECK_INT(ask(&server, (struct http_client_request){.method = whole[i].method}, &answer),
                       HTTP_CLIENT_ANSWERED);
             CHECK_INT(answer.status, whole[i].status);
-            CHECK_TEXT(((struct bytes){answer.body, answer.len}), text_of(whole[i].body));
-            CHECK_TEXT(text_of(answer.etag), text_of(i == 0 ? "\"7\"" : ""));
+            CHECK_TEXT(((struct bytes){answer.body, answer.len}), bytes_of(whole[i].body));
+            CHECK_TEXT(bytes_of(answer.etag), bytes_of(i == 0 ? "\"7\"" : ""));
             CHECK_INT(answer.retry_after_s, i == 0 ? 3 : 0);
             http_client_answer_done(&answer);
         }
@@ -317,7 +310,7 @@ TEST(what_can_be_read_in_two_ways_or_is_reset_without_a_length_is_not_known)
     };
 
     for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
-        struct server server = {.answer = text_of(answers[i].answer), .end = answers[i].end};
+        struct server server = {.answer = bytes_of(answers[i].answer), .end = answers[i].end};
 
         ends(&server, (struct http_client_request){0}, HTTP_CLIENT_UNKNOWN);
     }
@@ -368,7 +361,7 @@ TEST(who_never_stops_talking_is_left_in_time)
 
     CHECK_INT(ask(&server, (struct http_client_request){.timeout_ms = SHORT_MS, .sink = sink}, &answer),
               HTTP_CLIENT_UNKNOWN);
-    CHECK_TEXT(text_of(answer.why), BYTES("it took too long"));
+    CHECK_TEXT(bytes_of(answer.why), BYTES("it took too long"));
     fclose(sink);
     http_client_answer_done(&answer);
 }
@@ -412,30 +405,26 @@ TEST(an_answer_that_is_too_large_is_not_known)
 TEST(a_request_is_sent_as_it_was_asked_for)
 {
 #define SECRET "pawl_secret"
-#define SELF "User-Agent: pawl/" PAWL_VERSION "\r\nAccept: */*\r\n"
+#define SELF "Host: 127.0.0.1:%u\r\nUser-Agent: pawl/" PAWL_VERSION "\r\nAccept: */*\r\n"
     static const struct {
         const char *method, *body, *fields, *wanted;
-    } sent[] = {{"GET", NULL, "", "GET /x HTTP/1.1\r\nHost: H\r\n" SELF "\r\n"},
-                {"DELETE", NULL, "5", "DELETE /x HTTP/1.1\r\nHost: H\r\n" SELF "Fencing-Token: 5\r\n\r\n"},
-                {"POST", NULL, "", "POST /x HTTP/1.1\r\nHost: H\r\n" SELF "Content-Length: 0\r\n\r\n"},
-                {"PUT", "{}", "", "PUT /x HTTP/1.1\r\nHost: H\r\n" SELF "Content-Length: 2\r\n\r\n{}"}};
+    } sent[] = {{"GET", NULL, "", "GET /x HTTP/1.1\r\n" SELF "\r\n"},
+                {"DELETE", NULL, "5", "DELETE /x HTTP/1.1\r\n" SELF "Fencing-Token: 5\r\n\r\n"},
+                {"POST", NULL, "", "POST /x HTTP/1.1\r\n" SELF "Content-Length: 0\r\n\r\n"},
+                {"PUT", "{}", "", "PUT /x HTTP/1.1\r\n" SELF "Content-Length: 2\r\n\r\n{}"}};
 
     for (size_t i = 0; i < sizeof(sent) / sizeof(sent[0]); i++) {
         struct server server = {.answer = BYTES("HTTP/1.1 204 x\r\n\r\n")};
         struct http_client_request request = {
             .method = sent[i].method,
-            .headers = {{"Fencing-Token", text_of(sent[i].fields)}, {"Other", {0}}}};
+            .headers = {{"Fencing-Token", bytes_of(sent[i].fields)}, {"Other", {0}}}};
         struct http_client_answer answer;
-        char wanted[SEEN_SIZE], host[URL_SIZE];
-        const char *h = strstr(sent[i].wanted, ": H\r\n");
 
-        request.body = sent[i].body != NULL ? text_of(sent[i].body) : (struct bytes){0};
+        request.body = sent[i].body != NULL ? bytes_of(sent[i].body) : (struct bytes){0};
         CHECK_INT(ask(&server, request, &answer), HTTP_CLIENT_ANSWERED);
         http_client_answer_done(&answer);
-        snprintf(host, sizeof(host), "127.0.0.1:%u", server.port);
-        snprintf(wanted, sizeof(wanted), "%.*s%s%s", (int)(h + 2 - sent[i].wanted), sent[i].wanted, host,
-                 h + 3);
-        CHECK_TEXT(((struct bytes){server.seen, server.seen_len}), text_of(wanted));
+        CHECK_TEXT(((struct bytes){server.seen, server.seen_len}),
+                   bytes_of(textf(sent[i].wanted, server.port)));
         /* A server that reads once, and then closes, resets what comes behind. (TLS: a record each.) */
         CHECK_INT(server.pieces, over_tls && request.body.len > 0 ? 2 : 1);
     }
@@ -466,12 +455,8 @@ TEST(what_is_no_plain_address_is_not_sent_anywhere)
 
     for (size_t i = 0; i < sizeof(with_blanks) / sizeof(with_blanks[0]); i++)
         is_not_sent((struct http_client_request){.url = with_blanks[i]}, "address");
-    for (const char *at = others; *at != '\0'; at += strcspn(at, " "), at += strspn(at, " ")) {
-        char url[URL_SIZE];
-
-        snprintf(url, sizeof(url), "%.*s", (int)strcspn(at, " "), at);
-        is_not_sent((struct http_client_request){.url = url}, "address");
-    }
+    for (const char *at = others; *at != '\0'; at += strcspn(at, " "), at += strspn(at, " "))
+        is_not_sent((struct http_client_request){.url = textf("%.*s", (int)strcspn(at, " "), at)}, "address");
 }
 
 TEST(a_header_that_would_be_two_is_not_sent)
@@ -487,14 +472,12 @@ TEST(a_header_that_would_be_two_is_not_sent)
 TEST(nobody_there_is_not_sent)
 {
     struct server server = {.listener = -1};
-    char url[URL_SIZE];
 
     server_listen(&server, 1);
     close(server.listener);
-    snprintf(url, sizeof(url), "http://127.0.0.1:%u/", server.port);
-    is_not_sent((struct http_client_request){.url = url}, "Connection refused");
-    snprintf(url, sizeof(url), "http://localhost:%u/", server.port);
-    is_not_sent((struct http_client_request){.url = url}, "localhost");
+    is_not_sent((struct http_client_request){.url = textf("http://127.0.0.1:%u/", server.port)},
+                "Connection refused");
+    is_not_sent((struct http_client_request){.url = textf("http://localhost:%u/", server.port)}, "localhost");
     is_not_sent((struct http_client_request){.url = "http://no-such-host.invalid/"}, "no-such-host.invalid");
 }
 
@@ -528,11 +511,11 @@ static void full_end(struct full *full)
 TEST(who_does_not_take_the_connection_in_time_was_not_sent_to)
 {
     struct full full = {0};
-    char url[URL_SIZE];
 
     full_begin(&full);
-    snprintf(url, sizeof(url), "http://127.0.0.1:%u/", full.server.port);
-    is_not_sent((struct http_client_request){.url = url, .timeout_ms = SHORT_MS}, "too long");
+    is_not_sent((struct http_client_request){.url = textf("http://127.0.0.1:%u/", full.server.port),
+                                             .timeout_ms = SHORT_MS},
+                "too long");
     full_end(&full);
 }
 
@@ -542,18 +525,13 @@ TEST(a_handshake_that_is_not_answered_in_time_or_given_up_sends_nothing)
 
     for (unsigned i = 0; i < 2; i++) {
         struct server server = {.at_once = true, .end = END_STAY, .tells = i == 0 ? 0 : stops[0]};
+        struct http_client_request request = {
+            .method = "POST", .stop_fds = stops, .timeout_ms = i == 0 ? SHORT_MS : PATIENCE_MS};
         struct http_client_answer answer;
-        char url[URL_SIZE];
 
         server_begin(&server);
-        snprintf(url, sizeof(url), "https://127.0.0.1:%u/", server.port);
-        CHECK_INT(
-            http_client_send(&(struct http_client_request){.method = "POST",
-                                                           .url = url,
-                                                           .stop_fds = stops,
-                                                           .timeout_ms = i == 0 ? SHORT_MS : PATIENCE_MS},
-                             &answer),
-            HTTP_CLIENT_NOT_SENT);
+        request.url = textf("https://127.0.0.1:%u/", server.port);
+        CHECK_INT(http_client_send(&request, &answer), HTTP_CLIENT_NOT_SENT);
         CHECK_INT(answer.stopped, i == 1);
         CHECK(i == 1 || strstr(answer.why, "too long") != NULL);
         http_client_answer_done(&answer);
@@ -614,7 +592,7 @@ TEST(a_body_goes_into_the_sink_only_when_it_is_what_was_asked_for)
                 {"HTTP/1.1 201 OK\r\nMark: a\r\nContent-Length: 4\r\n\r\nbody", "", "body"}};
 
     for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
-        struct server server = {.answer = text_of(told[i].answer)};
+        struct server server = {.answer = bytes_of(told[i].answer)};
         struct http_client_answer answer;
         char *sunk = NULL;
         size_t len = 0;
@@ -624,8 +602,8 @@ TEST(a_body_goes_into_the_sink_only_when_it_is_what_was_asked_for)
                       &answer),
                   HTTP_CLIENT_ANSWERED);
         fclose(sink);
-        CHECK_TEXT(((struct bytes){sunk, len}), text_of(told[i].sunk));
-        CHECK_TEXT(((struct bytes){answer.body, answer.len}), text_of(told[i].kept));
+        CHECK_TEXT(((struct bytes){sunk, len}), bytes_of(told[i].sunk));
+        CHECK_TEXT(((struct bytes){answer.body, answer.len}), bytes_of(told[i].kept));
         http_client_answer_done(&answer);
         free(sunk);
     }
@@ -639,7 +617,7 @@ TEST(a_body_that_cannot_be_written_is_not_known)
 
     setvbuf(sink, NULL, _IONBF, 0);
     CHECK_INT(ask(&server, (struct http_client_request){.sink = sink}, &answer), HTTP_CLIENT_UNKNOWN);
-    CHECK_TEXT(text_of(answer.why), BYTES("what it answers cannot be written"));
+    CHECK_TEXT(bytes_of(answer.why), BYTES("what it answers cannot be written"));
     fclose(sink);
     http_client_answer_done(&answer);
 }
@@ -665,10 +643,10 @@ TEST(a_place_is_read_from_its_url)
         CHECK(http_place_read(&place, places[i].url) == NULL);
         CHECK_INT(place.is_tls, places[i].url[4] == 's');
         CHECK_INT(place.is_unix, places[i].url[0] == 'u');
-        CHECK_TEXT(text_of(place.host), text_of(places[i].host));
-        CHECK_TEXT(text_of(place.port), text_of(places[i].port));
-        CHECK_TEXT(place.authority, text_of(places[i].authority));
-        CHECK_TEXT(place.target, text_of(places[i].target));
+        CHECK_TEXT(bytes_of(place.host), bytes_of(places[i].host));
+        CHECK_TEXT(bytes_of(place.port), bytes_of(places[i].port));
+        CHECK_TEXT(place.authority, bytes_of(places[i].authority));
+        CHECK_TEXT(place.target, bytes_of(places[i].target));
     }
 }
 
@@ -704,7 +682,7 @@ TEST(an_access_token_is_the_one_that_is_in_the_file_now_and_in_no_sentence)
         const char *text, *sent; /* NULL: it is not */
     } files[] = {{SECRET "\n", SECRET}, {"new\r\n\n", "new"}, {"", NULL},        {"\n", NULL},
                  {"a b", NULL},         {"a\nb", NULL},       {"\xC3\xA9", NULL}};
-    char path[] = "/tmp/pawl-access-XXXXXX", wanted[URL_SIZE];
+    char path[] = "/tmp/pawl-access-XXXXXX";
     int fd = mkstemp(path);
 
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
@@ -719,8 +697,7 @@ TEST(an_access_token_is_the_one_that_is_in_the_file_now_and_in_no_sentence)
             continue;
         }
         CHECK_INT(ask(&server, request, &answer), HTTP_CLIENT_ANSWERED);
-        snprintf(wanted, sizeof(wanted), "\r\nAuthorization: Bearer %s\r\n", files[i].sent);
-        CHECK(memmem(server.seen, server.seen_len, wanted, strlen(wanted)) != NULL);
+        CHECK(strstr(server.seen, textf("\r\nAuthorization: Bearer %s\r\n", files[i].sent)) != NULL);
         http_client_answer_done(&answer);
     }
     close(fd);
@@ -733,13 +710,12 @@ TEST(an_access_token_is_the_one_that_is_in_the_file_now_and_in_no_sentence)
 TEST(localhost_is_not_looked_up_and_its_first_address_that_answers_is_taken)
 {
     struct server server = {.answer = BYTES("HTTP/1.1 204 x\r\n\r\n")};
+    struct http_client_request request = {.method = "GET"};
     struct http_client_answer answer;
-    char url[URL_SIZE];
 
     server_begin(&server);
-    snprintf(url, sizeof(url), "http://LocalHost:%u/", server.port);
-    CHECK_INT(http_client_send(&(struct http_client_request){.method = "GET", .url = url}, &answer),
-              HTTP_CLIENT_ANSWERED);
+    request.url = textf("http://LocalHost:%u/", server.port);
+    CHECK_INT(http_client_send(&request, &answer), HTTP_CLIENT_ANSWERED);
     http_client_answer_done(&answer);
     server_end(&server);
 }

@@ -201,13 +201,13 @@ TEST(a_body_that_is_too_long_is_refused_before_it_is_sent)
 /* Sends chunks of 4 KiB until the server has had enough: how many. */
 static unsigned ask_with_chunks(struct client *c, const char *line, unsigned chunks, const char *more)
 {
-    char chunk[4096 + 8], head[256];
+    char chunk[4096 + 8];
 
     memset(chunk, 'b', sizeof(chunk));
     memcpy(chunk, "1000\r\n", 6);
     memcpy(chunk + sizeof(chunk) - 2, "\r\n", 2);
-    snprintf(head, sizeof(head), "%s HTTP/1.1\r\n" HOST "%sTransfer-Encoding: chunked\r\n\r\n", line, more);
-    client_say(c, server.port, head);
+    client_say(c, server.port,
+               textf("%s HTTP/1.1\r\n" HOST "%sTransfer-Encoding: chunked\r\n\r\n", line, more));
     for (unsigned i = 0; i < chunks; i++)
         client_send(c, (struct bytes){chunk, sizeof(chunk)});
     client_text(c, "0\r\n\r\n");
@@ -443,11 +443,10 @@ TEST_CLIENT(a_client_that_does_not_read_is_not_waited_for)
 
 static long resident_kib(pid_t pid)
 {
-    char path[64], line[256];
+    char line[256];
     long kib = -1;
 
-    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-    FILE *file = fopen(path, "r");
+    FILE *file = fopen(textf("/proc/%d/status", (int)pid), "r");
     while (file != NULL && fgets(line, sizeof(line), file) != NULL)
         if (strncmp(line, "VmRSS:", 6) == 0)
             kib = strtol(line + 6, NULL, 10);

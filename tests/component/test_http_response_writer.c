@@ -86,12 +86,10 @@ TEST_FLOW_EACH(answers_without_a_body_have_none_and_the_connection_is_kept, 5, P
                 {"GET", "HTTP/1.1 304 ", "Content-Length: 77\r\n", 304, 77},
                 {"GET", "HTTP/1.1 204 ", "X-Own: 1\r\n", 204, -1},
                 {"DELETE", "HTTP/1.1 204 ", "X-Own: 1\r\n", 204, 0}};
-    char text[128];
 
     seat->status = rows[nth].status;
     seat->length = rows[nth].length;
-    snprintf(text, sizeof(text), "%s /flow/1 HTTP/1.1\r\n" HOST "\r\n" GET("/next"), rows[nth].method);
-    client_say(c, waiting.port, text);
+    client_say(c, waiting.port, textf("%s /flow/1 HTTP/1.1\r\n" HOST "\r\n" GET("/next"), rows[nth].method));
     UNTIL(client_got(c, "\"path\":\"/next\"")); /* before it is ended */
     CHECK(memcmp(c->buf, rows[nth].head, 13) == 0 && client_got(c, rows[nth].line));
     CHECK_INT(client_find(c, 12, "HTTP/1.1 200 "), client_find(c, 0, "\r\n\r\n") + 4);

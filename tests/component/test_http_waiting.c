@@ -550,12 +550,10 @@ static void check_ended(struct client *c, unsigned i)
 TEST(many_that_wait_are_answered_and_ended_while_the_server_is_drained)
 {
     struct client *c = calloc(SEATS, sizeof(*c));
-    char text[64];
 
     for (unsigned i = 0; i < SEATS; i++) {
-        snprintf(text, sizeof(text), "GET /%s/%u HTTP/1.1\r\n" HOST "\r\n", i % 2 == 0 ? "suspend" : "stream",
-                 i);
-        waiting_seat(&c[i], text, i);
+        waiting_seat(&c[i],
+                     textf("GET /%s/%u HTTP/1.1\r\n" HOST "\r\n", i % 2 == 0 ? "suspend" : "stream", i), i);
         CHECK(i % 2 == 0 || http_stream_write(&waiting.seats[i].stream, BYTES("one")));
     }
     CHECK_INT(http_server_open_requests(waiting.http), SEATS);

@@ -107,12 +107,10 @@ TEST(nothing_in_a_value_can_make_a_second_line_a_field_or_move_the_cursor)
     for (size_t i = 0; i < sizeof(value_cases) / sizeof(value_cases[0]); i++) {
         static struct pipe_log p;
         const struct log_field fields[] = {LOG_T("v", value_cases[i].value), LOG_END};
-        char wanted[128];
 
         open_log(&p, LOG_INFO, LOG_TEXT);
         log_event(&p.log, LOG_WARNING, "e", fields);
-        snprintf(wanted, sizeof(wanted), " warn  e  v=%s\n", value_cases[i].shown);
-        CHECK_TEXT(behind_time(read_log(&p)), bytes_of(wanted));
+        CHECK_TEXT(behind_time(read_log(&p)), bytes_of(textf(" warn  e  v=%s\n", value_cases[i].shown)));
     }
 }
 

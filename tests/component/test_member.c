@@ -112,10 +112,7 @@ TEST_MEMBER(the_first_lease_service_of_a_new_store_is_let_in_and_records_a_floor
 TEST_MEMBER(what_an_answer_shows_is_remembered_before_anybody_is_answered)
 {
     for (int64_t i = 1; i <= 3; i++) {
-        char name[8];
-
-        snprintf(name, sizeof(name), "x");
-        struct acquiring a = acquire_once(lease, name);
+        struct acquiring a = acquire_once(lease, "x");
         CHECK_INT(a.problem, PROBLEM_NONE);
         CHECK_INT(a.seen, a.seq); /* "held" the second time: what was only read counts too */
         CHECK_INT(a.seq, 1);
@@ -231,11 +228,8 @@ TEST_MEMBER(the_look_tells_when_the_next_alarm_rings)
 
 TEST_MEMBER(an_entry_of_the_list_that_cannot_be_read_keeps_the_gate_shut_and_is_named)
 {
-    char command[128];
-
-    snprintf(command, sizeof(command), "HSET pawl:{store} majority 1 registrars \"1 %s\"",
-             lease->state_file.recorded.member);
-    redis_ask(&stage->redis, command);
+    redis_askf(&stage->redis, "HSET pawl:{store} majority 1 registrars \"1 %s\"",
+               lease->state_file.recorded.member);
     UNTIL(stage, listed(&lease->state_file.recorded, STATE_REGISTRAR) == 1);
     redis_ask(&stage->redis, "HSET pawl:{store}:doubt \"x y\" \"open 7\"");
     redis_kill(&stage->redis);
@@ -246,12 +240,9 @@ TEST_MEMBER(an_entry_of_the_list_that_cannot_be_read_keeps_the_gate_shut_and_is_
 
 TEST_MEMBER(a_registrar_that_is_missing_is_logged_once_and_so_is_its_return)
 {
-    char command[128];
-
     for (unsigned i = 0; i < 2; i++) {
-        snprintf(command, sizeof(command), "HSET pawl:{store} majority 1 registrars \"%u %s%s\"",
-                 i == 0 ? 3 : 1, lease->state_file.recorded.member, i == 0 ? " gone-1 gone-2" : "");
-        redis_ask(&stage->redis, command);
+        redis_askf(&stage->redis, "HSET pawl:{store} majority 1 registrars \"%u %s%s\"", i == 0 ? 3 : 1,
+                   lease->state_file.recorded.member, i == 0 ? " gone-1 gone-2" : "");
         UNTIL(stage, lease->told[i == 0 ? TOLD_MISSING : TOLD_MISSING_NO_MORE] == 1);
         int64_t beats = lease->member.beats;
         UNTIL(stage, lease->member.beats >= beats + 2);
@@ -416,9 +407,7 @@ TEST_MEMBER(the_gate_stays_shut_until_it_is_on_disk_who_is_in_doubt)
     UNTIL(stage, lease->member.state == MEMBER_IN && epoch_number(lease->store_epoch) > FIRST_EPOCH);
     UNTIL(stage, state_file_is_settled(&lease->state_file));
     CHECK_INT(listed(&lease->state_file.recorded, STATE_DOUBT), 1);
-    char doubt[STATE_LINE_MAX];
-    snprintf(doubt, sizeof(doubt), "doubt %s", gateway->state_file.recorded.member);
-    CHECK(strstr(lease->state_file.recorded.list, doubt) != NULL);
+    CHECK(strstr(lease->state_file.recorded.list, textf("doubt %s", gateway->state_file.recorded.member)));
 }
 
 TEST_MEMBER(a_doubt_that_cannot_be_read_is_named_and_nothing_is_admitted_until_it_is_mended)
@@ -484,21 +473,20 @@ TEST(more_members_than_a_list_has_room_for_let_nobody_in_but_floors_go_on)
 {
     struct stage stage;
     struct party *lease, *gateway;
-    char name[16], command[512];
+    char name[16];
 
     stage_open(&stage, NULL);
     stage_init_store(&stage, 4);
     lease = party_open(&stage, 0, (struct party_plan){MEMBER_LEASE, "a", 4, 1});
     UNTIL(&stage, lease->member.state == MEMBER_IN && !lease->state_file.is_busy &&
                       lease->state_file.recorded.members_version == lease->member.members_version);
-    snprintf(command, sizeof(command),
-             "EVAL 'for i = 1, %d do local id = string.format(\"%%016d\", i) "
-             "redis.call(\"SADD\", KEYS[1] .. \":members\", id) "
-             "redis.call(\"HSET\", KEYS[1] .. \":m:\" .. id, \"role\", \"gateway\", \"incarnation\", id, "
-             "\"state\", \"in\", \"epoch\", 7, \"beats\", 0, \"floor\", 0, \"roll\", 0, \"since\", 0) end "
-             "redis.call(\"HINCRBY\", KEYS[1], \"roll\", 1)' 1 pawl:{store}",
-             MANY_MEMBERS);
-    redis_ask(&stage.redis, command);
+    redis_askf(&stage.redis,
+               "EVAL 'for i = 1, %d do local id = string.format(\"%%016d\", i) "
+               "redis.call(\"SADD\", KEYS[1] .. \":members\", id) "
+               "redis.call(\"HSET\", KEYS[1] .. \":m:\" .. id, \"role\", \"gateway\", \"incarnation\", id, "
+               "\"state\", \"in\", \"epoch\", 7, \"beats\", 0, \"floor\", 0, \"roll\", 0, \"since\", 0) end "
+               "redis.call(\"HINCRBY\", KEYS[1], \"roll\", 1)' 1 pawl:{store}",
+               MANY_MEMBERS);
     int64_t roll = lease->state_file.recorded.members_version;
     uint64_t till_ms = loop_now_ms() + STAGE_MS;
     for (unsigned i = 0; lease->member.ceiling <= 8 && loop_now_ms() < till_ms; i++) {
@@ -567,12 +555,11 @@ TEST(another_store_is_refused)
 {
     struct stage stage;
     struct party *lease;
-    char path[64], id[MEMBER_ID_CHARS + 1];
+    char id[MEMBER_ID_CHARS + 1];
 
     stage_open(&stage, NULL);
     stage_init_store(&stage, 1000);
-    snprintf(path, sizeof(path), "%s/b", stage.redis.dir);
-    state_dir_init(path, 1000, id);
+    state_dir_init(textf("%s/b", stage.redis.dir), 1000, id);
     redis_ask(&stage.redis, "HSET pawl:{store} id " KEYS_SCHEMA ":tttttttttttttttttttttttt");
     lease = party_open(&stage, 0, lease_plan("b"));
     UNTIL(&stage, lease->member.state == MEMBER_REFUSED);
@@ -586,11 +573,8 @@ TEST(another_store_is_refused)
 TEST_MEMBER(of_two_copies_of_a_state_directory_the_older_process_is_refused)
 {
     struct party *copy;
-    char command[256];
 
-    snprintf(command, sizeof(command), "mkdir %s/b && cp -p %s/a/high-water %s/b/", stage->redis.dir,
-             stage->redis.dir, stage->redis.dir);
-    CHECK_INT(system(command), 0);
+    CHECK(system(textf("cd %s && mkdir b && cp -p a/high-water b/", stage->redis.dir)) == 0);
     copy = party_open(stage, 1, lease_plan("b"));
     UNTIL(stage, lease->member.state == MEMBER_REFUSED && copy->member.state == MEMBER_IN);
     check_refused(lease, PROBLEM_STORE_NOT_OURS, "store-not-ours");
@@ -610,15 +594,14 @@ TEST_MEMBER(a_member_that_was_forgotten_is_refused)
 
 TEST_MEMBER(a_store_whose_clock_went_back_is_corrected_and_that_is_told)
 {
-    char command[64];
     int64_t ahead_ms = epoch_now_ms(lease->store_epoch) + 3600000;
 
     redis_askf(&stage->redis, "HSET pawl:{store} time %lld", (long long)ahead_ms);
     UNTIL(stage, lease->told[TOLD_CLOCK] > 0);
     CHECK(epoch_now_ms(lease->store_epoch) >= ahead_ms);
-    CHECK(strtoll(store_field(stage, "clock"), NULL, 10) > 3500000);
-    snprintf(command, sizeof(command), " %.20s ", store_field(stage, "clock"));
-    CHECK(strstr(record_field(stage, "pawl:{ff}", "life"), command) != NULL);
+    const char *clock = textf("%s", store_field(stage, "clock"));
+    CHECK(strtoll(clock, NULL, 10) > 3500000);
+    CHECK(strstr(record_field(stage, "pawl:{ff}", "life"), textf(" %s ", clock)) != NULL);
     int64_t beats = lease->member.beats;
     UNTIL(stage, lease->member.beats >= beats + 2);
     CHECK_INT(lease->told[TOLD_CLOCK], 1);

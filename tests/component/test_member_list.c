@@ -23,11 +23,9 @@ static void reading_done(struct probe *probe, const struct store_reply *reply)
 static bool list_is_read(struct world *world, const char *members, unsigned more, struct state_record *record)
 {
     struct reading reading = {.probe.then = reading_done, .record = *record};
-    char number[16];
 
-    snprintf(number, sizeof(number), "%u", more);
     reading.probe.argv[0] = bytes_of(members);
-    reading.probe.argv[1] = bytes_of(number);
+    reading.probe.argv[1] = bytes_of(textf("%u", more));
     probe_run(world, &reading.probe, &script_LISTED, 0, 2);
     WAIT(world, reading.probe.ends == 1, 2000);
     CHECK_TEXT(bytes_of(reading.probe.text), BYTES("listed"));

@@ -364,13 +364,13 @@ static bool has_number(struct redis *redis, const char *field, long number)
 /* How often this script has run since its SLOWLOG was emptied. */
 static long scripts_run(struct redis *redis, const char *name)
 {
-    char command[256];
+    const char *found = redis_askf(
+        redis,
+        "EVAL \"local n = 0 for _, one in ipairs(redis.call('SLOWLOG', 'GET', '100')) do "
+        "n = n + (one[4][2] and string.find(one[4][2], '_%s') and 1 or 0) end return n\" 0",
+        name);
 
-    snprintf(command, sizeof(command),
-             "EVAL \"local n = 0 for _, one in ipairs(redis.call('SLOWLOG', 'GET', '100')) do "
-             "n = n + (one[4][2] and string.find(one[4][2], '_%s') and 1 or 0) end return n\" 0",
-             name);
-    return strtol(redis_ask(redis, command) + 1, NULL, 10);
+    return strtol(found + 1, NULL, 10);
 }
 
 TEST_NODES(a_node_whose_lock_came_too_late_gets_no_commit_and_the_hold_all_the_same, 3)

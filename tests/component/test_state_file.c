@@ -202,13 +202,11 @@ static pid_t holder_new(struct place *place)
 TEST_PLACE(of_two_processes_one_has_it_and_the_other_is_told_which)
 {
     struct state_record seen;
-    char name[64];
     pid_t holder = holder_new(place);
 
-    snprintf(name, sizeof(name), "is in use by process %d;", (int)holder);
     for (int i = 0; i < 3; i++) {
         CHECK_INT(reopen(place), STATE_IN_USE);
-        CHECK(says(place, name) && says(place, place->state));
+        CHECK(says(place, textf("is in use by process %d;", (int)holder)) && says(place, place->state));
     }
     CHECK_INT(state_file_peek(place->state, &seen, place->why), STATE_OPEN);
     kill_and_wait(holder);
@@ -326,15 +324,13 @@ TEST_FRESH(what_was_deleted_can_be_opened_anew_and_what_was_closed_is_not_writte
 
 TEST_FRESH(what_is_written_is_on_the_disk_before_it_has_its_name_and_its_name_before_it_counts)
 {
-    char line[64];
-
     CHECK_TEXT(bytes_of(disk.order), BYTES("dlLfrd")); /* the parent; the locks; then as below */
     disk_is_new();
     CHECK(write_floor(place, 1));
     CHECK_TEXT(bytes_of(disk.order), BYTES("frd"));
     CHECK_TEXT(bytes_of(place->why), BYTES(""));
-    snprintf(line, sizeof(line), "test ! -e s/high-water.new && test $(cat s/lock) = %d", (int)getpid());
-    CHECK(does(place, line) && does(place, "test $(stat -c %s s/lock) = 16"));
+    CHECK(does(place, textf("test ! -e s/high-water.new && test $(cat s/lock) = %d", (int)getpid())) &&
+          does(place, "test $(stat -c %s s/lock) = 16"));
 }
 
 TEST_FRESH(what_a_crash_has_left_beside_it_is_in_nobodys_way)

@@ -174,11 +174,8 @@ TEST_STORE(functions_that_are_gone_are_loaded_and_called_once_more, 2000)
     struct probe probes[20] = {0};
 
     redis_does(redis, "FUNCTION FLUSH SYNC");
-    for (unsigned i = 0; i < 20; i++) {
-        char key[8];
-        snprintf(key, sizeof(key), "n%u", i);
-        probe_start(world, &probes[i], &script_INCR, key, "");
-    }
+    for (unsigned i = 0; i < 20; i++)
+        probe_start(world, &probes[i], &script_INCR, textf("n%u", i), "");
     WAIT(world, world->open == 0, 2000);
     for (unsigned i = 0; i < 20; i++)
         CHECK(probes[i].ends == 1 && probes[i].outcome == STORE_DONE);
@@ -248,8 +245,10 @@ TEST_REDIS(closing_ends_what_left_unknown_and_what_did_not_as_not_sent)
     CHECK_TEXT(bytes_of(redis_ask(redis, "EXISTS kept again")), BYTES(":0"));
 }
 
-/* Opens, runs one SET, closes. NULL, or the failing check. */
-static const char *try_url(const char *url, const char *password, char *detail, size_t size)
+static char detail[400]; /* of what was tried last */
+
+/* Opens, runs one SET, closes. "", or the failing check. */
+static struct bytes try_url(const char *url, const char *password)
 {
     struct world world;
     const char *why, *check;
@@ -264,54 +263,46 @@ static const char *try_url(const char *url, const char *password, char *detail, 
          i++)
         loop_turn(world.loop, 2);
     check = store_not_ready(world.store, &why);
-    snprintf(detail, size, "%s", why);
+    snprintf(detail, sizeof(detail), "%s", why);
     if (check == NULL)
         CHECK_INT(probe_once(&world, &script_SET, "k", "v").outcome, STORE_DONE);
     world_close(&world);
-    return check;
+    return bytes_of(check != NULL ? check : "");
 }
 
 TEST_REDIS(a_store_is_reached_by_unix_socket_by_address_by_name_and_in_its_database)
 {
-    char url[128], detail[400];
-
-    snprintf(url, sizeof(url), "unix://%s?db=3", redis->socket);
-    CHECK(try_url(url, NULL, detail, sizeof(detail)) == NULL);
-    snprintf(url, sizeof(url), "redis://127.0.0.1:%u/4", redis->port);
-    CHECK(try_url(url, NULL, detail, sizeof(detail)) == NULL);
-    snprintf(url, sizeof(url), "redis://localhost:%u", redis->port);
-    CHECK(try_url(url, NULL, detail, sizeof(detail)) == NULL);
+    CHECK_TEXT(try_url(textf("unix://%s?db=3", redis->socket), NULL), BYTES(""));
+    CHECK_TEXT(try_url(textf("redis://127.0.0.1:%u/4", redis->port), NULL), BYTES(""));
+    CHECK_TEXT(try_url(textf("redis://localhost:%u", redis->port), NULL), BYTES(""));
     CHECK_TEXT(bytes_of(redis_ask(redis, "DBSIZE")), BYTES(":1"));
     redis_ask(redis, "SELECT 3");
     CHECK_TEXT(bytes_of(redis_ask(redis, "EXISTS k")), BYTES(":1"));
     redis_ask(redis, "SELECT 4");
     CHECK_TEXT(bytes_of(redis_ask(redis, "EXISTS k")), BYTES(":1"));
-    snprintf(url, sizeof(url), "redis://127.0.0.1:%u/4444", redis->port);
-    CHECK_TEXT(bytes_of(try_url(url, NULL, detail, sizeof(detail))), BYTES("store-refused"));
+    CHECK_TEXT(try_url(textf("redis://127.0.0.1:%u/4444", redis->port), NULL), BYTES("store-refused"));
     CHECK(strstr(detail, "SELECT") != NULL);
 }
 
 TEST_REDIS_AS(a_password_opens_from_the_url_or_the_options_and_is_never_told, "--requirepass", "se/cr@t")
 {
-    char url[128], detail[400];
+    const char *url = textf("redis://127.0.0.1:%u", redis->port);
 
-    snprintf(url, sizeof(url), "redis://127.0.0.1:%u", redis->port);
-    CHECK_TEXT(bytes_of(try_url(url, NULL, detail, sizeof(detail))), BYTES("store-auth"));
+    CHECK_TEXT(try_url(url, NULL), BYTES("store-auth"));
     CHECK(strstr(detail, "required.") != NULL && strstr(detail, "..") == NULL);
-    CHECK(try_url(url, "se/cr@t", detail, sizeof(detail)) == NULL);
-    CHECK_TEXT(bytes_of(try_url(url, "wr0ng", detail, sizeof(detail))), BYTES("store-auth"));
+    CHECK_TEXT(try_url(url, "se/cr@t"), BYTES(""));
+    CHECK_TEXT(try_url(url, "wr0ng"), BYTES("store-auth"));
     CHECK(strstr(detail, "WRONGPASS") != NULL && strstr(detail, "wr0ng") == NULL);
-    snprintf(url, sizeof(url), "redis://:se%%2fcr%%40t@127.0.0.1:%u", redis->port);
-    CHECK(try_url(url, NULL, detail, sizeof(detail)) == NULL);
-    CHECK_TEXT(bytes_of(try_url(url, "wr0ng", detail, sizeof(detail))), BYTES("store-auth"));
+    url = textf("redis://:se%%2fcr%%40t@127.0.0.1:%u", redis->port);
+    CHECK_TEXT(try_url(url, NULL), BYTES(""));
+    CHECK_TEXT(try_url(url, "wr0ng"), BYTES("store-auth"));
     CHECK(strstr(detail, "se/cr@t") == NULL && strstr(detail, "2fcr") == NULL);
     redis_ask(redis, "AUTH se/cr@t");
     redis_does(redis, "ACL SETUSER pawl on >other ~* +@all");
-    snprintf(url, sizeof(url), "redis://pawl:other@127.0.0.1:%u", redis->port);
-    CHECK(try_url(url, NULL, detail, sizeof(detail)) == NULL);
-    snprintf(url, sizeof(url), "redis://pawl@127.0.0.1:%u", redis->port);
-    CHECK(try_url(url, "other", detail, sizeof(detail)) == NULL);
-    CHECK_TEXT(bytes_of(try_url(url, NULL, detail, sizeof(detail))), BYTES("store-auth"));
+    CHECK_TEXT(try_url(textf("redis://pawl:other@127.0.0.1:%u", redis->port), NULL), BYTES(""));
+    url = textf("redis://pawl@127.0.0.1:%u", redis->port);
+    CHECK_TEXT(try_url(url, "other"), BYTES(""));
+    CHECK_TEXT(try_url(url, NULL), BYTES("store-auth"));
 }
 
 /* -- the calls of a turn as one */

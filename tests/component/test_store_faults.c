@@ -149,7 +149,6 @@ static void cut(struct world *world, struct relay *relay, struct redis *redis, i
                 const struct store_script *script)
 {
     static struct probe probes[CUT_CALLS];
-    char key[24];
 
     world->store->link.attempts = 0; /* short pauses: it is cut on purpose */
     redis_ask(redis, "FLUSHALL");
@@ -157,8 +156,7 @@ static void cut(struct world *world, struct relay *relay, struct redis *redis, i
     relay->cut_after[way] = after;
     for (unsigned i = 0; i < CUT_CALLS; i++) {
         probes[i] = (struct probe){0};
-        snprintf(key, sizeof(key), "k%u", i);
-        probe_start(world, &probes[i], script, key, "value");
+        probe_start(world, &probes[i], script, textf("k%u", i), "value");
     }
     WAIT(world, world->open == 0, 3000);
     redis_ask(redis, "PING"); /* after which Redis has read what the cut link brought it */

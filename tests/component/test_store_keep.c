@@ -21,11 +21,10 @@ static void name_nodes(struct kept_world *kept, unsigned count, unsigned copies)
 
 static unsigned copies_at(struct redis *primary, const struct redis *announced)
 {
-    char wanted[64];
     unsigned count = 0;
 
-    snprintf(wanted, sizeof(wanted), "port=%u,state=online", announced->port);
-    for (const char *at = redis_ask(primary, "INFO replication"); (at = strstr(at, wanted)) != NULL; at++)
+    for (const char *at = redis_ask(primary, "INFO replication");
+         (at = strstr(at, textf("port=%u,state=online", announced->port))) != NULL; at++)
         count++;
     return count;
 }
@@ -130,15 +129,12 @@ static void told_with(struct probe *probe, const struct store_reply *reply)
 
 TEST_KEPT(an_answer_is_told_when_the_replicas_have_it)
 {
-    char value[8];
-
     wait_until_kept(kept, 3);
     for (unsigned i = 0; i < FEW; i++) {
         struct probe probe = {.then = told_with};
 
         probe.argv[3] = (struct bytes){(const char *)&kept->replicas[i % REPLICAS], 0};
-        snprintf(value, sizeof(value), "%u", i);
-        probe_start(world, &probe, &script_SET, "k", value);
+        probe_start(world, &probe, &script_SET, "k", textf("%u", i));
         WAIT(world, probe.ends > 0, 3000);
         CHECK_INT(probe.outcome, STORE_DONE);
     }
@@ -230,13 +226,9 @@ TEST_KEPT(a_copy_that_is_not_in_the_set_counts_for_nothing)
 /* By its copies' addresses Redis cannot tell them apart. */
 TEST_KEPT(of_two_copies_that_announce_one_address_each_counts)
 {
-    char command[64];
-
-    snprintf(command, sizeof(command), "CONFIG SET replica-announce-port %u", kept->replicas[0].port);
-    redis_does(&kept->replicas[1], command);
+    redis_does(&kept->replicas[1], textf("CONFIG SET replica-announce-port %u", kept->replicas[0].port));
     redis_does(&kept->replicas[1], "REPLICAOF NO ONE");
-    snprintf(command, sizeof(command), "REPLICAOF 127.0.0.1 %u", kept->primary.port);
-    redis_does(&kept->replicas[1], command);
+    redis_does(&kept->replicas[1], textf("REPLICAOF 127.0.0.1 %u", kept->primary.port));
     WAIT(world, copies_at(&kept->primary, &kept->replicas[0]) == 2, 5000);
     wait_until_kept(kept, 2);
     for (unsigned i = 0; i < REPLICAS; i++) {
@@ -357,7 +349,6 @@ TEST_KEPT(what_is_acknowledged_after_another_connect_counts_when_the_nodes_were_
 {
     struct bytes nodes[] = {bytes_of(kept->names[0]), bytes_of(kept->names[1])};
     struct probe probe = {0};
-    char command[64];
     int64_t before;
 
     wait_until_kept(kept, 2);
@@ -366,8 +357,7 @@ TEST_KEPT(what_is_acknowledged_after_another_connect_counts_when_the_nodes_were_
     CHECK_INT(asked(world, &script_SET), STORE_DONE);
     redis_does(&kept->replicas[1], "REPLICAOF NO ONE"); /* any of them, be it not in the set */
     redis_does(&kept->replicas[1], "SET other content");
-    snprintf(command, sizeof(command), "REPLICAOF 127.0.0.1 %u", kept->primary.port);
-    redis_does(&kept->replicas[1], command);
+    redis_does(&kept->replicas[1], textf("REPLICAOF 127.0.0.1 %u", kept->primary.port));
     WAIT(world, (int64_t)synced(kept) > before, 5000);
     probe_start(world, &probe, &script_SET, "k", "w");
     WAIT(world, probe.ends > 0, 3000);

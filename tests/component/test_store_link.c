@@ -120,11 +120,9 @@ int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints
 TEST_REDIS(a_resolver_that_does_not_answer_holds_up_nobody_and_the_link_is_made_when_it_does)
 {
     struct world world;
-    char url[96];
 
     CHECK(pipe2(resolver, O_CLOEXEC) == 0);
-    snprintf(url, sizeof(url), "redis://slow.example:%u", redis->port);
-    open_url(&world, url, true);
+    open_url(&world, textf("redis://slow.example:%u", redis->port), true);
     WAIT(&world, tells(&world, "its name is not found in 1000 ms"), 15000);
     CHECK(!atomic_load(&has_given_up));
     close(resolver[1]);
@@ -137,9 +135,8 @@ TEST_REDIS(a_resolver_that_does_not_answer_holds_up_nobody_and_the_link_is_made_
 TEST_REDIS(a_name_that_is_found_later_than_a_link_must_be_made_leads_to_one_all_the_same)
 {
     struct world world;
-    char url[96];
+    const char *url = textf("redis://late.example:%u", redis->port);
 
-    snprintf(url, sizeof(url), "redis://late.example:%u", redis->port);
     open_url(&world, url, true);
     WAIT(&world, world_ready(&world), 30000);
     check_link(&world, redis, 1);
@@ -160,14 +157,12 @@ TEST_REDIS(names_that_are_not_found_keep_nobody_from_another)
     struct world world;
     struct loop *others = loop_new();
     struct loop_lookup lookups[8] = {{.impl = NULL}};
-    char url[96];
 
     CHECK(pipe2(resolver, O_CLOEXEC) == 0);
     atomic_store(&has_given_up, false);
-    snprintf(url, sizeof(url), "redis://late.example:%u", redis->port);
     for (unsigned i = 0; i < 8; i++)
         CHECK(loop_lookup_begin(others, &lookups[i], "slow.example", 1, found_nothing) == NULL);
-    open_url(&world, url, true);
+    open_url(&world, textf("redis://late.example:%u", redis->port), true);
     WAIT(&world, world_ready(&world), 19000);
     CHECK(!atomic_load(&has_given_up));
     for (unsigned i = 0; i < 8; i++)
@@ -194,14 +189,12 @@ static void open_mute(int fds[8], unsigned port)
 TEST_REDIS(an_address_of_a_name_that_says_nothing_does_not_keep_from_the_next)
 {
     struct world world;
-    char url[96];
     int fds[8];
 
     CHECK(pipe2(resolver, O_CLOEXEC) == 0);
     close(resolver[1]);
     open_mute(fds, redis->port);
-    snprintf(url, sizeof(url), "redis://slow.example:%u", redis->port);
-    open_url(&world, url, true);
+    open_url(&world, textf("redis://slow.example:%u", redis->port), true);
     WAIT(&world, world_ready(&world), 30000);
     check_link(&world, redis, 1);
     world_close(&world);
@@ -213,12 +206,10 @@ TEST_REDIS(an_address_of_a_name_that_says_nothing_does_not_keep_from_the_next)
 TEST_REDIS(a_redis_that_may_not_be_asked_for_its_run_id_is_not_used)
 {
     struct world world;
-    char url[96];
 
-    snprintf(url, sizeof(url), "redis://pawl:pw@127.0.0.1:%u", redis->port);
     for (unsigned i = 0; i < 2; i++) {
         redis_does(redis, "ACL SETUSER pawl on >pw ~* +@all -info");
-        open_url(&world, url, i == 0);
+        open_url(&world, textf("redis://pawl:pw@127.0.0.1:%u", redis->port), i == 0);
         WAIT(&world, fails(&world, "store-refused"), 2000);
         CHECK(told(&world, "refuses INFO server, which tells its run_id: NOPERM"));
         check_no_link(&world, 0);

@@ -199,11 +199,9 @@ TEST_RELAY(what_redis_says_of_its_state_counts_beside_its_settings, 1000, false)
 TEST_REDIS(settings_that_may_not_be_read_are_held_to_be_bad_and_break_nothing)
 {
     struct world world;
-    char url[96];
 
     redis_does(redis, "ACL SETUSER pawl on >pw ~* +@all -config");
-    snprintf(url, sizeof(url), "redis://pawl:pw@127.0.0.1:%u", redis->port);
-    open_looking(&world, url);
+    open_looking(&world, textf("redis://pawl:pw@127.0.0.1:%u", redis->port));
     check_told(&world, "CONFIG GET maxmemory-policy cannot be read (NOPERM");
     CHECK_INT(probe_once(&world, &script_SET, "k", "v").outcome, STORE_DONE);
     redis_ask(redis, "ACL SETUSER pawl +config");

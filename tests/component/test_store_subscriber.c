@@ -103,11 +103,9 @@ static void listener_close(struct listener *listener)
 
 static void relay_subscriber(struct listener *listener, const struct relay *relay, unsigned timeout_ms)
 {
-    char url[64];
+    struct store_options options = {.url = textf("unix://%s", relay->path), .timeout_ms = timeout_ms};
 
-    snprintf(url, sizeof(url), "unix://%s", relay->path);
-    listener->subscriber = store_subscriber_open(
-        listener->loop, &(struct store_options){.url = url, .timeout_ms = timeout_ms}, &listener->owner);
+    listener->subscriber = store_subscriber_open(listener->loop, &options, &listener->owner);
 }
 
 /* A test with a subscriber at a Redis of its own. */
@@ -168,19 +166,15 @@ static void catch_up(struct listener *listener, struct redis *redis, const char 
 
 TEST_SUBSCRIBER(what_is_published_after_the_confirmation_is_heard_in_order, TIMEOUT_MS)
 {
-    char message[16], wanted[32];
-
     subscribe(listener, "c");
     CHECK_INT(publish(redis, "c", "early"), 0);
     WAIT(listener, listener->listens == 1, 2000);
     CHECK_INT(listener->number_at_listens, 1);
     for (unsigned i = 0; i < 3000; i++) {
-        snprintf(message, sizeof(message), "%u", i);
-        CHECK_INT(publish(redis, "c", message), 1);
+        CHECK_INT(publish(redis, "c", textf("%u", i)), 1);
         if (i % 100 == 99) {
             WAIT(listener, listener->heard == i + 1, 2000);
-            snprintf(wanted, sizeof(wanted), "=c%u =c%u ", i - 1, i);
-            CHECK(strstr(listener->log, wanted) != NULL);
+            CHECK(strstr(listener->log, textf("=c%u =c%u ", i - 1, i)) != NULL);
             listener->log[0] = '\0';
         }
     }
@@ -297,32 +291,22 @@ TEST_SUBSCRIBER(whoever_is_called_may_subscribe_and_unsubscribe, TIMEOUT_MS)
 
 TEST_SUBSCRIBER(thousands_of_channels_are_listened_to_and_again_on_a_new_link, 3000)
 {
-    char name[32];
-
-    for (unsigned i = 0; i < MANY; i++) {
-        snprintf(name, sizeof(name), i % 10 == 0 ? "pawl:e:%u:*" : "pawl:e:%u", i);
-        subscribe(listener, name);
-    }
+    for (unsigned i = 0; i < MANY; i++)
+        subscribe(listener, textf(i % 10 == 0 ? "pawl:e:%u:*" : "pawl:e:%u", i));
     WAIT(listener, listener->listens == MANY, 5000);
     redis_kill(redis);
     WAIT(listener, listener->deaf == 1, 2000);
-    for (unsigned i = 0; i < MANY; i += 2) { /* also while there is no link */
-        snprintf(name, sizeof(name), i % 10 == 0 ? "pawl:e:%u:*" : "pawl:e:%u", i);
-        unsubscribe(listener, name);
-    }
+    for (unsigned i = 0; i < MANY; i += 2) /* also while there is no link */
+        unsubscribe(listener, textf(i % 10 == 0 ? "pawl:e:%u:*" : "pawl:e:%u", i));
     redis_run(redis, NULL);
     WAIT(listener, listener->listens == MANY + MANY / 2, 5000);
     CHECK_INT(listener->number_at_listens, 2);
-    for (unsigned i = 0; i < 100; i++) {
-        snprintf(name, sizeof(name), "pawl:e:%u", i);
-        CHECK_INT(publish(redis, name, "x"), i % 2);
-    }
+    for (unsigned i = 0; i < 100; i++)
+        CHECK_INT(publish(redis, textf("pawl:e:%u", i), "x"), i % 2);
     WAIT(listener, listener->heard == 50, 2000);
-    for (unsigned i = 1; i < MANY; i += 2) {
-        snprintf(name, sizeof(name), "pawl:e:%u", i);
-        unsubscribe(listener, name);
-    }
-    WAIT(listener, publish(redis, name, "x") == 0, 2000);
+    for (unsigned i = 1; i < MANY; i += 2)
+        unsubscribe(listener, textf("pawl:e:%u", i));
+    WAIT(listener, publish(redis, textf("pawl:e:%u", MANY - 1u), "x") == 0, 2000);
     CHECK(listener->subscriber->channels.tree == NULL);
     CHECK_INT(listener->deaf, 1);
 }
@@ -511,29 +495,24 @@ static bool listens_at(const char *url, const char *password)
 
 TEST_REDIS_AS(it_names_itself_as_the_store_does, "--requirepass", "se/cr@t")
 {
-    char url[128];
+    const char *url = textf("redis://127.0.0.1:%u", redis->port);
 
-    snprintf(url, sizeof(url), "redis://127.0.0.1:%u", redis->port);
     CHECK(!listens_at(url, NULL));
     CHECK(listens_at(url, "se/cr@t"));
     CHECK(!listens_at(url, "wr0ng"));
     redis_ask(redis, "AUTH se/cr@t");
     redis_does(redis, "ACL SETUSER pawl on >other resetchannels &c +@all");
-    snprintf(url, sizeof(url), "redis://pawl:other@127.0.0.1:%u", redis->port);
-    CHECK(listens_at(url, NULL));
+    CHECK(listens_at(textf("redis://pawl:other@127.0.0.1:%u", redis->port), NULL));
     redis_does(redis, "ACL SETUSER free on nopass resetchannels &c +@all");
-    snprintf(url, sizeof(url), "redis://free@127.0.0.1:%u", redis->port);
-    CHECK(listens_at(url, NULL));
+    CHECK(listens_at(textf("redis://free@127.0.0.1:%u", redis->port), NULL));
 }
 
 TEST_REDIS(a_channel_that_redis_forbids_is_not_taken_for_listened_to)
 {
     struct listener listener;
-    char url[128];
 
     redis_does(redis, "ACL SETUSER pawl on >pw resetchannels &d +@all");
-    snprintf(url, sizeof(url), "redis://pawl:pw@127.0.0.1:%u", redis->port);
-    listener_open_url(&listener, url, NULL, TIMEOUT_MS);
+    listener_open_url(&listener, textf("redis://pawl:pw@127.0.0.1:%u", redis->port), NULL, TIMEOUT_MS);
     subscribe(&listener, "c");
     WAIT(&listener, listener.subscriber->number >= 2, 2000); /* it tries again */
     check_log(&listener, "");

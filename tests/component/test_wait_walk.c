@@ -35,10 +35,8 @@ static void world_end(struct lease_world *world)
 
 static void history_has(struct lease_world *world, const char *lease, const char *what)
 {
-    char wanted[32];
-
-    snprintf(wanted, sizeof(wanted), "\t%s\t", what);
-    CHECK(strstr(redis_askf(&world->redis, "LINDEX %s -1", lease_key('e', lease)), wanted) != NULL);
+    CHECK(strstr(redis_askf(&world->redis, "LINDEX %s -1", lease_key('e', lease)), textf("\t%s\t", what)) !=
+          NULL);
 }
 
 /* Somebody at an inbox whom nobody waits for. */

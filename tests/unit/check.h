@@ -14,6 +14,7 @@
 
 #include <inttypes.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -142,6 +143,20 @@ static inline bool check_text(struct bytes got, struct bytes wanted, const char 
         putchar('\n');
     }
     return bytes_equal(got, wanted);
+}
+
+/* As printf(3) writes it; good until eight more were asked for. */
+__attribute__((format(printf, 1, 2))) static inline const char *textf(const char *format, ...)
+{
+    static char texts[8][16384];
+    static unsigned next;
+    char *text = texts[next++ % 8];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(texts[0]), format, arguments);
+    va_end(arguments);
+    return text;
 }
 
 /* What is tested cannot be tested on this machine: the test counts as not run, which is a failure of the run.

@@ -2,23 +2,11 @@
 #ifndef PAWL_TESTS_STATE_RECORD_H
 #define PAWL_TESTS_STATE_RECORD_H
 
-#include <stdarg.h>
-
 #include "shared/member/state_file.h"
 #include "tests/unit/check.h"
 
 /* Puts a line behind the list. */
-__attribute__((format(printf, 2, 3))) static inline void list_line(char list[STATE_TEXT_MAX],
-                                                                   const char *format, ...)
-{
-    char line[STATE_LINE_MAX];
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(line, sizeof(line), format, args);
-    va_end(args);
-    CHECK(state_list_add(list, bytes_of(line)));
-}
+#define list_line(list, ...) CHECK(state_list_add((list), bytes_of(textf(__VA_ARGS__))))
 
 /* How many lines of this kind it has. */
 static inline unsigned listed(const struct state_record *record, enum state_kind kind)

@@ -429,7 +429,7 @@ TEST(of_the_limits_of_its_groups_an_identity_has_the_lowest)
 
 TEST(a_refusal_quotes_no_secret)
 {
-    char token[ACCESS_TOKEN_SIZE], file[TEXT_SIZE], why[ACCESS_WHY_SIZE];
+    char token[ACCESS_TOKEN_SIZE], why[ACCESS_WHY_SIZE];
     static const char *const files[] = {
         "{'%s':{}}",
         "{'identities':{'a':{'access_tokens':['%s']}}}",
@@ -441,12 +441,10 @@ TEST(a_refusal_quotes_no_secret)
 
     access_token_new(token);
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-        snprintf(file, sizeof(file), files[i], token);
-        CHECK(parse(file, why) == NULL);
+        CHECK(parse(textf(files[i], token), why) == NULL);
         CHECK(strstr(why, token + 5) == NULL);
     }
-    snprintf(file, sizeof(file), files[1], token);
-    check_refused(file, "identities.a.access_tokens[0]: is an access token, not its hash");
+    check_refused(textf(files[1], token), "identities.a.access_tokens[0]: is an access token, not its hash");
 }
 
 TEST(the_hash_is_of_the_whole_text)

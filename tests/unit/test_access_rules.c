@@ -83,14 +83,14 @@ TEST(rules_give_what_they_say_and_nothing_else)
         {"billing", "read", "free:1", -1},      /* nor the other way round */
     };
     struct access *access = must_parse(contract);
-    char place[ACCESS_WHY_SIZE], wanted[32];
+    char place[ACCESS_WHY_SIZE];
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         bool found = access_explain(access, identity(access, rows[i].who),
                                     access_verb_of(bytes_of(rows[i].verb)), bytes_of(rows[i].name), place);
 
-        snprintf(wanted, sizeof(wanted), "rules[%d]", rows[i].rule);
-        if (!CHECK_INT(found, rows[i].rule >= 0) || (found && !CHECK_TEXT(bytes_of(place), bytes_of(wanted))))
+        if (!CHECK_INT(found, rows[i].rule >= 0) ||
+            (found && !CHECK_TEXT(bytes_of(place), bytes_of(textf("rules[%d]", rows[i].rule)))))
             printf("# row %zu: %s %s %s\n", i, rows[i].who, rows[i].verb, rows[i].name);
         CHECK_INT(allows(access, rows[i].who, rows[i].verb, rows[i].name), found);
     }
@@ -292,10 +292,9 @@ static bool any_matches(const struct words *patterns, const char *caller, const 
     for (unsigned i = 0; i < patterns->count; i++) {
         const char *pattern = patterns->word[i];
         bool me = strncmp(pattern, "{me}", 4) == 0;
-        char put_in[32];
 
-        snprintf(put_in, sizeof(put_in), "%s%s", me ? caller : "", me ? pattern + 4 : pattern);
-        if (!(me && strcmp(caller, "nobody") == 0) && fnmatch(put_in, name, 0) == 0)
+        if (!(me && strcmp(caller, "nobody") == 0) &&
+            fnmatch(textf("%s%s", me ? caller : "", me ? pattern + 4 : pattern), name, 0) == 0)
             return true;
     }
     return false;

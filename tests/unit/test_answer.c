@@ -27,11 +27,8 @@ static void said_put(struct said *said, const char *text)
 
 static void said_over(struct said *said, const char *how, const char *why)
 {
-    char text[32];
-
-    snprintf(text, sizeof(text), "|%s", said->over ? "twice" : "");
     said->body[said->body_len] = '\0';
-    said_put(said, text);
+    said_put(said, textf("|%s", said->over ? "twice" : ""));
     said_put(said, said->body);
     said_put(said, "| ");
     said_put(said, how);
@@ -41,17 +38,12 @@ static void said_over(struct said *said, const char *how, const char *why)
 
 static void said_head(struct said *said, const struct answer *answer)
 {
-    char text[64];
-
-    snprintf(text, sizeof(text), "%u %lld %u ", answer->status, (long long)answer->length, answer->keep_ms);
-    said_put(said, text);
+    said_put(said, textf("%u %lld %u ", answer->status, (long long)answer->length, answer->keep_ms));
 }
 
 /* Gives the parser these bytes; take_max of a piece at once. */
 static void give(struct said *said, struct answer *answer, struct bytes in, size_t take_max)
 {
-    char rest[32];
-
     while (!said->over) {
         switch (answer_next(answer, &in)) {
         case ANSWER_MORE: CHECK_INT(in.len, 0); return;
@@ -64,10 +56,7 @@ static void give(struct said *said, struct answer *answer, struct bytes in, size
             answer_take(answer, &in, len);
             break;
         }
-        case ANSWER_WHOLE:
-            snprintf(rest, sizeof(rest), "%zu", in.len);
-            said_over(said, "whole ", rest);
-            break;
+        case ANSWER_WHOLE: said_over(said, "whole ", textf("%zu", in.len)); break;
         case ANSWER_MALFORMED: said_over(said, "malformed: ", answer->why); break;
         }
     }

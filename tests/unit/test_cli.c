@@ -124,13 +124,12 @@ TEST(what_deceives_the_eye_is_not_shown)
     static const uint32_t shown[] = {0x20,   0x7e,   0xa0,   0xe9,   0x61b,   0x61d,
                                      0x627,  0x200a, 0x2010, 0x2027, 0x202f,  0x205f,
                                      0x2070, 0x4e2d, 0xfefe, 0xff00, 0x1f600, 0xe0080};
-    char text[16], wanted[16];
+    char wanted[16];
 
     for (unsigned i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++) {
         char buf[4];
 
-        snprintf(text, sizeof(text), "a%.*sb", (int)utf8_encode(hidden[i], buf), buf);
-        check_shown(text, "a?b");
+        check_shown(textf("a%.*sb", (int)utf8_encode(hidden[i], buf), buf), "a?b");
     }
     for (unsigned i = 0; i < sizeof(shown) / sizeof(shown[0]); i++) {
         char buf[4];

@@ -319,12 +319,12 @@ static const struct {
 TEST(integers_are_exact_within_int64_and_mistyped_otherwise)
 {
     for (size_t i = 0; i < sizeof(int_cases) / sizeof(int_cases[0]); i++) {
-        char buf[128];
         int64_t value = 42;
         struct json *json;
 
-        snprintf(buf, sizeof(buf), "{\"before\":[1,{\"n\":5}],\"n\": %s ,\"after\":2}", int_cases[i].number);
-        json = json_parse(bytes_of(buf), DEPTH, NULL);
+        json = json_parse(
+            bytes_of(textf("{\"before\":[1,{\"n\":5}],\"n\": %s ,\"after\":2}", int_cases[i].number)), DEPTH,
+            NULL);
         if (!CHECK(json != NULL))
             continue;
         CHECK_INT(json_get_int(json, "n", &value), int_cases[i].found);

@@ -79,12 +79,10 @@ TEST(a_bucket_counts_up_to_its_bound_and_not_beyond)
     for (size_t i = 0; i < sizeof(buckets) / sizeof(buckets[0]); i++) {
         for (unsigned more = 0; more < 3; more++) {
             struct metrics *metrics = metrics_new(table, ROWS, 1);
-            char line[128];
 
             metric_observe_us(metrics_block(metrics, 0), ROW_TOOK_A, buckets[i].bound_us - 1 + more);
-            snprintf(line, sizeof(line), "pawl_took_seconds_bucket{op=\"acquire\",le=\"%s\"} %d",
-                     buckets[i].le, more < 2);
-            CHECK(says(metrics, line));
+            CHECK(says(metrics, textf("pawl_took_seconds_bucket{op=\"acquire\",le=\"%s\"} %d", buckets[i].le,
+                                      more < 2)));
             CHECK(says(metrics, "pawl_took_seconds_bucket{op=\"acquire\",le=\"+Inf\"} 1"));
             metrics_free(metrics);
         }

@@ -104,17 +104,13 @@ TEST(every_problem_has_a_page_with_its_code_title_and_numbers)
     for (unsigned i = PROBLEM_NONE + 1; i < PROBLEM_COUNT; i++) {
         const struct problem_info *info = problem_info((enum problem)i);
         struct json_out page;
-        char part[256];
 
         json_out_init(&page);
         problem_page_write(problem_info((enum problem)i), &page);
         CHECK(page.len > 15 && memcmp(page.at, "<!DOCTYPE html>", 15) == 0 && has(&page, "</html>\n"));
-        snprintf(part, sizeof(part), "<code>%s</code>", info->code);
-        CHECK(has(&page, part));
-        snprintf(part, sizeof(part), "HTTP status</th><td>%u</td>", info->status);
-        CHECK(has(&page, part));
-        snprintf(part, sizeof(part), "Exit status of pawl</th><td>%d: ", info->exit_status);
-        CHECK(has(&page, part));
+        CHECK(has(&page, textf("<code>%s</code>", info->code)));
+        CHECK(has(&page, textf("HTTP status</th><td>%u</td>", info->status)));
+        CHECK(has(&page, textf("Exit status of pawl</th><td>%d: ", info->exit_status)));
         CHECK(has(&page, info->retryable ? "retryable is true" : "retryable is false"));
         CHECK_INT(count(&page, '<'), count(&page, '>'));
         json_out_done(&page);

@@ -201,14 +201,12 @@ TEST(a_renewal_takes_a_ttl_a_session_a_holder_and_meta_too)
 
 TEST(a_force_release_takes_a_token_and_a_reason_of_256_bytes)
 {
-    char body[320];
-
     check_fault(FORCE, "{\"reason\":\"it hangs\",\"expect_token\":34}", PROBLEM_NONE, NULL);
     CHECK_TEXT(((struct bytes){got.force.reason, got.force.reason_len}), BYTES("it hangs"));
     CHECK_INT(got.force.expect_token, 34);
     for (int len = 256; len <= 257; len++) {
-        snprintf(body, sizeof(body), "{\"reason\":\"%0*d\"}", len, 7);
-        check_fault(FORCE, body, len > 256 ? PROBLEM_OUT_OF_RANGE : PROBLEM_NONE, "reason");
+        check_fault(FORCE, textf("{\"reason\":\"%0*d\"}", len, 7),
+                    len > 256 ? PROBLEM_OUT_OF_RANGE : PROBLEM_NONE, "reason");
     }
 }
 
@@ -278,12 +276,11 @@ TEST(a_session_is_named_by_the_key_of_its_record)
 {
     struct acquire_options acquire_options = {.secret = "0123456789012345678901"};
     struct lease_request request = {.session = "ssssssssssssssss", .session_len = 16};
-    char key[ACQUIRE_OPTIONS_SESSION_KEY_SIZE], wanted[128];
     struct bytes id = {request.session, request.session_len};
 
-    snprintf(key, sizeof(key), "pawl:{%02x}:s:ssssssssssssssss", keys_stripe_of(id));
-    snprintf(wanted, sizeof(wanted), "{\"session\":\"%s\",\"secret\":\"0123456789012345678901\"}", key);
-    CHECK_TEXT(written(&acquire_options, &request, BYTES(""), 0), bytes_of(wanted));
+    CHECK_TEXT(written(&acquire_options, &request, BYTES(""), 0),
+               bytes_of(textf("{\"session\":\"%s\",\"secret\":\"0123456789012345678901\"}",
+                              textf("pawl:{%02x}:s:ssssssssssssssss", keys_stripe_of(id)))));
 }
 
 TEST(the_names_of_several_come_with_their_stripes)
@@ -291,16 +288,14 @@ TEST(the_names_of_several_come_with_their_stripes)
     static struct lease_names names;
     struct acquire_options acquire_options = {0};
     struct lease_request request = {.mode = TOKEN_SHARED};
-    char wanted[128];
 
     names.count = 2;
     names.name[0] = BYTES("a");
     names.name[1] = BYTES("b");
-    snprintf(wanted, sizeof(wanted),
-             "{\"mode\":\"shared\",\"all\":[[\"pawl:{%02x}\",\"a\"],[\"pawl:{%02x}\",\"b\"]]}",
-             keys_stripe_of(BYTES("a")), keys_stripe_of(BYTES("b")));
-    CHECK_TEXT(acquire_options_write(&acquire_options, &request, BYTES(""), 0, &names, &out),
-               bytes_of(wanted));
+    CHECK_TEXT(
+        acquire_options_write(&acquire_options, &request, BYTES(""), 0, &names, &out),
+        bytes_of(textf("{\"mode\":\"shared\",\"all\":[[\"pawl:{%02x}\",\"a\"],[\"pawl:{%02x}\",\"b\"]]}",
+                       keys_stripe_of(BYTES("a")), keys_stripe_of(BYTES("b")))));
 }
 
 /* Everything at its longest; and an Idempotency-Key that is nothing but what must be escaped. */

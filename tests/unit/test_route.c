@@ -100,10 +100,8 @@ TEST(a_file_is_named_too)
 static void try_matches(const char *matches, const char *says)
 {
     for (const char *at = matches; *at != '\0'; at += strspn(at, " ")) {
-        char routes[256];
-
-        snprintf(routes, sizeof(routes), "{" TO("%.*s", "a", UP) "}", (int)strcspn(at, " "), at);
-        try_tables(&(struct table_case){routes, says}, 1);
+        try_tables(&(struct table_case){textf("{" TO("%.*s", "a", UP) "}", (int)strcspn(at, " "), at), says},
+                   1);
         at += strcspn(at, " ");
     }
 }
@@ -202,10 +200,7 @@ static const struct {
 
 static struct route_table *table_to(const char *url, int len, char why[ROUTE_WHY_SIZE])
 {
-    char routes[1024];
-
-    snprintf(routes, sizeof(routes), "{" TO("/a", "a", "%.*s") "}", len, url);
-    return table_of(routes, why);
+    return table_of(textf("{" TO("/a", "a", "%.*s") "}", len, url), why);
 }
 
 TEST(an_upstream_is_a_url_without_user_and_query_or_a_socket)

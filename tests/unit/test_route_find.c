@@ -277,11 +277,10 @@ TEST(whether_a_route_by_mark_may_lead_to_a_lease_goes_by_the_whole_name)
 
 static void check_refused(const char *member, const char *says)
 {
-    char why[ROUTE_WHY_SIZE], routes[1024];
+    char why[ROUTE_WHY_SIZE];
     struct route_table *table;
 
-    snprintf(routes, sizeof(routes), "{" ANY("/a", "a") ",%s}", member);
-    table = table_of(routes, why);
+    table = table_of(textf("{" ANY("/a", "a") ",%s}", member), why);
     if (!CHECK(table == NULL && strstr(why, says) != NULL))
         printf("# %s: %s\n", member, table == NULL ? why : "taken");
     route_table_free(table);
@@ -391,12 +390,10 @@ TEST(a_status_that_does_not_say_how_the_write_ended_is_not_final)
         return;
     for (unsigned status = 0; status < 1000; status++) {
         bool known = status >= 200 && status <= 599;
-        char text[16];
 
-        snprintf(text, sizeof(text), "%03u", status);
         CHECK_INT(route_is_final(&table->routes[0], status),
-                  known && strstr("202 408 502 503 504 520 521 522 523 524 525 526 527 530 598 599", text) ==
-                               NULL);
+                  known && strstr("202 408 502 503 504 520 521 522 523 524 525 526 527 530 598 599",
+                                  textf("%03u", status)) == NULL);
         CHECK_INT(route_is_final(&table->routes[1], status), known && status != 200 && status != 599);
         CHECK_INT(route_is_final(&table->routes[2], status), known);
     }
