@@ -322,14 +322,6 @@ static inline void waiting_start_with(struct http_options options)
     waiting_start_small(options, SEND_BUFFER);
 }
 
-static inline void waiting_start(bool suspend_always)
-{
-    struct http_options options = waiting_options();
-
-    options.suspend_always = suspend_always;
-    waiting_start_with(options);
-}
-
 static inline void waiting_stop(void)
 {
     CHECK_INT(http_server_open_requests(waiting.http), 0);
@@ -366,15 +358,24 @@ static inline void until_left(void)
           (!waiting.http->options.suspend_always && http_server_connections(waiting.http) == 0));
 }
 
-/* All tests of the program, twice. */
-static inline void waiting_run_all(void)
+static struct http_options waiting_as; /* of this part of the tests */
+
+static inline void waiting_run_part(unsigned number)
 {
-    for (unsigned i = 0; i < 2; i++) {
-        waiting_start(i == 1);
-        check_all_as(i == 1 ? "when_suspended" : "when_polled");
-        waiting_stop();
-    }
+    waiting_as.suspend_always = number % 2 == 1;
+    waiting_start_with(waiting_as);
+    check_share_as(number % 2 == 1 ? "when_suspended" : "when_polled", number / 2, 2);
+    waiting_stop();
 }
+
+/* All tests of the program, twice; they mostly wait, and so each half of them has a server of its own. */
+#define WAITING_MAIN(options)                                                                                \
+    int main(void)                                                                                           \
+    {                                                                                                        \
+        waiting_as = options;                                                                                \
+        check_parts(4, 4, waiting_run_part);                                                                 \
+        return check_done();                                                                                 \
+    }
 
 /* A test with a client that waits in the first seat. */
 #define TEST_SEAT(sentence, request)                                                                         \

@@ -500,7 +500,7 @@ TEST(a_client_that_goes_from_an_early_answer_is_reported)
 }
 
 /* What its client has not read when the server is freed is lost, and nothing else. */
-static void a_server_is_freed_with_an_early_answer_on_its_way(void)
+TEST(a_server_is_freed_with_an_early_answer_on_its_way)
 {
     enum { BIG = 4000000 };
     struct client c;
@@ -515,34 +515,16 @@ static void a_server_is_freed_with_an_early_answer_on_its_way(void)
     http_server_free(waiting.http);
     loop_free(waiting.loop);
     client_close(&c);
+    waiting_start_with(waiting_as);
 }
 
 /* -- the states */
 
-static void the_drawing_of_the_rest_and_the_code_agree(void)
+TEST(the_drawing_of_the_rest_and_the_code_agree)
 {
     static const char *const names[REST_COUNT] = {"NONE", "HELD", "READING", "FULL", "SILENT", "BROKEN"};
 
     CHECK_INT(drawing_check("shared/http/body_reader.c", names, REST_COUNT, http_rest_may, NULL), 11);
 }
 
-static void all_of_it(unsigned suspend_always)
-{
-    const char *how = suspend_always ? "when_suspended" : "when_polled";
-    struct http_options options = flow_options();
-
-    options.suspend_always = suspend_always;
-    waiting_start_with(options);
-    check_all_as(how);
-    waiting_stop();
-    waiting_start_with(options);
-    check_run(textf("a_server_is_freed_with_an_early_answer_on_its_way_%s", how),
-              a_server_is_freed_with_an_early_answer_on_its_way);
-}
-
-int main(void)
-{
-    check_parts(2, 2, all_of_it);
-    RUN(the_drawing_of_the_rest_and_the_code_agree);
-    return check_done();
-}
+WAITING_MAIN(flow_options())

@@ -402,19 +402,4 @@ TEST(an_answer_under_way_is_finished_while_the_server_is_drained)
     check_flows_over();
 }
 
-static void all_of_it(unsigned suspend_always)
-{
-    const char *how = suspend_always ? "when_suspended" : "when_polled";
-    struct http_options options = flow_options();
-
-    options.suspend_always = suspend_always;
-    waiting_start_with(options);
-    check_all_as(how);
-    waiting_stop();
-}
-
-int main(void)
-{
-    check_parts(2, 2, all_of_it);
-    return check_done();
-}
+WAITING_MAIN(flow_options())

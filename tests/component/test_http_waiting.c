@@ -580,13 +580,11 @@ TEST(many_that_wait_are_answered_and_ended_while_the_server_is_drained)
 }
 
 /* What its client has not read by then is lost. */
-static void a_server_is_freed_with_the_rest_of_a_stream_on_its_way(void)
+TEST(a_server_is_freed_with_the_rest_of_a_stream_on_its_way)
 {
     struct client c;
-    struct seat *seat;
+    struct seat *seat = waiting_seat(&c, GET("/stream/1"), 1);
 
-    waiting_start(false);
-    seat = waiting_seat(&c, GET("/stream/1"), 1);
     write_all(&c, &seat->stream);
     http_response_writer_end(&seat->stream, HTTP_RESPONSE_WRITER_WHOLE);
     turns_in_ms(5);
@@ -594,11 +592,7 @@ static void a_server_is_freed_with_the_rest_of_a_stream_on_its_way(void)
     http_server_free(waiting.http);
     loop_free(waiting.loop);
     client_close(&c);
+    waiting_start_with(waiting_as);
 }
 
-int main(void)
-{
-    waiting_run_all();
-    RUN(a_server_is_freed_with_the_rest_of_a_stream_on_its_way);
-    return check_done();
-}
+WAITING_MAIN(waiting_options())

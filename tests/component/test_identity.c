@@ -2,7 +2,7 @@
  * told of that, and who may not have any more what it waited for. */
 #include "tests/component/lease_world.h"
 
-enum { TIMEOUT_MS = 2000, AT_ONCE = 3 };
+enum { TIMEOUT_MS = 2000 };
 
 #define ADA "ada-------------------"
 #define BOB "bob-------------------"
@@ -204,7 +204,4 @@ TEST_ACCESS(of_several_it_is_told_which_one, 1)
     lease_take(only, "c", CAT);
 }
 
-int main(void)
-{
-    return check_all_in_children(AT_ONCE);
-}
+CHECK_MAIN_AT_ONCE(3)

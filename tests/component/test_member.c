@@ -7,7 +7,7 @@
 #include "tests/component/member_world.h"
 #include "tests/unit/drawing.h"
 
-enum { MANY_MEMBERS = 300, QUIET_CALLS = 8, ARROWS = 22, AT_ONCE = 3 };
+enum { MANY_MEMBERS = 300, QUIET_CALLS = 8, ARROWS = 22, AT_ONCE = 5 };
 
 /* The program's own fsync(): that of a directory can fail, when the file is replaced already. */
 static atomic_bool dirs_fail;

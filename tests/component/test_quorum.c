@@ -629,4 +629,4 @@ TEST_NODES(of_many_that_ask_at_once_one_is_granted_and_acquires_go_as_they_are_d
     CHECK_INT(drawing_check("lease/quorum/operations.c", names, ACQUIRE_STATES, acquire_allows, gone), 4);
 }
 
-CHECK_MAIN
+CHECK_MAIN_AT_ONCE(3)

@@ -424,4 +424,4 @@ TEST_STORE(with_one_node_redis_is_asked_nothing_more, 2000)
               NULL);
 }
 
-CHECK_MAIN
+CHECK_MAIN_AT_ONCE(3)

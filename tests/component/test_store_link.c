@@ -384,4 +384,4 @@ TEST(the_longest_pause_between_attempts_is_half_a_second)
     world_close(&world);
 }
 
-CHECK_MAIN
+CHECK_MAIN_AT_ONCE(4)

@@ -3,7 +3,7 @@
 #include "tests/component/lease_world.h"
 #include "tests/unit/drawing.h"
 
-enum { ARROWS = 17, TIMEOUT_MS = 2000, AT_ONCE = 3 };
+enum { ARROWS = 17, TIMEOUT_MS = 2000, AT_ONCE = 4 };
 enum { MANY_LEAVE = 1000, LATER_AT_MOST_MS = 600 }; /* waiter.c has 256, and 517 ms */
 
 #define ADA "ada-------------------"

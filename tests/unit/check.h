@@ -63,6 +63,12 @@
     {                                                                                                        \
         exit(check_all());                                                                                   \
     }
+/* Where tests mostly wait: so many at a time, each in a child. */
+#define CHECK_MAIN_AT_ONCE(count)                                                                            \
+    int main(void)                                                                                           \
+    {                                                                                                        \
+        return check_all_in_children(count);                                                                 \
+    }
 
 #define CHECK(precondition) check_true((precondition), #precondition, __FILE__, __LINE__)
 /* Integers of any type, got first; shown in decimal. */
@@ -193,15 +199,17 @@ static inline int check_done(void)
     return check_state.failed == 0 && check_state.run > 0 && fflush(stdout) == 0 ? 0 : 1;
 }
 
-/* Each, its sentence ending with how; NULL: as it is. */
+/* Each that is in this share of so many, its sentence ending with how; NULL: as it is. */
+static inline void check_share_as(const char *how, unsigned share, unsigned shares)
+{
+    for (unsigned i = share; i < check_state.listed; i += shares)
+        check_run(textf(how != NULL ? "%s_%s" : "%s", check_state.list[i].name, how),
+                  check_state.list[i].test);
+}
+
 static inline void check_all_as(const char *how)
 {
-    char name[256];
-
-    for (unsigned i = 0; i < check_state.listed; i++) {
-        snprintf(name, sizeof(name), how != NULL ? "%s_%s" : "%s", check_state.list[i].name, how);
-        check_run(name, check_state.list[i].test);
-    }
+    check_share_as(how, 0, 1);
 }
 
 /* -- children: tests that mostly wait, several at a time */
