@@ -374,7 +374,7 @@ static inline void waiting_run_part(unsigned number)
     {                                                                                                        \
         waiting_as = options;                                                                                \
         check_parts(4, 4, waiting_run_part);                                                                 \
-        return check_done();                                                                                 \
+        exit(check_done());                                                                                  \
     }
 
 /* A test with a client that waits in the first seat. */

@@ -67,7 +67,7 @@
 #define CHECK_MAIN_AT_ONCE(count)                                                                            \
     int main(void)                                                                                           \
     {                                                                                                        \
-        return check_all_in_children(count);                                                                 \
+        exit(check_all_in_children(count));                                                                  \
     }
 
 #define CHECK(precondition) check_true((precondition), #precondition, __FILE__, __LINE__)
@@ -165,8 +165,16 @@ __attribute__((format(printf, 1, 2))) static inline const char *textf(const char
     return text;
 }
 
-/* What is tested cannot be tested on this machine: the test counts as not run, which is a failure of the run.
- */
+/* The next of some words, which have a blank between two, or NULL; good as long as what textf() gives. */
+static inline const char *check_word(const char **rest)
+{
+    const char *word = *rest + strspn(*rest, " ");
+
+    *rest = word + strcspn(word, " ");
+    return *rest > word ? textf("%.*s", (int)(*rest - word), word) : NULL;
+}
+
+/* What is tested cannot be tested on this machine: not run, which is a failure of the run. */
 static inline void check_skip(const char *reason)
 {
     check_state.skipped = reason;

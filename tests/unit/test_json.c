@@ -96,59 +96,11 @@ static const struct bytes refused[] = {
     TEXT("{\"a\":/**/1}"),
     TEXT("{\"a\":1//\n}"),
     TEXT("{\"a\":1\0}"),
-    /* values */
+    /* values; those without a NUL are below */
     TEXT("{\"a\":}"),
-    TEXT("{\"a\":nul}"),
-    TEXT("{\"a\":nulll}"),
-    TEXT("{\"a\":True}"),
-    TEXT("{\"a\":undefined}"),
-    TEXT("{\"a\":NaN}"),
-    TEXT("{\"a\":Infinity}"),
-    TEXT("{\"a\":-Infinity}"),
-    /* numbers */
-    TEXT("{\"a\":01}"),
-    TEXT("{\"a\":-01}"),
-    TEXT("{\"a\":00}"),
-    TEXT("{\"a\":-}"),
-    TEXT("{\"a\":+1}"),
-    TEXT("{\"a\":.5}"),
-    TEXT("{\"a\":1.}"),
-    TEXT("{\"a\":1.e5}"),
-    TEXT("{\"a\":1e}"),
-    TEXT("{\"a\":1e+}"),
-    TEXT("{\"a\":1e5.5}"),
-    TEXT("{\"a\":0x10}"),
-    TEXT("{\"a\":1_000}"),
-    TEXT("{\"a\":--1}"),
-    TEXT("{\"a\":1-1}"),
-    TEXT("{\"a\":1a}"),
-    /* texts */
-    TEXT("{\"a\":\"\n\"}"),
-    TEXT("{\"a\":\"\t\"}"),
-    TEXT("{\"a\":\"\x1f\"}"),
     TEXT("{\"a\":\"\0\"}"),
-    TEXT("{\"a\":\"\\0\"}"),
-    TEXT("{\"a\":\"\\x41\"}"),
-    TEXT("{\"a\":\"\\a\"}"),
-    TEXT("{\"a\":\"\\'\"}"),
-    TEXT("{\"a\":\"\\U0041\"}"),
-    TEXT("{\"a\":\"\\u004\"}"),
-    TEXT("{\"a\":\"\\u004g\"}"),
-    TEXT("{\"a\":\"\\u+041\"}"),
-    TEXT("{\"a\":\"\\u0000\"}"),
     TEXT("{\"\\u0000\":1}"),
     TEXT("{\"a\\u0000b\":1}"),
-    TEXT("{\"a\":\"\\ud800\"}"),
-    TEXT("{\"a\":\"\\udc00\"}"),
-    TEXT("{\"a\":\"\\udfff\\ud800\"}"),
-    TEXT("{\"a\":\"\\ud800x\"}"),
-    TEXT("{\"a\":\"\\ud800\\n\"}"),
-    TEXT("{\"a\":\"\\ud800\\ud800\"}"),
-    TEXT("{\"a\":\"\\ud800\\u0041\"}"),
-    TEXT("{\"a\":\"\\udbff\\ue000\"}"),
-    /* UTF-8: which bytes are, test_json_write.c says */
-    TEXT("{\"a\":\"\xed\xa0\x80\"}"),
-    TEXT("{\"a\":\"\xe2\x82\"}"),
     TEXT("{\"\xff\":1}"),
     /* repeated members, also inside, also written otherwise */
     TEXT("{\"a\":1,\"a\":1}"),
@@ -163,6 +115,14 @@ static const struct bytes refused[] = {
     TEXT("{\"1\":0,\"2\":0,\"3\":0,\"4\":0,\"5\":0,\"6\":0,\"7\":0,\"8\":0,\"9\":0,\"1\":0}"),
 };
 
+static const char refused_values[] = /* with a blank between two */
+    "nul nulll True undefined NaN Infinity -Infinity "
+    "01 -01 00 - +1 .5 1. 1.e5 1e 1e+ 1e5.5 0x10 1_000 --1 1-1 1a "
+    "\"\n\" \"\t\" \"\x1f\" \"\\0\" \"\\x41\" \"\\a\" \"\\'\" \"\\U0041\" \"\\u004\" \"\\u004g\" \"\\u+041\" "
+    "\"\\u0000\" \"\\ud800\" \"\\udc00\" \"\\udfff\\ud800\" \"\\ud800x\" \"\\ud800\\n\" \"\\ud800\\ud800\" "
+    "\"\\ud800\\u0041\" \"\\udbff\\ue000\" "
+    "\"\xed\xa0\x80\" \"\xe2\x82\""; /* which bytes are UTF-8, test_json_write.c says */
+
 TEST(what_rfc_8259_allows_is_accepted)
 {
     for (size_t i = 0; i < sizeof(accepted) / sizeof(accepted[0]); i++)
@@ -175,6 +135,9 @@ TEST(what_is_not_strictly_json_or_repeats_a_member_is_refused)
     for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
         if (accepts(refused[i]))
             CHECK_TEXT(refused[i], BYTES("refused"));
+    for (const char *rest = refused_values, *value; (value = check_word(&rest)) != NULL;)
+        if (accepts(bytes_of(textf("{\"a\":%s}", value))))
+            CHECK_TEXT(bytes_of(value), BYTES("refused"));
 }
 
 /* A copy that ends where its memory ends, so that a sanitizer sees a read behind it. */

@@ -96,16 +96,6 @@ TEST(a_file_is_named_too)
 
 /* -- match and lease */
 
-/* Each of the matches, which have a blank between two, as that of a route. */
-static void try_matches(const char *matches, const char *says)
-{
-    for (const char *at = matches; *at != '\0'; at += strspn(at, " ")) {
-        try_tables(&(struct table_case){textf("{" TO("%.*s", "a", UP) "}", (int)strcspn(at, " "), at), says},
-                   1);
-        at += strcspn(at, " ");
-    }
-}
-
 TEST(a_pattern_is_canonical_its_captures_are_whole_segments_and_pawls_own_addresses_are_none)
 {
     static const struct table_case blank[] = {
@@ -113,7 +103,7 @@ TEST(a_pattern_is_canonical_its_captures_are_whole_segments_and_pawls_own_addres
         {"{" ANY("/a b", "a") "}", "canonical form, here as a%20b"},
     };
     static const struct {
-        const char *says, *matches;
+        const char *says, *matches; /* with a blank between two */
     } cases[] = {
         {NULL, "/ /** /a/ /a/{x}/b/{y_2}/** /caf%C3%A9/%2A /{a2345678901234567890123456789012}"},
         {NULL, "/{a}/{b}/{c}/{d}/{e}/{f}/{g}/{h} /v2/{x} /api/v1/** /{x}"},
@@ -135,7 +125,8 @@ TEST(a_pattern_is_canonical_its_captures_are_whole_segments_and_pawls_own_addres
 
     TRY(blank);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        try_matches(cases[i].matches, cases[i].says);
+        for (const char *rest = cases[i].matches, *match; (match = check_word(&rest)) != NULL;)
+            try_tables(&(struct table_case){textf("{" TO("%s", "a", UP) "}", match), cases[i].says}, 1);
 }
 
 TEST(a_lease_is_made_of_captures_and_of_what_may_stand_in_a_name)
@@ -198,9 +189,9 @@ static const struct {
     {"socket has no segment", "unix:/a/../b unix:/a/"},
 };
 
-static struct route_table *table_to(const char *url, int len, char why[ROUTE_WHY_SIZE])
+static struct route_table *table_to(const char *url, char why[ROUTE_WHY_SIZE])
 {
-    return table_of(textf("{" TO("/a", "a", "%.*s") "}", len, url), why);
+    return table_of(textf("{" TO("/a", "a", "%s") "}", url), why);
 }
 
 TEST(an_upstream_is_a_url_without_user_and_query_or_a_socket)
@@ -208,7 +199,7 @@ TEST(an_upstream_is_a_url_without_user_and_query_or_a_socket)
     char why[ROUTE_WHY_SIZE];
 
     for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
-        struct route_table *table = table_to(urls[i].url, 512, why);
+        struct route_table *table = table_to(urls[i].url, why);
 
         if (CHECK(table != NULL)) {
             const struct route_upstream *up = table->routes[0].upstream;
@@ -221,18 +212,16 @@ TEST(an_upstream_is_a_url_without_user_and_query_or_a_socket)
         route_table_free(table);
     }
     for (size_t i = 0; i < sizeof(bad_urls) / sizeof(bad_urls[0]); i++) {
-        for (const char *at = bad_urls[i].urls; *at != '\0'; at += strspn(at, " ")) {
-            int len = (int)strcspn(at, " ");
-            struct route_table *table = table_to(at, len, why);
+        for (const char *rest = bad_urls[i].urls, *url; (url = check_word(&rest)) != NULL;) {
+            struct route_table *table = table_to(url, why);
 
             if (!CHECK(table == NULL && strstr(why, bad_urls[i].says) != NULL))
-                printf("# %.*s: %s\n", len, at, table == NULL ? why : "taken");
+                printf("# %s: %s\n", url, table == NULL ? why : "taken");
             CHECK(strstr(why, "secret") == NULL);
             route_table_free(table);
-            at += len;
         }
     }
-    CHECK(table_to("http://h h", 10, why) == NULL && strstr(why, "visible") != NULL);
+    CHECK(table_to("http://h h", why) == NULL && strstr(why, "visible") != NULL);
 }
 
 TEST(routes_to_one_place_share_an_upstream)

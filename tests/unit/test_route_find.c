@@ -486,14 +486,9 @@ TEST(what_servers_read_in_two_ways_is_refused)
         {"slash", "* a/b http://h/a %2Fa ?"},
     };
 
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        for (const char *at = cases[i].raws; *at != '\0'; at += strspn(at, " ")) {
-            size_t len = strcspn(at, " ");
-
-            check_unclear((struct bytes){at, len}, cases[i].says);
-            at += len;
-        }
-    }
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        for (const char *rest = cases[i].raws, *raw; (raw = check_word(&rest)) != NULL;)
+            check_unclear(bytes_of(raw), cases[i].says);
     check_unclear(BYTES(""), "slash");
     check_unclear(BYTES("/a\0b"), "control");
 }

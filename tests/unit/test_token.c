@@ -255,146 +255,83 @@ static struct parts usual(void)
     return (struct parts){"34", "orders:42", STORE, "exclusive", "1", "Zk3v9a1BQ2x8", "k1", SIG_ZERO};
 }
 
-struct part_case {
-    const char *text;
-    bool ok;
-};
-
-/* Checks each text as the part that lies so many pointers into the parts. */
-static void part_try(size_t offset, const struct part_case *cases, size_t count)
+static void part_check(size_t offset, const char *text, bool ok)
 {
-    for (size_t i = 0; i < count; i++) {
-        struct parts parts = usual();
+    struct parts parts = usual();
 
-        memcpy((char *)&parts + offset, &cases[i].text, sizeof(cases[i].text));
-        if (parts_are_read(parts) != cases[i].ok)
-            printf("# part at %zu: \"%s\"\n", offset, cases[i].text);
-        CHECK_INT(parts_are_read(parts), cases[i].ok);
-    }
+    memcpy((char *)&parts + offset, &text, sizeof(text));
+    if (!CHECK_INT(parts_are_read(parts), ok))
+        printf("# part at %zu: \"%s\"\n", offset, text);
 }
 
-#define TRY_PART(part, cases)                                                                                \
-    part_try(offsetof(struct parts, part), (cases), sizeof(cases) / sizeof((cases)[0]))
+/* Each of the good and bad texts, which have a blank between two, as the part that lies so many bytes into
+ * the parts; a blank at its end, and nothing, are bad. */
+static void part_try(size_t offset, const char *good, const char *bad)
+{
+    part_check(offset, "", false);
+    for (const char *rest = good, *text; (text = check_word(&rest)) != NULL;) {
+        part_check(offset, text, true);
+        part_check(offset, textf("%s ", text), false);
+    }
+    for (const char *rest = bad, *text; (text = check_word(&rest)) != NULL;)
+        part_check(offset, text, false);
+}
+
+#define TRY_PART(part, good, bad) part_try(offsetof(struct parts, part), (good), (bad))
 
 TEST(numbers_are_1_to_15_digits_without_a_leading_zero_or_a_sign)
 {
-    static const struct part_case cases[] = {
-        {"1", true},
-        {"9", true},
-        {"10", true},
-        {"999999999999999", true},
-        {"100000000000000", true},
-        {"1000000000000000", false},
-        {"9999999999999999", false},
-        {"18446744073709551617", false},
-        {"0", false},
-        {"00", false},
-        {"01", false},
-        {"000000000000001", false},
-        {"", false},
-        {"+1", false},
-        {"-1", false},
-        {" 1", false},
-        {"1 ", false},
-        {"1.0", false},
-        {"1e3", false},
-        {"0x1", false},
-        {"\xd9\xa1", false},
-        {"1_000", false},
-    };
+    static const char good[] = "1 9 10 999999999999999 100000000000000",
+                      bad[] = "1000000000000000 9999999999999999 18446744073709551617 0 00 01 "
+                              "000000000000001 +1 -1 1.0 1e3 0x1 \xd9\xa1 1_000";
 
-    TRY_PART(number, cases);
-    TRY_PART(epoch, cases);
+    TRY_PART(number, good, bad);
+    TRY_PART(epoch, good, bad);
 }
 
 TEST(the_lease_is_a_lease_name)
 {
-    char at[NAME_MAX_BYTES + 1], over[NAME_MAX_BYTES + 2];
-    struct part_case cases[] = {
-        {at, true},    {over, false},     {"0.9_a:b-c", true}, {"", false},
-        {".a", false}, {"a\\\"b", false}, {"a;b", false},      {"caf\xc3\xa9", false},
-    };
+    const char *longest = textf("%0*d", NAME_MAX_BYTES, 0);
 
-    memset(at, 'n', sizeof(at));
-    memset(over, 'n', sizeof(over));
-    at[sizeof(at) - 1] = over[sizeof(over) - 1] = '\0';
-    TRY_PART(lease, cases);
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        CHECK_INT(name_is_lease(bytes_of(cases[i].text)), cases[i].ok);
+    CHECK(name_is_lease(bytes_of(longest)));
+    TRY_PART(lease, textf("%s 0.9_a:b-c", longest), textf("%s0 .a a\\\"b a;b caf\xc3\xa9", longest));
 }
 
 TEST(the_store_is_24_characters)
 {
-    static const struct part_case cases[] = {
-        {"AZaz09_-AZaz09_-AZaz09_-", true},   {"------------------------", true},
-        {"AZaz09_-AZaz09_-AZaz09_", false},   {"AZaz09_-AZaz09_-AZaz09_-A", false},
-        {"AZaz09_-AZaz09_-AZaz09_.", false},  {"AZaz09_-AZaz09_-AZaz09_ ", false},
-        {"5:Zaz09_-AZaz09_-AZaz09_-", false}, {"", false},
-    };
-
-    TRY_PART(store, cases);
+    TRY_PART(store, "AZaz09_-AZaz09_-AZaz09_- ------------------------",
+             "AZaz09_-AZaz09_-AZaz09_ AZaz09_-AZaz09_-AZaz09_-A AZaz09_-AZaz09_-AZaz09_. "
+             "5:Zaz09_-AZaz09_-AZaz09_-");
 }
 
 TEST(the_mode_is_one_of_three_words)
 {
-    static const struct part_case cases[] = {
-        {"exclusive", true},   {"shared", true},      {"permits", true},     {"", false},
-        {"Exclusive", false},  {"exclusiv", false},   {"exclusives", false}, {"permit", false},
-        {"\"shared\"", false}, {"exclusive ", false},
-    };
-
-    TRY_PART(mode, cases);
+    TRY_PART(mode, "exclusive shared permits", "Exclusive exclusiv exclusives permit \"shared\"");
 }
 
 TEST(the_hold_is_12_to_16_characters)
 {
-    static const struct part_case cases[] = {
-        {"12345678901", false},     {"123456789012", true},
-        {"1234567890123456", true}, {"12345678901234567", false},
-        {"AZaz09_-AZaz", true},     {"AZaz09_-AZa.", false},
-        {"AZaz09_-AZa:", false},    {"AZaz09_-AZa=", false},
-        {"AZaz09_-AZa ", false},    {"", false},
-    };
-
-    TRY_PART(hold, cases);
+    TRY_PART(hold, "123456789012 1234567890123456 AZaz09_-AZaz",
+             "12345678901 12345678901234567 AZaz09_-AZa. AZaz09_-AZa: AZaz09_-AZa=");
 }
 
 TEST(the_kid_is_1_to_32_characters)
 {
-    static const struct part_case cases[] = {
-        {"k", true},
-        {"ABCDEFGHIJKLMNOPQRSTUVWXYZ.-_abc", true},
-        {"ABCDEFGHIJKLMNOPQRSTUVWXYZ.-_abcd", false},
-        {".", true},
-        {"", false},
-        {"k:1", false},
-        {"k 1", false},
-        {"k/1", false},
-        {"k\xc3\xa9", false},
-    };
-
-    TRY_PART(kid, cases);
+    TRY_PART(kid, "k ABCDEFGHIJKLMNOPQRSTUVWXYZ.-_abc .",
+             "ABCDEFGHIJKLMNOPQRSTUVWXYZ.-_abcd k:1 k/1 k\xc3\xa9");
 }
 
 TEST(the_signature_is_padded_base64_of_32_bytes_in_its_canonical_form)
 {
-    static const struct part_case cases[] = {
-        {SIG_ZERO, true},
-        {"+/+/AZaz09AZaz09AZaz09AZaz09AZaz09AZaz09AZ8=", true},
-        {"", false},
-        {"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA==", false},  /* 31 bytes */
-        {"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", false},  /* 33 bytes */
-        {"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", false},   /* no pad */
-        {"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA==", false}, /* too much of it */
-        {"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA= ", false},
-        {" AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", false},
-        {"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA-A=", false}, /* base64url */
-        {"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA_A=", false},
-        {"AAAA=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", false},
-        {"AAAA\nAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", false},
-    };
-
-    TRY_PART(sig, cases);
+    TRY_PART(sig, SIG_ZERO " +/+/AZaz09AZaz09AZaz09AZaz09AZaz09AZaz09AZ8=",
+             "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA== "  /* 31 bytes */
+             "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA "  /* 33 bytes */
+             "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA "   /* no pad */
+             "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA== " /* too much of it */
+             "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA-A= "  /* base64url */
+             "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA_A= "
+             "AAAA=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA= "
+             "AAAA\nAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=");
 }
 
 #define SIG ";sig=:" SIG_ZERO ":"
