@@ -128,9 +128,6 @@ class Ear:
             if message != "beat":
                 heard.append(message)
 
-    def close(self):
-        self.connection.close()
-
 
 class Told:
     """What happens to some leases, as it is published at once; and whether their histories say the same. So little is kept

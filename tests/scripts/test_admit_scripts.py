@@ -110,64 +110,38 @@ def a_life_after_a_life_is_complete_again():
 
 # -- what makes it incomplete, each by itself
 
-def losses():
-    """(what happened, who was not asked): with two lease services and a gateway that have all reported."""
-    def did_not_report(_a, _b, g):
-        g.unreported = True
-    yield did_not_report, "gate-g"
+def recreated():
+    LIFE.redis("HSET", RECORD, "gate", "gate-0", "why", "empty")
+    for stripe in STRIPES:
+        stripe_do(LIFE.redis, "HSET", stripe, "epoch", -EPOCH)
 
-    def is_another_process_now(_a, _b, g):
-        g.start()
-    yield is_another_process_now, "gate-g"
 
-    def a_lease_service_is_another_process_now(_a, b, _g):
-        b.start()
-    yield a_lease_service_is_another_process_now, "lease-b"
-
-    def the_admitting_one_is_another_process_now(a, _b, _g):
-        a.start()
-    yield the_admitting_one_is_another_process_now, "lease-a"
-
-    def saw_more_in_the_first_stripe(_a, _b, g):
-        g.seen[0] += 1
-    yield saw_more_in_the_first_stripe, ""
-
-    def saw_more_in_the_last_stripe(_a, b, _g):
-        b.seen[255] += 1
-    yield saw_more_in_the_last_stripe, ""
-
-    def knew_a_later_life(_a, _b, g):
-        g.epoch, g.seen = EPOCH + 1, [0] * 256
-    yield knew_a_later_life, ""
-
-    def saw_an_unsafe_setting(_a, _b, g):
-        g.doubt = "doubt"
-    yield saw_an_unsafe_setting, ""
-
-    def the_store_was_recreated(_a, _b, _g):
-        LIFE.redis("HSET", RECORD, "gate", "gate-0", "why", "empty")
-        for stripe in STRIPES:
-            stripe_do(LIFE.redis, "HSET", stripe, "epoch", -EPOCH)
-    yield the_store_was_recreated, ""
-
-    def a_pending_gateway_did_not_report(_a, _b, _g):
-        Member(LIFE, "gate-x", "gateway").pulse()
-    yield a_pending_gateway_did_not_report, "gate-x"
+LOSSES = (  # what happened, who was not asked; with two lease services and a gateway that report
+    ("one did not report", "gate-g", lambda a, b, g: vars(g).update(unreported=True)),
+    ("it is another process now", "gate-g", lambda a, b, g: g.start()),
+    ("a lease service is another process now", "lease-b", lambda a, b, g: b.start()),
+    ("the admitting one is another process now", "lease-a", lambda a, b, g: a.start()),
+    ("one saw more in the first stripe", "", lambda a, b, g: vars(g).update(seen=[g.seen[0] + 1, *g.seen[1:]])),
+    ("one saw more in the last stripe", "", lambda a, b, g: vars(b).update(seen=[*b.seen[:255], b.seen[255] + 1])),
+    ("one knew a later life", "", lambda a, b, g: vars(g).update(epoch=EPOCH + 1, seen=[0] * 256)),
+    ("one saw an unsafe setting", "", lambda a, b, g: vars(g).update(doubt="doubt")),
+    ("the store was recreated", "", lambda a, b, g: recreated()),
+    ("a pending gateway did not report", "gate-x", lambda a, b, g: Member(LIFE, "gate-x", "gateway").pulse()),
+)
 
 
 @test
 def each_loss_by_itself_makes_it_incomplete():
-    for loss, absent in losses():
+    for what, absent, happens in LOSSES:
         a, b, g = company(LIFE)
-        for one in (a, b, g):
-            one.unreported = False
-        loss(a, b, g)
-        restarted(*[one for one in (a, b, g) if not one.unreported])
-        check_equal(a.admit()[2::2], ["incomplete", absent], loss.__name__)
-        check_equal(LIFE.record("alive"), LIFE.record("epoch"), loss.__name__)
+        g.unreported = False
+        happens(a, b, g)
+        restarted(a, b, *([] if g.unreported else [g]))
+        check_equal(a.admit()[2::2], ["incomplete", absent], what)
+        check_equal(LIFE.record("alive"), LIFE.record("epoch"), what)
         for one in (a, b, g):
             above = [seq > seen for seq, seen in zip(LIFE.seqs(), one.seen or [0] * 256)]
-            check(all(above), f"a sequence number is not above what {one.name} saw: {loss.__name__}")
+            check(all(above), f"a sequence number is not above what {one.name} saw: {what}")
 
 
 def damages():
@@ -369,29 +343,17 @@ def one_that_was_forgotten_or_has_left_is_not_asked_and_joins_anew():
 
 @test
 def every_counter_goes_above_every_floor_counter_ceiling_and_token_that_was_let_through():
-    def floor_of_another(_a, b, _g, number):
-        b.disk.floor = number
-
-    def floor_of_a_stranger(_a, _b, _g, number):
-        stranger = Member(LIFE, "lease-x")
-        stranger.disk.floor = number
-        return stranger
-
-    def counter_of_one_stripe(_a, _b, _g, number):
-        LIFE.redis("HSET", STRIPES[99], "counter", number)
-
-    def ceiling(_a, _b, _g, number):
-        LIFE.redis("HSET", RECORD, "ceiling", number)
-
-    def let_through_by_a_gateway(_a, _b, g, number):
-        g.passed = number
-
-    for highest in (floor_of_another, floor_of_a_stranger, counter_of_one_stripe, ceiling, let_through_by_a_gateway):
+    for what, highest in (("the floor of another", lambda b, g, stranger: vars(b.disk).update(floor=700)),
+                          ("the floor of a stranger", lambda b, g, stranger: vars(stranger.disk).update(floor=700)),
+                          ("a counter", lambda b, g, stranger: LIFE.redis("HSET", STRIPES[99], "counter", 700)),
+                          ("the ceiling", lambda b, g, stranger: LIFE.redis("HSET", RECORD, "ceiling", 700)),
+                          ("let through", lambda b, g, stranger: vars(g).update(passed=700))):
         a, b, g = company(LIFE)
-        stranger = highest(a, b, g, 700)
-        restarted(a, b, g, *([stranger] if stranger else []))
-        check_equal(a.admit()[3], "700", highest.__name__)
-        check_equal((LIFE.stripe("counter"), LIFE.stripe("ceiling"), LIFE.record("ceiling")), ("700",) * 3, highest.__name__)
+        stranger = Member(LIFE, "lease-x")
+        highest(b, g, stranger)
+        restarted(a, b, g, stranger)
+        check_equal(a.admit()[3], "700", what)
+        check_equal((LIFE.stripe("counter"), LIFE.stripe("ceiling"), LIFE.record("ceiling")), ("700",) * 3, what)
         reply = a.do(Lease(LIFE, "orders:42").acquire) if a.pulse() == "in" else []
         check_equal(reply[:1], ["ceiling"], "before a floor above it is recorded")
         all_in(a, b, g)

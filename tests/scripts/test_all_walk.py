@@ -377,8 +377,6 @@ def nobody_gets_a_part_nobody_is_overtaken_and_everybody_gets_his_turn():
     if "WALK_SEED" not in os.environ and "WALK_STEPS" not in os.environ:
         check(served > 0, "somebody waits at the end")
         check_equal(sorted(set(HAPPENS) - world.counts.keys()), [], f"did not happen; did: {world.counts}")
-    for ear in world.ears:
-        ear.close()
 
 
 if __name__ == "__main__":

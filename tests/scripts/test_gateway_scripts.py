@@ -69,9 +69,6 @@ def the_fence_refuses_each_token_that_is_not_of_the_live_hold_with_its_reason():
         bob_takes_over(resource)
         resource.lease.release("id-b")
 
-    def released(resource):
-        resource.lease.release()
-
     def expired(resource):
         STORE.at(NOW + 1000)
         resource.lease.look()  # ends it
@@ -86,7 +83,8 @@ def the_fence_refuses_each_token_that_is_not_of_the_live_hold_with_its_reason():
             (bob_takes_over, ADA, "stale-token", 2, EPOCH, 0, "bob"), (bobs, ADA, "stale-token", 2, EPOCH, 0, ""),
             (bobs, bob, "lease-expired", 2, EPOCH, 0, ""), (None, Holder(900, EPOCH - 1), "stale-token", *of_ada),
             (bob_takes_over, Holder(1, hold="hold-xxxxxxx"), "stale-token", 2, EPOCH, 0, "bob"),
-            (released, ADA, "lease-expired", 1, EPOCH, 0, ""), (expired, ADA, "lease-expired", 1, EPOCH, 0, "")):
+            (lambda resource: resource.lease.release(), ADA, "lease-expired", 1, EPOCH, 0, ""),
+            (expired, ADA, "lease-expired", 1, EPOCH, 0, "")):
         resource = begin()
         if happened:
             happened(resource)
@@ -178,20 +176,11 @@ def a_read_of_one_of_many_raises_the_mark_and_never_lowers_it():
 
 @test
 def one_of_many_whose_hold_is_over_is_stale_though_nobody_came_after_it():
-    def nothing(lease):
-        pass
-
-    def released_by(*names):
-        return lambda lease: [lease.release(f"id-{name}") for name in names]
-
-    def at(moment, after=nothing):
-        def wait(lease):
-            STORE.at(NOW + moment)
-            after(lease)
-        return wait
-    ways = {"released, and another holds": released_by("ben"), "released, and nobody holds": released_by("ann", "ben"),
-            "expired, and nobody has seen it": at(1000), "expired": at(1000, lambda lease: lease.look()),
-            "forgotten": at(5000, lambda lease: [lease.sweep() for _ in range(3)] + [STORE.at(NOW + 9000), lease.sweep()])}
+    ways = {"released, and another holds": lambda lease: [lease.release("id-ben")],
+            "released, and nobody holds": lambda lease: [lease.release("id-ann"), lease.release("id-ben")],
+            "expired, and nobody has seen it": lambda _: [STORE.at(NOW + 1000)],
+            "expired": lambda lease: [STORE.at(NOW + 1000), lease.look()],
+            "forgotten": lambda lease: [STORE.at(NOW + 5000), *(lease.sweep() for _ in range(3)), STORE.at(NOW + 9000), lease.sweep()]}
     for kind in MANY:
         for way, end in ways.items():
             resource, _, ben = begin_many(kind)
@@ -253,56 +242,6 @@ def a_name_that_leads_to_no_hold_or_to_another_lets_nobody_in():
         else:
             STORE.redis("HDEL", resource.lease.stripe, record_field(resource.lease.name, "id-ann"))
         refused_everywhere(resource, ann, ["stale-token", 2, EPOCH, 0, ""])
-
-
-# -- sessions
-
-def session_of(lease, how="live", ends=NOW + 5000, epoch=EPOCH):
-    """The key of a session's record, as lease/scripts/session_*.lua leave it."""
-    key = f"{lease.stripe}:s:S1"
-    STORE.redis("HSET", key, "s", how, "d", ends, "e", epoch, "l", 5000, "c", "secret")
-    return key
-
-
-def held_in_a_session(kind):
-    """A hold with a ttl of 1 s and a session of 5 s: the resource, the holder, the session's key."""
-    STORE.begin(NOW)
-    lease = Lease(STORE, "orders:42")
-    session, mode = session_of(lease), {} if kind == "exclusive" else MANY[kind]
-    reply = lease.acquire("id-ada", "hold-ada----", "ada", 1000, session=session, secret="secret", **mode)
-    check_equal(reply[0], "granted", kind)
-    return Resource(lease, "/a"), Holder(1, EPOCH, "hold-ada----", kind), session
-
-
-KINDS = {"exclusive": "lease-expired", "shared": "stale-token", "permits": "stale-token"}
-
-
-@test
-def a_hold_of_a_session_lives_as_long_as_the_session_does_and_no_longer():
-    for kind, wanted in KINDS.items():
-        resource, ada, session = held_in_a_session(kind)
-        STORE.at(NOW + 4999)
-        check_equal(resource.read_fenced(ada)[0], "missing", kind)
-        STORE.redis("HSET", session, "d", NOW + 9000)
-        STORE.at(NOW + 8999)
-        check_equal(resource.read_fenced(ada)[0], "missing", f"{kind}: it was renewed")
-        STORE.at(NOW + 9000)
-        for name, deed in deeds(resource).items():
-            check_equal(deed(ada)[2], wanted, f"{kind} {name}")
-        STORE.redis("HSET", session, "d", NOW + 20000)
-        for name, deed in deeds(resource).items():
-            check_equal(deed(ada)[2], wanted, f"{kind} {name}: what was told to be over never lives again")
-
-
-@test
-def a_hold_of_a_session_is_over_in_the_very_moment_in_which_the_session_is_deleted_or_lost():
-    for kind, wanted in KINDS.items():
-        for how in ("released", "expired", "store-restarted", None):
-            for name in deeds(begin()):
-                resource, ada, session = held_in_a_session(kind)
-                STORE.redis(*(("HSET", session, "s", how) if how else ("DEL", session)))
-                check_equal(deeds(resource)[name](ada)[2], wanted, f"{kind} {how} {name}")
-                check_equal(resource.lease.renew("id-ada")[0], "lost", f"{kind} {how} {name}: the lease service says the same")
 
 
 # -- those who wait
@@ -597,15 +536,6 @@ def preconditions_are_kept():
 
 
 # -- the same request again
-
-@test
-def a_write_with_a_key_is_remembered_with_the_version():
-    resource = begin()
-    _, changes = STORE.changed_by(lambda: resource.write(ADA, "tag-1", key="key-1", digest="digest-1"))
-    after = changes[resource.key][1]
-    check_equal({name: after[name] for name in "kqatph"},
-                {"k": "key-1", "q": "digest-1", "a": "201", "t": "1", "p": str(EPOCH), "h": "hold-aaaaaaa"})
-
 
 @test
 def a_write_that_comes_again_gets_its_first_answer_or_meets_the_fence():

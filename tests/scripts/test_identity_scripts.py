@@ -221,7 +221,6 @@ def events_say_who_began_the_hold():
     with STORE.asking("ada"):
         held(Lease(STORE, NAME)).release()
     check_equal([item.split("\t")[3] for item in ear.heard()], [f"ada{US}ada"] * 2)
-    ear.close()
 
 
 @test

@@ -556,15 +556,21 @@ def a_successor_takes_over_what_was_sent_and_removes_what_was_not():
     check_equal(texts_of(STORE, lease), sorted([*reply[2], foreign]), "an operator says that no incarnation lives")
 
 
+def taken_over(gate, lease, most=1):
+    """What a successor of this gateway takes over, a few at a time; in how many steps; how many it removes."""
+    heir, behind, taken, calls, removed = Gateway(STORE, gate.name, "life-2"), "", [], 0, 0
+    while calls == 0 or behind:
+        reply = heir.takeover(lease.stripe, behind=behind, most=most)
+        taken, behind, calls, removed = taken + reply[2], reply[3], calls + 1, removed + reply[4]
+        check(len(behind) <= 776, "what to go on behind is longer than a gateway has room for")
+    return taken, calls, removed
+
+
 @test
 def a_takeover_goes_on_where_it_ended_and_passes_over_nobody_of_those_with_one_number():
     gate, lease, ada = begin()
     told = [sending(gate.admit(lease, ada, "oa"[i % 2])) for i in range(25)]
-    heir, behind, taken, calls, removed = Gateway(STORE, gate.name, "life-2"), "", [], 0, 0
-    while calls == 0 or behind:
-        reply = heir.takeover(lease.stripe, behind=behind, most=4)
-        taken, behind, calls = taken + reply[2], reply[3], calls + 1
-        removed += reply[4]
+    taken, calls, removed = taken_over(gate, lease, 4)
     check_equal(([parse(one).id for one in taken], removed), ([parse(one).id for one in told[::2]], 12))
     check_equal((texts_of(STORE, lease), calls), (taken, 7))
     """One that a hand made too long is no place to go on behind; it is taken over as all others are."""
@@ -573,23 +579,14 @@ def a_takeover_goes_on_where_it_ended_and_passes_over_nobody_of_those_with_one_n
         told = [sending(gate.admit(lease, ada)) for i in range(6)]
         STORE.redis("ZREM", lease.stripe + ":i", told[place])
         STORE.redis("ZADD", lease.stripe + ":i", 0, told[place].replace(" o ", " o" + "o" * 900 + " "))
-        heir, behind, taken = Gateway(STORE, gate.name, "life-2"), "", []
-        while not taken or behind:
-            reply = heir.takeover(lease.stripe, behind=behind, most=1)
-            taken, behind = taken + reply[2], reply[3]
-            check(len(behind) <= 776, "what to go on behind is longer than a gateway has room for")
-        check_equal([parse(one).id for one in taken], [parse(one).id for one in told])
+        check_equal([parse(one).id for one in taken_over(gate, lease)[0]], [parse(one).id for one in told])
     """A store that was set back gives a number again."""
     gate, lease, ada = begin()
     first = sending(gate.admit(lease, ada))
     parts = first.split(" ")
     parts[8] += "9"
     gate.again(lease, " ".join(parts))
-    heir, behind, taken, calls = Gateway(STORE, gate.name, "life-2"), "", [], 0
-    while calls == 0 or behind:
-        reply = heir.takeover(lease.stripe, behind=behind, most=1)
-        taken, behind, calls = taken + reply[2], reply[3], calls + 1
-    check_equal({parse(one).id for one in taken}, {parts[8], parts[8][:-1]})
+    check_equal({parse(one).id for one in taken_over(gate, lease)[0]}, {parts[8], parts[8][:-1]})
 
 
 @test

@@ -576,6 +576,4 @@ def sweep_takes_no_more_than_it_was_told_and_trusts_the_record_and_not_the_index
     check_equal(STORE.dump()[lease.due], {lease.name: NOW + 1000})
 
 
-# -- what the scripts may not do
-
 main()

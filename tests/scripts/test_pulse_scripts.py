@@ -286,29 +286,19 @@ def what_was_lost_or_damaged_stays_the_reason_through_another_restart():
 
 @test
 def a_process_that_knows_more_than_the_store_shuts_it_and_one_of_an_older_life_does_not():
-    def epoch_above(b):
-        b.epoch += 1
-
-    def a_pulse_was_lost(b):
-        b.beats += 1
-
-    def a_change_was_lost(b):
-        b.seen[255] += 1
-
-    def its_place_was_lost(b):
-        LIFE.redis("DEL", f"{RECORD}:m:lease-b")
-        LIFE.redis("SREM", MEMBERS, "lease-b")
-
-    def a_change_was_lost_and_its_place_taken(b):
-        LIFE.redis("HSET", f"{RECORD}:m:lease-b", "incarnation", "another")
-        b.seen[0] += 1
-
-    for lost in (epoch_above, a_pulse_was_lost, a_change_was_lost, its_place_was_lost, a_change_was_lost_and_its_place_taken):
+    member = f"{RECORD}:m:lease-b"
+    for what, more, *commands in (  # more epochs, pulses, and changes of the first and the last stripe
+            ("a later epoch", (1, 0, 0, 0)), ("a pulse was lost", (0, 1, 0, 0)), ("a change was lost", (0, 0, 0, 1)),
+            ("its place was lost", (0, 0, 0, 0), ("DEL", member), ("SREM", MEMBERS, "lease-b")),
+            ("a change was lost and its place taken", (0, 0, 1, 0), ("HSET", member, "incarnation", "another"))):
         _, b, _ = company(LIFE)
         check_equal(b.pulse(), "in")
-        lost(b)
-        check_equal(b.ask()[::3], ["gated", "behind"], lost.__name__)
-        check_equal(LIFE.stripe("epoch"), str(-EPOCH), lost.__name__)
+        for command in commands:
+            LIFE.redis(*command)
+        known = (b.epoch, b.beats, b.seen[0], b.seen[255])
+        b.epoch, b.beats, b.seen[0], b.seen[255] = map(sum, zip(known, more))
+        check_equal(b.ask()[::3], ["gated", "behind"], what)
+        check_equal(LIFE.stripe("epoch"), str(-EPOCH), what)
     a, b, _ = company(LIFE)
     b.epoch, b.beats, b.seen = EPOCH - 1, 99, [99] * 256
     b.incarnation = "lease-b-older"
@@ -486,40 +476,17 @@ def the_last_lease_service_stays_listed_as_out_and_is_in_again_with_its_next_pul
 
 @test
 def leave_of_anybody_else_or_while_the_store_is_shut_changes_nothing():
-    def gated(_):
-        LIFE.restart()
-        Member(LIFE, "gate-x", "gateway").pulse()
-
-    def restarted_and_not_gated(_):
-        LIFE.restart()
-
-    def another_stream(_):
-        LIFE.new_stream()
-
-    def forgotten(_):
-        LIFE.redis("HSET", f"{RECORD}:m:lease-b", "state", "forgotten")
-
-    def another_process(b):
-        b.incarnation = "another"
-
-    def another_life(b):
-        b.epoch -= 1
-
-    def another_store(b):
-        b.identity = "11:other"
-
-    def unknown(b):
-        b.name = "nobody"
-
-    def wiped(_):
-        LIFE.redis("FLUSHALL")
-        LIFE.at(NOW)
-
-    for wrong in (gated, restarted_and_not_gated, another_stream, forgotten, another_process, another_life, another_store,
-                  unknown, wiped):
+    for wrong in ({"incarnation": "another"}, {"epoch": EPOCH - 1}, {"identity": "11:other"}, {"name": "nobody"}):
         _, b, _ = company(LIFE)
-        wrong(b)
-        check_equal(unchanged_by(LIFE, b.leave), "not-a-member", wrong.__name__)
+        vars(b).update(wrong)
+        check_equal(unchanged_by(LIFE, b.leave), "not-a-member", wrong)
+    for what, shut in (("gated", lambda: [LIFE.restart(), Member(LIFE, "gate-x", "gateway").pulse()]),
+                       ("restarted and not gated", LIFE.restart), ("another stream", LIFE.new_stream),
+                       ("forgotten", lambda: LIFE.redis("HSET", f"{RECORD}:m:lease-b", "state", "forgotten")),
+                       ("wiped", lambda: [LIFE.redis("FLUSHALL"), LIFE.at(NOW)])):
+        _, b, _ = company(LIFE)
+        shut()
+        check_equal(unchanged_by(LIFE, b.leave), "not-a-member", what)
 
 
 # -- what was put back or overwritten while nobody, or only one, was there to see it

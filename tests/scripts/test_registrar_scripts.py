@@ -229,17 +229,11 @@ def one_that_comes_back_is_in_though_a_third_is_dead():
 
 @test
 def a_registrar_whose_directory_was_set_back_does_not_count():
-    def by_its_list(one):
-        one.disk.roll -= 1
-
-    def by_its_floor(one):
-        one.disk.floor -= 1
-
-    for set_back in (by_its_list, by_its_floor):
+    for roll, floor in ((1, 0), (0, 1)):
         for store in (lambda: None, lost):  # seen by the store, and by another one's directory only
             a, b, c, _ = board(LIFE)
             all_in(a, b, c)
-            set_back(c)
+            c.disk.roll, c.disk.floor = c.disk.roll - roll, c.disk.floor - floor
             c.start()
             store()
             restarted(a, c)

@@ -320,6 +320,13 @@ def the_gateway_refuses_the_token_of_an_expired_session_in_the_same_step_and_eve
     STORE.at(NOW)
     check_equal(lease.renew()[::2], ["lost", "session"])
     check_equal(session.held(), ([], ["orders:42"]), "the session lives, and names it as lost")
+    for mode, wanted in zip(MODES, ("lease-expired", "stale-token", "stale-token")):
+        for end in (lambda one: at(NOW + TTL), Session.end, lambda one: STORE.redis("DEL", one.key)):
+            for deed in ("write", "remove", "read_fenced", "check"):
+                session = begin()
+                gate = Resource(hold(session, **mode))
+                end(session)
+                check_equal(getattr(gate, deed)(Holder(1, mode=mode.get("mode", "exclusive")))[2], wanted, f"{mode} {deed}")
 
 
 @test

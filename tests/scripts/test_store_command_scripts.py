@@ -406,44 +406,20 @@ def a_member_that_is_gone_is_forgotten_and_leaves_the_list():
 
 @test
 def who_may_be_needed_is_not_forgotten():
-    def that_is_gated():
-        one, _ = two_services()
-        gated(one)
-        silent()
-
-    def of_another_run():
-        begin()
-        redis("HSET", RECORD, "run", OTHER_RUN)
-        silent()
-
-    def with_a_stripe_missing():
-        begin()
-        redis("DEL", "pawl:{3f}")
-
-    def with_a_floor_that_is_too_low():
-        silent(two_services()[0])
-        redis("HSET", RECORD + ":m:one", "floor", BLOCK - 1)
-
-    def of_which_nobody_is_heard():
-        two_services()
-        silent()
-
-    def just_heard():
-        two_services()
-        LIFE.at(NOW + FRESH_MS)
-
-    def of_another_schema():
-        empty()
-        redis("HSET", "pawl:{00}", "id", "store-1", "schema", 1)
-
-    for make, name, *wanted in ((that_is_gated, "two", "gated"), (of_another_run, "one", "gated"), (with_a_stripe_missing, "one", "gated"),
-                                (with_a_floor_that_is_too_low, "two", "last"), (of_which_nobody_is_heard, "two", "last"),
-                                (begin, "one", "last"), (just_heard, "two", "fresh", FRESH_MS), (two_services, "three", "unknown"),
-                                (empty, "one", "empty"), (of_another_schema, "one", "another", "store-1")):
+    floor = ["HSET", RECORD + ":m:one", "floor"]
+    for make, name, *wanted in (
+            (lambda: [gated(two_services()[0]), silent()], "two", "gated"),
+            (lambda: [begin(), redis("HSET", RECORD, "run", OTHER_RUN), silent()], "one", "gated"),
+            (lambda: [begin(), redis("DEL", "pawl:{3f}")], "one", "gated"),
+            (lambda: [silent(two_services()[0]), redis(*floor, BLOCK - 1)], "two", "last"),
+            (lambda: [two_services(), silent()], "two", "last"), (begin, "one", "last"),
+            (lambda: [two_services(), LIFE.at(NOW + FRESH_MS)], "two", "fresh", FRESH_MS), (two_services, "three", "unknown"),
+            (empty, "one", "empty"),
+            (lambda: [empty(), redis("HSET", "pawl:{00}", "id", "store-1", "schema", 1)], "one", "another", "store-1")):
         make()
-        refused(lambda: forget(name), *wanted, what=make.__name__)  # noqa: B023 - called at once
-    with_a_floor_that_is_too_low()
-    redis("HSET", RECORD + ":m:one", "floor", BLOCK)
+        refused(lambda: forget(name), *wanted, what=f"{name}: {wanted}")  # noqa: B023 - called at once
+    silent(two_services()[0])
+    redis(*floor, BLOCK)
     check_equal(forget("two")[0], "forgotten")
 
 
