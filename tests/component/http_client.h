@@ -228,6 +228,13 @@ static inline unsigned client_ask(struct client *c, unsigned port, const char *t
     return client_read(c, true);
 }
 
+/* The same in place of the connection that was open, if there was one. */
+static inline unsigned client_anew(struct client *c, unsigned port, const char *text)
+{
+    client_close(c);
+    return client_ask(c, port, text);
+}
+
 /* A test with a client, which is closed behind it. */
 #define TEST_CLIENT(sentence) TEST_WITH(sentence, struct client, c, c->fd = -1, client_close(c))
 

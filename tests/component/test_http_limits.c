@@ -21,6 +21,8 @@ static struct sample_child server;
 
 /* -- the head */
 
+/* Each of these asks on a connection of its own, in place of the one that was open. */
+
 /* A request whose head has so many bytes: the most of them in one header. */
 static unsigned ask_with_head(struct client *c, const char *path, size_t head_len)
 {
@@ -29,28 +31,23 @@ static unsigned ask_with_head(struct client *c, const char *path, size_t head_le
 
     memset(text + start, 'a', head_len - (size_t)start);
     memcpy(text + head_len - 4, "\r\n\r\n", 5);
-    client_say(c, server.port, text);
+    client_anew(c, server.port, text);
     free(text);
-    return client_read(c, true);
+    return c->status;
 }
 
-TEST(a_head_of_8192_bytes_is_read_and_one_of_8193_refused)
+TEST_CLIENT(a_head_of_8192_bytes_is_read_and_one_of_8193_refused)
 {
-    struct client c;
-
-    CHECK_INT(ask_with_head(&c, "/tell/x", HTTP_HEAD_MAX - 1), 200);
-    client_close(&c);
-    CHECK_INT(ask_with_head(&c, "/tell/x", HTTP_HEAD_MAX), 200);
-    CHECK(client_says(&c, "\"x_count\":1}"));
-    CHECK_INT(client_next(&c, GET("/headers/900")), 200);
-    client_close(&c);
-    CHECK_INT(ask_with_head(&c, "/headers/900", HTTP_HEAD_MAX), 200); /* with room for the answer's head */
-    client_close(&c);
+    CHECK_INT(ask_with_head(c, "/tell/x", HTTP_HEAD_MAX - 1), 200);
+    CHECK_INT(ask_with_head(c, "/tell/x", HTTP_HEAD_MAX), 200);
+    CHECK(client_says(c, "\"x_count\":1}"));
+    CHECK_INT(client_next(c, GET("/headers/900")), 200);
+    CHECK_INT(ask_with_head(c, "/headers/900", HTTP_HEAD_MAX), 200); /* with room for the answer's head */
     for (size_t len = HTTP_HEAD_MAX + 1; len < 70000; len += len < 9000 ? 111 : 7001) {
-        CHECK_INT(ask_with_head(&c, "/tell/x", len), 431);
-        CHECK_TEXT(client_code(&c), BYTES("header-too-large"));
-        CHECK(client_says(&c, "may have 8192 bytes (--header-max)"));
-        CHECK(client_ended(&c));
+        CHECK_INT(ask_with_head(c, "/tell/x", len), 431);
+        CHECK_TEXT(client_code(c), BYTES("header-too-large"));
+        CHECK(client_says(c, "may have 8192 bytes (--header-max)"));
+        CHECK(client_ends(c));
     }
 }
 
@@ -80,27 +77,26 @@ static unsigned ask_with_target(struct client *c, size_t head_len)
     memset(text, 'a', head_len);
     memcpy(text, "GET /tell/", 10);
     memcpy(text + end, " HTTP/1.1\r\n" HOST "\r\n", head_len - end + 1);
-    client_say(c, server.port, text);
+    client_anew(c, server.port, text);
     free(text);
-    return client_read(c, true);
+    return c->status;
 }
 
-TEST(a_target_may_use_up_the_head)
+TEST_CLIENT(a_target_may_use_up_the_head)
 {
     static const size_t too_long[] = {HTTP_HEAD_MAX + 1, HTTP_HEAD_MAX + 2, 20000, 100000};
-    struct client c;
 
-    CHECK_INT(ask_with_target(&c, HTTP_HEAD_MAX), 200);
-    CHECK(c.body.len > 2 * 8000); /* path and part, whole */
-    client_close(&c);
+    CHECK_INT(ask_with_target(c, HTTP_HEAD_MAX), 200);
+    CHECK(c->body.len > 2 * 8000); /* path and part, whole */
     for (size_t i = 0; i < sizeof(too_long) / sizeof(too_long[0]); i++) {
-        CHECK_INT(ask_with_target(&c, too_long[i]), 431);
-        CHECK(client_ended(&c));
+        CHECK_INT(ask_with_target(c, too_long[i]), 431);
+        CHECK(client_ends(c));
     }
 }
 
 static unsigned ask_with_headers(struct client *c, const char *path, unsigned count)
 {
+    client_close(c);
     client_say(c, server.port, "GET ");
     client_text(c, path);
     client_text(c, " HTTP/1.1\r\n" HOST);
@@ -110,28 +106,23 @@ static unsigned ask_with_headers(struct client *c, const char *path, unsigned co
     return client_read(c, true);
 }
 
-TEST(a_hundred_and_twenty_eight_headers_are_read_and_one_more_refused)
+TEST_CLIENT(a_hundred_and_twenty_eight_headers_are_read_and_one_more_refused)
 {
-    struct client c;
-
-    CHECK_INT(ask_with_headers(&c, "/tell/x", 128), 200);
-    CHECK(client_says(&c, "\"x_count\":127}"));
-    client_close(&c);
-    CHECK_INT(ask_with_headers(&c, "/headers/900", 128), 200);
-    CHECK_INT(client_header(&c, "X-Long").len, 900);
-    client_close(&c);
+    CHECK_INT(ask_with_headers(c, "/tell/x", 128), 200);
+    CHECK(client_says(c, "\"x_count\":127}"));
+    CHECK_INT(ask_with_headers(c, "/headers/900", 128), 200);
+    CHECK_INT(client_header(c, "X-Long").len, 900);
     for (unsigned count = 129; count < 600; count += count + 1) {
-        CHECK_INT(ask_with_headers(&c, "/headers/900", count), 431);
-        CHECK(client_says(&c, "may have 128 header fields"));
-        client_close(&c);
+        CHECK_INT(ask_with_headers(c, "/headers/900", count), 431);
+        CHECK(client_says(c, "may have 128 header fields"));
     }
 }
 
 /* Of so many, and ever more of them. */
-static void ask_with_many(const char *begin, const char *more, const char *end, size_t most, size_t step)
+static void ask_with_many(struct client *c, const char *begin, const char *more, const char *end, size_t most,
+                          size_t step)
 {
     size_t each = strlen(more);
-    struct client c;
     char text[4096];
 
     for (size_t count = 1; count < most; count += step) {
@@ -140,62 +131,56 @@ static void ask_with_many(const char *begin, const char *more, const char *end, 
         for (size_t i = 1; i < count; i++, len += each)
             memcpy(text + len, more, each);
         snprintf(text + len, sizeof(text) - len, "%s", end);
-        CHECK_INT(client_ask(&c, server.port, text), 200);
-        client_close(&c);
+        CHECK_INT(client_anew(c, server.port, text), 200);
     }
 }
 
-TEST(a_query_may_have_many_members)
+TEST_CLIENT(a_query_may_have_many_members)
 {
-    ask_with_many("GET /tell/x?b=", "&b=", " HTTP/1.1\r\n" HOST "\r\n", 1000, 37);
+    ask_with_many(c, "GET /tell/x?b=", "&b=", " HTTP/1.1\r\n" HOST "\r\n", 1000, 37);
 }
 
-TEST(cookies_are_one_header)
+TEST_CLIENT(cookies_are_one_header)
 {
-    ask_with_many("GET /tell/x HTTP/1.1\r\n" HOST "Cookie: a=b", ";a=b", "\r\n\r\n", 900, 29);
+    ask_with_many(c, "GET /tell/x HTTP/1.1\r\n" HOST "Cookie: a=b", ";a=b", "\r\n\r\n", 900, 29);
 }
 
 /* -- the body */
 
 static unsigned ask_with_length(struct client *c, const char *line, size_t len, const char *more)
 {
-    char head[256], *body = malloc(len + 1);
+    char *body = malloc(len + 1);
 
     memset(body, 'b', len + 1);
-    snprintf(head, sizeof(head), "%s HTTP/1.1\r\n" HOST "%sContent-Length: %zu\r\n\r\n", line, more, len);
-    client_say(c, server.port, head);
+    client_close(c);
+    client_say(c, server.port,
+               textf("%s HTTP/1.1\r\n" HOST "%sContent-Length: %zu\r\n\r\n", line, more, len));
     client_send(c, (struct bytes){body, len});
     free(body);
     return client_read(c, true);
 }
 
 /* Clients that send all before they read must not find a reset in place of the answer. */
-TEST(what_is_sent_behind_a_refusal_is_taken_and_dropped)
+TEST_CLIENT(what_is_sent_behind_a_refusal_is_taken_and_dropped)
 {
-    struct client c;
-
     for (unsigned i = 0; i < 20; i++) {
-        CHECK_INT(ask_with_length(&c, "PUT /echo", (2 + i % 2) * SAMPLE_BYTES_MAX, ""), 413);
-        CHECK(client_ends(&c) && !c.reset);
-        client_close(&c);
-        CHECK_INT(ask_with_length(&c, "POST /hello", SAMPLE_BYTES_MAX, ""), 405);
-        CHECK(client_ends(&c) && !c.reset);
-        client_close(&c);
+        CHECK_INT(ask_with_length(c, "PUT /echo", (2 + i % 2) * SAMPLE_BYTES_MAX, ""), 413);
+        CHECK(client_ends(c) && !c->reset);
+        CHECK_INT(ask_with_length(c, "POST /hello", SAMPLE_BYTES_MAX, ""), 405);
+        CHECK(client_ends(c) && !c->reset);
     }
 }
 
-TEST(a_body_that_is_too_long_is_refused_before_it_is_sent)
+TEST_CLIENT(a_body_that_is_too_long_is_refused_before_it_is_sent)
 {
-    struct client c;
+    static const char *const lengths[] = {"Content-Length: 1048577",
+                                          "Expect: 100-continue\r\nContent-Length: 999999999999999999"};
 
-    CHECK_INT(client_ask(&c, server.port, "PUT /echo HTTP/1.1\r\n" HOST "Content-Length: 1048577\r\n\r\n"),
-              413);
-    CHECK(client_ended(&c));
-    CHECK_INT(client_ask(&c, server.port,
-                         "PUT /echo HTTP/1.1\r\n" HOST
-                         "Expect: 100-continue\r\nContent-Length: 999999999999999999\r\n\r\n"),
-              413);
-    CHECK(client_ended(&c));
+    for (unsigned i = 0; i < 2; i++) {
+        CHECK_INT(client_anew(c, server.port, textf("PUT /echo HTTP/1.1\r\n" HOST "%s\r\n\r\n", lengths[i])),
+                  413);
+        CHECK(client_ends(c));
+    }
 }
 
 /* Sends chunks of 4 KiB until the server has had enough: how many. */
@@ -206,6 +191,7 @@ static unsigned ask_with_chunks(struct client *c, const char *line, unsigned chu
     memset(chunk, 'b', sizeof(chunk));
     memcpy(chunk, "1000\r\n", 6);
     memcpy(chunk + sizeof(chunk) - 2, "\r\n", 2);
+    client_close(c);
     client_say(c, server.port,
                textf("%s HTTP/1.1\r\n" HOST "%sTransfer-Encoding: chunked\r\n\r\n", line, more));
     for (unsigned i = 0; i < chunks; i++)
@@ -214,7 +200,7 @@ static unsigned ask_with_chunks(struct client *c, const char *line, unsigned chu
     return client_read(c, true);
 }
 
-TEST(a_body_has_the_same_limit_announced_or_in_chunks)
+TEST_CLIENT(a_body_has_the_same_limit_announced_or_in_chunks)
 {
     static const struct {
         const char *line, *more;
@@ -231,20 +217,18 @@ TEST(a_body_has_the_same_limit_announced_or_in_chunks)
     };
 
     for (size_t i = 0; i < 2 * (sizeof(rows) / sizeof(rows[0])); i++) {
-        struct client c;
         size_t row = i / 2, len = rows[row].len;
 
-        CHECK_INT(i % 2 ? ask_with_chunks(&c, rows[row].line, (unsigned)((len + 4095) / 4096), rows[row].more)
-                        : ask_with_length(&c, rows[row].line, len, rows[row].more),
+        CHECK_INT(i % 2 ? ask_with_chunks(c, rows[row].line, (unsigned)((len + 4095) / 4096), rows[row].more)
+                        : ask_with_length(c, rows[row].line, len, rows[row].more),
                   rows[row].status);
-        CHECK(rows[row].says == NULL || client_says(&c, rows[row].says));
-        CHECK(rows[row].status != 200 || c.body.len == len);
-        CHECK(rows[row].status != 413 || client_ends(&c));
-        client_close(&c);
+        CHECK(rows[row].says == NULL || client_says(c, rows[row].says));
+        CHECK(rows[row].status != 200 || c->body.len == len);
+        CHECK(rows[row].status != 413 || client_ends(c));
     }
 }
 
-TEST(a_route_gets_the_kind_of_body_that_it_takes)
+TEST_CLIENT(a_route_gets_the_kind_of_body_that_it_takes)
 {
     static const struct {
         const char *type;
@@ -258,39 +242,31 @@ TEST(a_route_gets_the_kind_of_body_that_it_takes)
                 {"application/jsonx", 415},
                 {"application/json,a", 415},
                 {"", 415}};
-    struct client c;
-    char text[256];
+    static const char *const bodies[] = {"Content-Length: 2\r\n\r\n{}",
+                                         "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"};
 
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        snprintf(text, sizeof(text),
-                 "POST /json HTTP/1.1\r\n" HOST "Content-Type: %s\r\nContent-Length: 2\r\n\r\n{}",
-                 rows[i].type);
-        CHECK_INT(client_ask(&c, server.port, text), rows[i].status);
-        client_close(&c);
-        snprintf(text, sizeof(text),
-                 "POST /json HTTP/1.1\r\n" HOST
-                 "Content-Type: %s\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
-                 rows[i].type);
-        CHECK_INT(client_ask(&c, server.port, text), rows[i].status);
-        client_close(&c);
-    }
-    CHECK_INT(client_ask(&c, server.port, "POST /json HTTP/1.1\r\n" HOST "Content-Length: 0\r\n\r\n"), 200);
-    CHECK_INT(client_next(&c, "POST /json HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+    for (size_t i = 0; i < 2 * (sizeof(rows) / sizeof(rows[0])); i++)
+        CHECK_INT(client_anew(c, server.port,
+                              textf("POST /json HTTP/1.1\r\n" HOST "Content-Type: %s\r\n%s", rows[i / 2].type,
+                                    bodies[i % 2])),
+                  rows[i / 2].status);
+    CHECK_INT(client_anew(c, server.port, "POST /json HTTP/1.1\r\n" HOST "Content-Length: 0\r\n\r\n"), 200);
+    CHECK_INT(client_next(c, "POST /json HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
               200);
-    CHECK_INT(client_next(&c, "GET /hello HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+    CHECK_INT(client_next(c, "GET /hello HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
               200);
-    CHECK_INT(client_next(&c, "GET /hello HTTP/1.1\r\n" HOST "Content-Length: 1\r\n\r\nx"), 400);
-    CHECK(client_ended(&c));
-    CHECK_INT(client_ask(&c, server.port,
-                         "GET /hello HTTP/1.1\r\n" HOST
-                         "Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n"),
+    CHECK_INT(client_next(c, "GET /hello HTTP/1.1\r\n" HOST "Content-Length: 1\r\n\r\nx"), 400);
+    CHECK(client_ends(c));
+    CHECK_INT(client_anew(c, server.port,
+                          "GET /hello HTTP/1.1\r\n" HOST
+                          "Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n"),
               400);
-    CHECK(client_ended(&c));
+    CHECK(client_ends(c));
 }
 
-TEST(all_bodies_together_have_a_limit)
+TEST_CLIENT(all_bodies_together_have_a_limit)
 {
-    struct client held[3], c;
+    struct client held[3];
 
     for (unsigned i = 0; i < 2; i++) { /* two MiB are announced, and come slowly */
         client_open(&held[i], server.port);
@@ -301,23 +277,18 @@ TEST(all_bodies_together_have_a_limit)
     client_open(&held[2], server.port);
     CHECK_INT(client_next(&held[2], "PUT /echo HTTP/1.1\r\n" HOST "Content-Length: 1048577\r\n\r\n"),
               413); /* a refused one takes nothing */
-    CHECK_INT(ask_with_chunks(&c, "PUT /echo", 255, ""), 200);
-    client_close(&c);
+    CHECK_INT(ask_with_chunks(c, "PUT /echo", 255, ""), 200);
     client_close(&held[2]);
     client_open(&held[2], server.port);
     client_text(&held[2],
                 "PUT /echo HTTP/1.1\r\n" HOST "Content-Length: 524288\r\nExpect: 100-continue\r\n\r\n");
     CHECK_INT(client_read(&held[2], false), 100);
-    CHECK_INT(ask_with_length(&c, "PUT /echo", 524289, ""), 503);
-    CHECK_TEXT(client_code(&c), BYTES("overloaded"));
-    client_close(&c);
-    CHECK_INT(ask_with_chunks(&c, "PUT /echo", 200, ""), 503);
-    CHECK_TEXT(client_code(&c), BYTES("overloaded"));
-    client_close(&c);
-    CHECK_INT(ask_with_length(&c, "PUT /echo", 524288, ""), 200);
-    client_close(&c);
-    CHECK_INT(ask_with_length(&c, "POST /drop", SAMPLE_BYTES_MAX, ""), 204); /* not kept, so not counted */
-    client_close(&c);
+    CHECK_INT(ask_with_length(c, "PUT /echo", 524289, ""), 503);
+    CHECK_TEXT(client_code(c), BYTES("overloaded"));
+    CHECK_INT(ask_with_chunks(c, "PUT /echo", 200, ""), 503);
+    CHECK_TEXT(client_code(c), BYTES("overloaded"));
+    CHECK_INT(ask_with_length(c, "PUT /echo", 524288, ""), 200);
+    CHECK_INT(ask_with_length(c, "POST /drop", SAMPLE_BYTES_MAX, ""), 204); /* not kept, so not counted */
     for (unsigned i = 0; i < 3; i++)
         client_close(&held[i]);
 }
