@@ -35,4 +35,20 @@ static inline struct route_table *table_of(const char *routes, char why[ROUTE_WH
     return table;
 }
 
+/* One that must be taken. */
+static inline struct route_table *table_good(const char *routes)
+{
+    char why[ROUTE_WHY_SIZE];
+    struct route_table *table = table_of(routes, why);
+
+    if (table == NULL) {
+        printf("# %s: %s\n", routes, why);
+        abort();
+    }
+    return table;
+}
+
+#define TEST_TABLE(sentence, routes)                                                                         \
+    TEST_IN(sentence, struct route_table *, table, table_good(routes), route_table_free(table))
+
 #endif
