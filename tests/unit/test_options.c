@@ -498,45 +498,36 @@ struct duration_case {
 enum { NONE = 42 };
 
 static const struct duration_case duration_cases[] = {
-    {"0", 0, NONE},
-    {"1", 1, NONE},
-    {"300", 300, NONE},
-    {"250ms", 250, 250},
-    {"30s", 30000, 30000},
-    {"10m", 600000, 600000},
-    {"2h", 7200000, 7200000},
-    {"1d", 86400000, 86400000},
-    {"0s", 0, NONE},
-    {"9223372036854775807ms", LLONG_MAX, LLONG_MAX},
-    {"9223372036854775808ms", NONE, NONE},
-    {"18446744073709551616", NONE, NONE},
-    {"213503982335d", NONE, NONE},
-    {"", NONE, NONE},
-    {"s", NONE, NONE},
-    {"-1s", NONE, NONE},
-    {"+1s", NONE, NONE},
-    {"1.5s", NONE, NONE},
-    {"1 s", NONE, NONE},
-    {"1S", NONE, NONE},
+    {"0", 0, NONE},           {"1", 1, NONE},
+    {"300", 300, NONE},       {"250ms", 250, 250},
+    {"30s", 30000, 30000},    {"10m", 600000, 600000},
+    {"2h", 7200000, 7200000}, {"1d", 86400000, 86400000},
+    {"0s", 0, NONE},          {"9223372036854775807ms", LLONG_MAX, LLONG_MAX},
+    {"", NONE, NONE},         {"1 s", NONE, NONE},
     {"1s ", NONE, NONE},
-    {"1sec", NONE, NONE},
-    {"1m30s", NONE, NONE},
-    {"1w", NONE, NONE},
-    {"0x10", NONE, NONE},
 };
+
+static void check_duration(struct duration_case wanted)
+{
+    uint64_t ms = NONE, with_unit_ms = NONE;
+    const struct option plain = {.name = "p", .kind = OPTION_DURATION_MS, .place = &ms},
+                        with_unit = {.name = "u", .kind = OPTION_DURATION, .place = &with_unit_ms};
+
+    CHECK(options_set(&plain, wanted.text) == (wanted.ms != NONE));
+    CHECK(options_set(&with_unit, wanted.text) == (wanted.with_unit_ms != NONE));
+    if (!CHECK(ms == wanted.ms && with_unit_ms == wanted.with_unit_ms))
+        printf("# %s\n", wanted.text);
+}
 
 TEST(durations_are_a_number_and_a_unit)
 {
-    for (size_t i = 0; i < sizeof(duration_cases) / sizeof(duration_cases[0]); i++) {
-        uint64_t ms = NONE, with_unit_ms = NONE;
-        const struct option plain = {.name = "p", .kind = OPTION_DURATION_MS, .place = &ms},
-                            with_unit = {.name = "u", .kind = OPTION_DURATION, .place = &with_unit_ms};
+    const char *none =
+        "9223372036854775808ms 18446744073709551616 213503982335d s -1s +1s 1.5s 1S 1sec 1m30s 1w 0x10";
 
-        CHECK(options_set(&plain, duration_cases[i].text) == (duration_cases[i].ms != NONE));
-        CHECK(options_set(&with_unit, duration_cases[i].text) == (duration_cases[i].with_unit_ms != NONE));
-        if (!CHECK(ms == duration_cases[i].ms && with_unit_ms == duration_cases[i].with_unit_ms))
-            printf("# %s\n", duration_cases[i].text);
-    }
+    for (size_t i = 0; i < sizeof(duration_cases) / sizeof(duration_cases[0]); i++)
+        check_duration(duration_cases[i]);
+    for (const char *text; (text = check_word(&none)) != NULL;)
+        check_duration((struct duration_case){text, NONE, NONE});
 }
 
 /* -- the words of a command line */
