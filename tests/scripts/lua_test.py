@@ -238,6 +238,15 @@ class Store:
         check_equal(changes, {}, f"after {reply}")
         return reply
 
+    def commands_of(self, action):
+        """(how many commands it runs, what it gives): what its time is made of, and unlike it the same on every machine."""
+        def count():
+            stats = self.redis("INFO", "commandstats").decode()
+            return sum(int(calls) for calls in re.findall(r"^cmdstat_.*?calls=(\d+)", stats, re.M))
+        before = count()
+        reply = action()
+        return count() - before, reply
+
 
 class Lease:
     """One lease of a store, and every script on it."""

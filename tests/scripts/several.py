@@ -100,6 +100,17 @@ def desk_lives(store, desk=DESK):
     store.redis("HSET", desk, "at", int(store.redis("GET", "test:clock")))
 
 
+def desk_of(name):
+    """Its key."""
+    return f"pawl:{{{stripe_of(name):02x}}}:d:{name}"
+
+
+def desk_says(store, desk, what="beat"):
+    """As the service whose desk it is does; the first word of the answer."""
+    stripe, _, name = desk.partition(":d:")
+    return store.call("lease/scripts/inbox_heartbeat.lua", [stripe, stripe + ":due", desk], name, what)[0]
+
+
 def ring(store):
     """Looks at each lease whose alarm is due, as a service does; their names."""
     due = text(store.redis("ZRANGEBYSCORE", ALARM, "-inf", int(store.redis("GET", "test:clock"))))

@@ -695,16 +695,6 @@ def a_hundred_are_granted_waited_for_handed_on_and_left():
     all_held_by(leases, "id-2")
 
 
-def commands_of(action):
-    """How many commands a script runs: what its time is made of, and unlike it the same on every machine."""
-    def count():
-        lines = text(STORE.redis("INFO", "commandstats")).split("\r\n")
-        return sum(int(line.split("calls=")[1].split(",")[0]) for line in lines if line.startswith("cmdstat_"))
-    before = count()
-    reply = action()
-    return count() - before, reply
-
-
 @test
 def no_script_runs_more_commands_for_a_hundred_than_take_some_milliseconds():
     """A command costs 1 to 3 microseconds. The bound is that of the dearest: give back a hundred, or hand them on."""
@@ -717,18 +707,18 @@ def no_script_runs_more_commands_for_a_hundred_than_take_some_milliseconds():
              ("queued", lambda: leases.acquire("id-1", "hold-again--", desk=DESK, wid="3")),
              ("queued", lambda: All(STORE, *names[1:]).acquire("id-1", "hold-anew---", desk=DESK, wid="4"))]
     for word, step in steps:
-        count, reply = commands_of(step)
+        count, reply = STORE.commands_of(step)
         check_equal(reply[0], word)
         check(count <= most, f"{word}: {count} commands")
     for lease in leases.leases[1:]:
         lease.release("id-x")
     for lease in leases.leases[1:]:
-        count, _ = commands_of(lambda lease=lease: lease.run("handoff", "grant"))
+        count, _ = STORE.commands_of(lambda lease=lease: lease.run("handoff", "grant"))
         check(count < 30, f"a look at who waits for ninety-nine others takes {count} commands")
     for word, step in (("released", lambda: leases.home.release("id-x")),
                        ("claimed", lambda: All(STORE, *names).claim("id-2")),
                        ("left", lambda: All(STORE, *names).leave("gone", "id-2"))):
-        count, reply = commands_of(step)
+        count, reply = STORE.commands_of(step)
         check_equal(reply[0], word)
         check(count <= most, f"{word}: {count} commands")
 
@@ -743,7 +733,7 @@ def a_hundred_lines_full_of_dead_waiters_are_cleared_a_bounded_number_at_a_time(
     STORE.at(NOW + 1)
     STORE.redis("HSET", OTHER_DESK, "at", 0)
     for lease in leases.leases:
-        count, _ = commands_of(lambda lease=lease: lease.release("id-x"))
+        count, _ = STORE.commands_of(lambda lease=lease: lease.release("id-x"))
         check(count < 5000, f"{count} commands")
     for _ in range(10):
         ring(STORE)

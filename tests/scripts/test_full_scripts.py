@@ -5,7 +5,7 @@ from intents import Gateway, close, grant, script
 from lua_test import (EPOCH, RECORD, REMEMBER_MS, Holder, Lease, RedisError, Resource, Store, check, check_equal,
                       check_in, main, test)
 from members import Life, alone
-from several import DESK, SECRET, SESSION_ID, All, Session, desk_lives, hold_of, line_of, ring, wait
+from several import DESK, SECRET, SESSION_ID, All, Session, desk_lives, desk_says, hold_of, line_of, ring, wait
 
 STORE, LIFE = Store(), Life()
 NOW, ROOM = 1000000, 3 << 20
@@ -70,8 +70,7 @@ class Scene:
         return self.waited.run("claim", "id-w", hold_of("id-w"), "grant")
 
     def beat(self):
-        stripe = self.plain.stripe
-        return STORE.call("lease/scripts/inbox_heartbeat.lua", [stripe, stripe + ":due", stripe + ":d:D9"], "D9", "open")
+        return [desk_says(STORE, self.plain.stripe + ":d:D9", "open")]
 
     def swept(self):
         STORE.redis("CONFIG", "SET", "maxmemory", 0)

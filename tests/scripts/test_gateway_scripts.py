@@ -2,6 +2,7 @@
 """Every reply of every script in gateway/scripts."""
 
 from lua_test import EPOCH, REMEMBER_MS, Holder, Lease, Resource, Store, check, check_equal, main, stripe_do, test, text
+from several import desk_says
 from world.record import record_field
 from world.redis import Connection
 
@@ -249,7 +250,7 @@ def a_name_that_leads_to_no_hold_or_to_another_lets_nobody_in():
 def queue_up(lease, lease_id, hold="hold-bbbbbbb"):
     """A waiter at a desk that lives; the holder that it will be when it is granted token 2."""
     desk = f"{lease.stripe}:d:D1"
-    STORE.call("lease/scripts/inbox_heartbeat.lua", [lease.stripe, lease.due, desk], "D1", "open")
+    desk_says(STORE, desk, "open")
     check_equal(lease.acquire(lease_id, hold, lease_id, desk=desk, wid="1")[0], "queued", lease_id)
     return Holder(2, hold=hold)
 

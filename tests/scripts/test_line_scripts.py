@@ -1,9 +1,8 @@
 #!/usr/bin/python3
 """Waiting, sharing, re-entry: what the scripts of one lease do when more than one wants it."""
 
-from lua_test import EMPTY, EPOCH, REMEMBER_MS, STRIPES, TOKEN_LAST, Lease, RedisError, Store, check, check_equal, main, \
-    stripe_do, stripe_of, test, text
-from several import ALARM, DESK, All, Ear, desk_lives, hold_of, line_of, ring, wait
+from lua_test import EMPTY, EPOCH, REMEMBER_MS, STRIPES, TOKEN_LAST, Lease, RedisError, Store, check, check_equal, main, stripe_do, test, text
+from several import ALARM, DESK, All, Ear, desk_lives, desk_of, desk_says, hold_of, line_of, ring, wait
 
 STORE = Store()
 NOW = 1000000
@@ -555,11 +554,11 @@ def a_place_is_kept_for_as_long_as_it_was_asked_for_and_then_passed_over_and_not
 def a_place_outlives_its_desk_for_as_long_as_that_is_known_to_have_lived():
     for ends_at, how in ((DESK_MS, "silent"), (-1, "closed")):
         for late, wanted in ((0, ["id-b"]), (1, ["id-c"])):
-            lease, stripe = held(ttl=100000), DESK[:9]
+            lease = held(ttl=100000)
             desk_lives(STORE, OTHER_DESK)
             wait(lease, "id-b", "1", keep=4000), wait(lease, "id-c", "2", desk=OTHER_DESK)
             if how == "closed":
-                STORE.call("lease/scripts/inbox_heartbeat.lua", [stripe, stripe + ":due", DESK], "desk-1", "close")
+                desk_says(STORE, DESK, "close")
             at(ends_at + 4000 - 1 + late, OTHER_DESK)
             lease.release("id-a", desk=DESK)
             check_equal(holders(lease), wanted, f"{how}, {late}")
@@ -650,22 +649,13 @@ def a_crowd_of_the_dead_is_taken_out_in_steps():
 
 @test
 def who_left_or_joined_in_a_long_line_costs_no_more_commands_than_in_a_short_one():
-    def commands(deed):
-        before = calls()
-        deed()
-        return calls() - before
-
-    def calls():
-        stats = text(STORE.redis("INFO", "commandstats"))
-        return sum(int(line.split("calls=")[1].split(",")[0]) for line in stats.splitlines() if "calls=" in line)
-
     seen = []
     for size in (10, 2000):
         lease = held(ttl=60000)
         for i in range(size):
             ask(lease, f"w{i}", desk=DESK, wid=str(i))
-        seen.append([commands(lambda: ask(lease, "new", desk=DESK, wid="x")), commands(lambda: leave(lease, f"w{size // 2}")),
-                     commands(lambda: lease.release("id-a"))])
+        seen.append([STORE.commands_of(deed)[0] for deed in (
+            lambda: ask(lease, "new", desk=DESK, wid="x"), lambda: leave(lease, f"w{size // 2}"), lambda: lease.release("id-a"))])
     check_equal(seen[1], seen[0])
 
 
@@ -987,30 +977,22 @@ def a_lease_that_somebody_waits_for_is_not_forgotten_and_afterwards_it_is():
 
 @test
 def a_desk_that_fell_silent_is_swept_away_and_one_that_lives_stays():
+    def left_by_sweeps():
+        for desk in desks:
+            STORE.call("lease/scripts/sweep.lua", [desk[:9], desk[:9] + ":due"], 10, REMEMBER_MS, "grant")
+        return [desk in STORE.dump() for desk in desks]
+
     begin()
-    desks = []
-    for name in ("one", "two"):
-        stripe = f"pawl:{{{stripe_of(name):02x}}}"
-        desks.append((name, [stripe, stripe + ":due", f"{stripe}:d:{name}"]))
-        check_equal(STORE.call("lease/scripts/inbox_heartbeat.lua", desks[-1][1], name, "open")[0], "beats")
-
-    def beat(which, what="beat"):
-        return STORE.call("lease/scripts/inbox_heartbeat.lua", desks[which][1], desks[which][0], what)[0]
-
+    desks = lives, silent = desk_of("one"), desk_of("two")
+    check_equal([desk_says(STORE, desk, "open") for desk in desks], ["beats"] * 2)
     for ms in range(3000, 60001, 3000):
         at(ms)
-        check_equal(beat(0), "beats")
-    for _, keys in desks:
-        STORE.call("lease/scripts/sweep.lua", keys[:2], 10, REMEMBER_MS, "grant")
-    there = STORE.dump()
-    check_equal([keys[2] in there for _, keys in desks], [True, True], "a place may be kept that was there")
+        check_equal(desk_says(STORE, lives), "beats")
+    check_equal(left_by_sweeps(), [True, True], "a place may be kept that was there")
     for ms in (120001, 180002):
         at(ms)
-        for _, keys in desks:
-            STORE.call("lease/scripts/sweep.lua", keys[:2], 10, REMEMBER_MS, "grant")
-        there = STORE.dump()
-        check_equal([keys[2] in there for _, keys in desks], [ms < 180000, False], ms)
-    check_equal((beat(1), beat(0, "close"), beat(0)), ("late", "closed", "late"))
+        check_equal(left_by_sweeps(), [ms < 180000, False], ms)
+    check_equal((desk_says(STORE, silent), desk_says(STORE, lives, "close"), desk_says(STORE, lives)), ("late", "closed", "late"))
     STORE.redis("DEL", DESK)
     check_equal(sorted(STORE.dump()), EMPTY)
 
@@ -1064,14 +1046,12 @@ def a_script_that_meets_full_memory_tells_nobody_anything():
 def a_desk_that_nobody_listens_at_does_not_live():
     store = Store()
     store.begin()
-    stripe = f"pawl:{{{stripe_of('D9'):02x}}}"
-    keys = [stripe, stripe + ":due", stripe + ":d:D9"]
-    check_equal(store.call("lease/scripts/inbox_heartbeat.lua", keys, "D9", "open")[0], "beats")
+    desk, other = desk_of("D9"), desk_of("D9x")
+    check_equal(desk_says(store, desk, "open"), "beats")
     store.ears("PUNSUBSCRIBE", "pawl:{*}:d:*")
-    check_equal(store.call("lease/scripts/inbox_heartbeat.lua", keys, "D9", "beat")[0], "late")
-    check_equal(text(store.redis("HGET", keys[2], "at")), str(NOW - DESK_MS - 1), "it lived until just now")
-    check_equal(store.call("lease/scripts/inbox_heartbeat.lua", [stripe, stripe + ":due", keys[2] + "x"], "D9x", "open")[0], "late")
-    check_equal(store.redis("EXISTS", keys[2] + "x"), 0)
+    check_equal(desk_says(store, desk), "late")
+    check_equal(text(store.redis("HGET", desk, "at")), str(NOW - DESK_MS - 1), "it lived until just now")
+    check_equal((desk_says(store, other, "open"), store.redis("EXISTS", other)), ("late", 0))
 
 
 main()

@@ -7,7 +7,7 @@ import random
 
 from line_model import DESK_MS, NO_DESK, PLACE_MS, LeaseModel, World
 from lua_test import EMPTY, EPOCH, RECORD, REMEMBER_MS, Holder, Lease, Resource, Store, check, check_equal, main, stripe_of, test, text
-from several import Told
+from several import Told, desk_of, desk_says
 from world.redis import Connection
 
 SEED = int(os.environ.get("PAWL_SEED", random.SystemRandom().randrange(1 << 32)))
@@ -63,14 +63,9 @@ class Walk:
 
     # -- desks and time
 
-    def beat(self, desk, what):
-        stripe = desk[:9]
-        return self.store.call("lease/scripts/inbox_heartbeat.lua", [stripe, stripe + ":due", desk], desk.split(":d:")[1], what)
-
     def open_desk(self):
-        name = f"desk-{self.unique()}"
-        desk = f"pawl:{{{stripe_of(name):02x}}}:d:{name}"
-        check_equal(self.beat(desk, "open")[0], "beats")
+        desk = desk_of(f"desk-{self.unique()}")
+        check_equal(desk_says(self.store, desk, "open"), "beats")
         self.desks.append(desk)
         self.world.desks[desk] = self.world.now
 
@@ -79,7 +74,7 @@ class Walk:
         if self.random.random() < 0.15:
             self.desks.remove(desk)  # silent from now on
             if self.random.random() < 0.3:
-                check_equal(self.beat(desk, "close")[0], "closed")
+                check_equal(desk_says(self.store, desk, "close"), "closed")
                 self.world.dies(desk)
             self.open_desk()
         self.beats()
@@ -87,7 +82,7 @@ class Walk:
     def beats(self):
         for desk in list(self.desks):
             lives = self.world.lives(desk)
-            check_equal(self.beat(desk, "beat")[0], "beats" if lives else "late", desk)
+            check_equal(desk_says(self.store, desk), "beats" if lives else "late", desk)
             if lives:
                 self.world.desks[desk] = self.world.now
             else:

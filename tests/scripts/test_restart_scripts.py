@@ -2,9 +2,9 @@
 """What every script on a stripe asks first, and what becomes of holds, marks and keys when a new life has begun."""
 
 from lua_test import EPOCH, IDENTITY, REMEMBER_MS, STRIPE_FIELDS, STRIPES, Holder, Lease, Resource, check, check_equal, main, \
-    stripe_do, stripe_of, test
+    stripe_do, test
 from members import Life, all_in, alone, company, grant, unchanged_by
-from several import Session, hold_of, line_of
+from several import Session, desk_of, desk_says, hold_of, line_of
 
 LIFE = Life()
 NOW = 1000000
@@ -352,17 +352,15 @@ def granted(lease, lease_id, **terms):
 class Desk:
     """Where clients wait; it lives as long as it beats."""
 
-    def __init__(self, name="D1"):
-        self.name = name
-        stripe = f"pawl:{{{stripe_of(name):02x}}}"
-        self.keys = [stripe, stripe + ":due", f"{stripe}:d:{name}"]
+    def __init__(self):
+        self.key = desk_of("D1")
         self.beat("open")
 
     def beat(self, word="beat"):
-        return LIFE.call("lease/scripts/inbox_heartbeat.lua", self.keys, self.name, word)[0]
+        return desk_says(LIFE, self.key, word)
 
     def queue(self, lease, lease_id, wid="1", **terms):
-        check_equal(acquire(lease, lease_id, desk=self.keys[2], wid=wid, **terms)[0], "queued", lease_id)
+        check_equal(acquire(lease, lease_id, desk=self.key, wid=wid, **terms)[0], "queued", lease_id)
 
 
 def holders(lease):
@@ -503,7 +501,7 @@ def one_who_waits_for_all_who_share_to_go_need_not_wait_for_those_of_before():
         granted(lease, f"n{i}", mode="shared")
     new_life("incomplete", members)
     desk = Desk()
-    reply = acquire(lease, "bob", desk=desk.keys[2], wid="1")
+    reply = acquire(lease, "bob", desk=desk.key, wid="1")
     check(reply[0] in ("granted", "queued"), reply)
     for _ in range(6):
         if lease.run("handoff", "grant")[2] != "more":
