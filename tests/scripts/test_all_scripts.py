@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 """Several leases at once, all or none: every reply of the scripts, who comes before whom, and what it costs."""
 
-import itertools
 import json
 
-from lua_test import EMPTY, EPOCH, TOKEN_LAST, Lease, Store, check, check_equal, check_in, main, record_packed, stripe_do, stripe_of, test, text
+from intents import same_stripe
+from lua_test import EMPTY, EPOCH, TOKEN_LAST, Lease, Store, check, check_equal, check_in, main, record_packed, stripe_do, test, text
 from several import ALARM, DESK, All, Ear, desk_lives, forgotten, hold_of, ring, wait
 
 STORE = Store()
@@ -196,12 +196,6 @@ def nothing_is_granted_when_one_stripe_has_no_token_left_or_is_not_ours():
     check_equal(STORE.unchanged_by(lambda: leases.acquire(may="hold-off"))[0], "held-off")
 
 
-def of_one_stripe(count):
-    """Names of leases in one stripe."""
-    names = (f"n{i}" for i in range(100000))
-    return list(itertools.islice((name for name in names if stripe_of(name) == stripe_of("n0")), count))
-
-
 @test
 def a_record_or_a_stripe_that_is_not_ours_ends_the_script_before_its_first_write():
     leases = some("a", "b")
@@ -227,13 +221,13 @@ def a_record_or_a_stripe_that_is_not_ours_ends_the_script_before_its_first_write
 @test
 def leases_of_one_stripe_each_need_a_token_of_it():
     begin(floor=3)
-    leases = All(STORE, *of_one_stripe(2))
+    leases = All(STORE, *same_stripe("n0", 2))
     check_equal(sorted(tokens(leases.acquire("id-x")).values()), [1, 2])
     wait(leases, "id-a")
     for lease in leases.leases:
         check_equal(lease.release("id-x")[0], "released")
     check_equal([held_by(one) for one in leases.leases], [None, None])
-    check_equal(STORE.unchanged_by(lambda: All(STORE, *of_one_stripe(5)[3:]).acquire("id-b"))[0], "ceiling")
+    check_equal(STORE.unchanged_by(lambda: All(STORE, *same_stripe("n0", 5)[3:]).acquire("id-b"))[0], "ceiling")
     stripe_do(STORE.redis, "HSET", leases.home.stripe, "ceiling", 4)
     later(1000)
     ring(STORE)

@@ -5,8 +5,9 @@ model step by step. PAWL_SEED and PAWL_STEPS repeat one."""
 import os
 import random
 
+from intents import same_stripe
 from line_model import DESK_MS, NO_DESK, PLACE_MS, LeaseModel, World
-from lua_test import EMPTY, EPOCH, RECORD, REMEMBER_MS, Holder, Lease, Resource, Store, check, check_equal, main, stripe_of, test, text
+from lua_test import EMPTY, EPOCH, RECORD, REMEMBER_MS, Holder, Lease, Resource, Store, check, check_equal, main, test, text
 from several import Told, desk_of, desk_says
 from world.redis import Connection
 
@@ -35,7 +36,7 @@ class Walk:
     def __init__(self, seed):
         self.random, self.store, self.world = random.Random(seed), Told.store(), World(NOW)
         self.store.begin(NOW)
-        names = self.same_stripe("orders:42", 2) + ["orders:42", "jobs"]
+        names = same_stripe("orders:42", 2) + ["orders:42", "jobs"]
         self.leases = {name: Lease(self.store, name) for name in names}
         tokens = {one.stripe: Tokens() for one in self.leases.values()}
         self.models = {name: LeaseModel(self.world, tokens[one.stripe], REMEMBER_MS) for name, one in self.leases.items()}
@@ -52,10 +53,6 @@ class Walk:
         for _ in range(3):
             self.open_desk()
         self.count_uses()
-
-    @staticmethod
-    def same_stripe(name, count):
-        return [f"n{i}" for i in range(5000) if stripe_of(f"n{i}") == stripe_of(name)][:count]
 
     def unique(self):
         self.number += 1

@@ -3,13 +3,14 @@
 
 import itertools
 
-from lua_test import EPOCH, REMEMBER_MS, Holder, Lease, Resource, Store, check, check_equal, main, stripe_of, test
+from intents import same_stripe
+from lua_test import EPOCH, REMEMBER_MS, Holder, Lease, Resource, Store, check, check_equal, main, test
 from several import ALARM, DESK, SECRET, SESSION_ID, All, Ear, Session, desk_lives, hold_of, line_of, ring
 from several import wait as wait_as
 
 STORE = Store()
 NOW, TTL = 1000000, 5000
-OF_STRIPE = [name for name in (f"{number:022}" for number in range(2000)) if stripe_of(name) == stripe_of(SESSION_ID)][:3]
+OF_STRIPE = same_stripe(SESSION_ID, 3, "{:022}")
 
 
 def begin(ttl=TTL):
