@@ -7,7 +7,7 @@ import random
 
 from intents import same_stripe
 from line_model import DESK_MS, NO_DESK, PLACE_MS, LeaseModel, World
-from lua_test import EMPTY, EPOCH, RECORD, REMEMBER_MS, Holder, Lease, Resource, Store, check, check_equal, main, test, text
+from lua_test import EMPTY, EPOCH, RECORD, REMEMBER_MS, Holder, Lease, Resource, check, check_equal, main, test, text
 from several import Told, desk_of, desk_says
 from world.redis import Connection
 

@@ -3,7 +3,7 @@
 
 import re
 
-from intents import DOUBT, parse, same_stripe, script, texts_of
+from intents import DOUBT, parse, script, texts_of
 from lua_test import EPOCH, RECORD, ROOT, Lease, Store, check, check_equal, main, test, text
 
 STORE = Store()
