@@ -174,6 +174,19 @@ static inline const char *check_word(const char **rest)
     return *rest > word ? textf("%.*s", (int)(*rest - word), word) : NULL;
 }
 
+/* The path of a file with this in it, good until the next one; who asked for it deletes it. */
+static inline char *check_file(struct bytes content)
+{
+    static char path[32];
+    int fd;
+
+    snprintf(path, sizeof(path), "/tmp/pawl-test-XXXXXX");
+    fd = mkstemp(path);
+    if (fd < 0 || write(fd, content.at, content.len) != (ssize_t)content.len || close(fd) != 0)
+        abort();
+    return path;
+}
+
 /* What is tested cannot be tested on this machine: not run, which is a failure of the run. */
 static inline void check_skip(const char *reason)
 {

@@ -95,20 +95,6 @@ static enum options_result read_variable(char *variable)
 
 #define READ(...) read_arguments((char *[]){__VA_ARGS__, NULL})
 
-/* A file of its own with this text; the name is given back, unlink it. */
-static char *file_with(const char *text, char path[32])
-{
-    FILE *file;
-    int fd;
-
-    memcpy(path, "/tmp/pawl-options-XXXXXX", 25);
-    fd = mkstemp(path);
-    file = fd < 0 ? NULL : fdopen(fd, "w");
-    if (file == NULL || fputs(text, file) < 0 || fclose(file) != 0)
-        abort();
-    return path;
-}
-
 /* Puts "FILE" where path stands. */
 static void put_word_for(const char *path, char *at)
 {
@@ -118,8 +104,8 @@ static void put_word_for(const char *path, char *at)
 
 static enum options_result read_file_and(const char *text, char *argument, char *variable)
 {
-    char path[32], *environment[] = {variable, NULL};
-    char *arguments[] = {"--config", file_with(text, path), argument, NULL};
+    char *path = check_file(bytes_of(text)), *environment[] = {variable, NULL};
+    char *arguments[] = {"--config", path, argument, NULL};
     enum options_result result = read_both(arguments, environment);
     const char *at = strstr(why, path); /* so that a sentence is the same each time */
 
@@ -585,9 +571,8 @@ TEST(a_command_line_is_read_word_by_word)
 
 TEST(a_file_is_read_to_its_bound_and_not_beyond)
 {
-    char path[32];
     size_t len = 0;
-    char *text = options_read_file(file_with("12345678", path), 8, &len, why, sizeof(why));
+    char *path = check_file(BYTES("12345678")), *text = options_read_file(path, 8, &len, why, sizeof(why));
 
     CHECK_TEXT(((struct bytes){text, len}), BYTES("12345678"));
     CHECK(text != NULL && text[8] == '\0');

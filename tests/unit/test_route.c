@@ -71,26 +71,18 @@ TEST(what_is_wrong_is_told_with_the_route)
 
 TEST(a_file_is_named_too)
 {
-    const char *tmp = getenv("TMPDIR");
-    char path[256], why[ROUTE_WHY_SIZE];
-    FILE *file;
+    const char *path = check_file(BYTES("{\"routes\":[{\"match\":\"a\"}]}"));
+    char why[ROUTE_WHY_SIZE];
     struct route_table *table;
 
-    snprintf(path, sizeof(path), "%s/routes-%d", tmp != NULL ? tmp : "/tmp", (int)getpid());
-    file = fopen(path, "w");
-    if (!CHECK(file != NULL))
-        return;
-    fputs("{\"routes\":[{\"match\":\"a\"}]}", file);
-    fclose(file);
     CHECK(route_table_load(path, false, why) == NULL);
     CHECK(strstr(why, path) == why && strstr(why, "routes[0] (a): match must begin with a slash") != NULL);
-    file = fopen(path, "w");
-    fputs("{\"routes\":[]}", file);
-    fclose(file);
+    unlink(path);
+    path = check_file(BYTES("{\"routes\":[]}"));
     table = route_table_load(path, false, why);
     CHECK(table != NULL);
     route_table_free(table);
-    remove(path);
+    unlink(path);
     CHECK(route_table_load(path, false, why) == NULL && strstr(why, path) != NULL);
 }
 
