@@ -2,9 +2,7 @@
 #ifndef PAWL_TESTS_HTTP_CLIENT_H
 #define PAWL_TESTS_HTTP_CLIENT_H
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -12,7 +10,7 @@
 #include <unistd.h>
 
 #include "shared/loop/loop.h"
-#include "tests/unit/check.h"
+#include "tests/component/loopback.h"
 #ifdef OVER_TLS
 #include "tests/component/http_over_tls.h"
 #endif
@@ -34,16 +32,14 @@ struct client {
 /* One whose kernel keeps at most so many bytes for it (0: as many as it likes). */
 static inline void client_open_small(struct client *c, unsigned port, int bytes)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     struct timeval wait = {CLIENT_WAIT_S, 0};
 
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     *c = (struct client){.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), .buf = malloc(CLIENT_BYTES)};
     setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
     setsockopt(c->fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
     if (bytes > 0)
         setsockopt(c->fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
-    CHECK(connect(c->fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+    CHECK(loopback_connect(c->fd, port) == 0);
 #ifdef OVER_TLS
     c->tls = over_tls_open(c->fd, CLIENT_WAIT_S * 1000);
 #endif

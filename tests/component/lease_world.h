@@ -10,6 +10,7 @@
 #include "lease/worker.h"
 #include "scripts.h"
 #include "shared/access/access_internal.h"
+#include "tests/component/loopback.h"
 #include "tests/component/store_relay.h"
 #include "tests/unit/waited.h"
 
@@ -264,7 +265,6 @@ static const char *asked_as = ""; /* who asks from now on; "": nobody */
 static inline void asked_send(struct asked *asked, struct instance *of, const char *method, const char *lease,
                               const char *lease_id, const char *body)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)of->port)};
     char text[ASK_BYTES];
     int len = snprintf(text, sizeof(text),
                        "%s %s%s HTTP/1.1\r\nHost: h\r\nWho: %s\r\n%s%s%sContent-Type: application/json\r\n"
@@ -273,9 +273,7 @@ static inline void asked_send(struct asked *asked, struct instance *of, const ch
                        lease_id[0] != '\0' ? "Lease-Id: " : "", lease_id, lease_id[0] != '\0' ? "\r\n" : "",
                        strlen(body), body);
 
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    *asked = (struct asked){.of = of, .fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-    CHECK(connect(asked->fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+    *asked = (struct asked){.of = of, .fd = loopback_open(of->port)};
     CHECK(send(asked->fd, text, (size_t)len, 0) == len);
 }
 

@@ -3,7 +3,6 @@
 #ifndef PAWL_TESTS_STORE_WORLD_H
 #define PAWL_TESTS_STORE_WORLD_H
 
-#include <arpa/inet.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 
 #include "shared/store/store_internal.h"
 #include "shared/store/subscriber.h"
+#include "tests/component/loopback.h"
 #include "tests/unit/check.h"
 #include "tests/unit/waited.h"
 
@@ -44,14 +44,10 @@ static inline int redis_connect(const struct redis *redis)
 /* One that nobody has just now: redis-server cannot ask the kernel for one itself. */
 static inline unsigned free_port(void)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof(address);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    unsigned port;
 
-    bind(fd, (struct sockaddr *)&address, sizeof(address));
-    getsockname(fd, (struct sockaddr *)&address, &len);
-    close(fd);
-    return ntohs(address.sin_port);
+    close(loopback_listen(&port, 1, 0));
+    return port;
 }
 
 /* Sends an inline command without waiting for its answer. */

@@ -31,14 +31,11 @@ static int64_t listening(const struct instance *instance)
 /* In NDJSON. */
 static void listen_to(struct asked *asked, struct instance *of, const char *query)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)of->port)};
     char text[ASK_BYTES];
     int len = snprintf(text, sizeof(text),
                        "GET /v1/events%s HTTP/1.1\r\nHost: h\r\nAccept: application/x-ndjson\r\n\r\n", query);
 
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    *asked = (struct asked){.of = of, .fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-    CHECK(connect(asked->fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+    *asked = (struct asked){.of = of, .fd = loopback_open(of->port)};
     CHECK(send(asked->fd, text, (size_t)len, 0) == len);
 }
 

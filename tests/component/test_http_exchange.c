@@ -1,8 +1,6 @@
 /* test_http_exchange.c - the HTTP client of libpawl and the command line, against a server that does as it is
  * told: which of the three ends a request comes to, however it is cut; over plain TCP and over TLS. */
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
@@ -15,6 +13,7 @@
 #include <unistd.h>
 
 #include "api/client/http_internal.h"
+#include "tests/component/loopback.h"
 #include "tests/component/tls_peer.h"
 #include "tests/unit/check.h"
 
@@ -29,7 +28,7 @@ struct server {
     int listener;
     bool is_tls;
     gnutls_session_t tls; /* NULL: plain */
-    uint16_t port;
+    unsigned port;
     pthread_t thread;
     /* What it is to do with the one connection that comes. */
     struct bytes answer;
@@ -179,20 +178,9 @@ static void *server_work(void *at)
     return NULL;
 }
 
-static void server_listen(struct server *server, int backlog)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof(at);
-
-    server->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    CHECK(bind(server->listener, (struct sockaddr *)&at, len) == 0 && listen(server->listener, backlog) == 0);
-    CHECK(getsockname(server->listener, (struct sockaddr *)&at, &len) == 0);
-    server->port = ntohs(at.sin_port);
-}
-
 static void server_begin(struct server *server)
 {
-    server_listen(server, 1);
+    server->listener = loopback_listen(&server->port, 1, 0);
     server->left_by = -1;
     CHECK(pthread_create(&server->thread, NULL, server_work, server) == 0);
 }
@@ -465,52 +453,24 @@ TEST(a_header_that_would_be_two_is_not_sent)
 
 TEST(nobody_there_is_not_sent)
 {
-    struct server server = {.listener = -1};
+    unsigned port;
 
-    server_listen(&server, 1);
-    close(server.listener);
-    is_not_sent((struct http_client_request){.url = textf("http://127.0.0.1:%u/", server.port)},
+    close(loopback_listen(&port, 1, 0));
+    is_not_sent((struct http_client_request){.url = textf("http://127.0.0.1:%u/", port)},
                 "Connection refused");
-    is_not_sent((struct http_client_request){.url = textf("http://localhost:%u/", server.port)}, "localhost");
+    is_not_sent((struct http_client_request){.url = textf("http://localhost:%u/", port)}, "localhost");
     is_not_sent((struct http_client_request){.url = "http://no-such-host.invalid/"}, "no-such-host.invalid");
-}
-
-/* A backlog of none takes one or two connections; the next get no answer. */
-struct full {
-    struct server server;
-    struct sockaddr_in at;
-    int fds[4];
-};
-
-static void full_begin(struct full *full)
-{
-    server_listen(&full->server, 0);
-    full->at = (struct sockaddr_in){.sin_family = AF_INET,
-                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-                                    .sin_port = htons(full->server.port)};
-    for (size_t i = 0; i < 4; i++) {
-        full->fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-        CHECK(connect(full->fds[i], (struct sockaddr *)&full->at, sizeof(full->at)) == 0 ||
-              errno == EINPROGRESS);
-    }
-}
-
-static void full_end(struct full *full)
-{
-    for (size_t i = 0; i < 4; i++)
-        close(full->fds[i]);
-    close(full->server.listener);
 }
 
 TEST(who_does_not_take_the_connection_in_time_was_not_sent_to)
 {
-    struct full full = {0};
+    struct loopback_full full;
 
-    full_begin(&full);
-    is_not_sent((struct http_client_request){.url = textf("http://127.0.0.1:%u/", full.server.port),
-                                             .timeout_ms = SHORT_MS},
-                "too long");
-    full_end(&full);
+    loopback_full_open(&full);
+    is_not_sent(
+        (struct http_client_request){.url = textf("http://127.0.0.1:%u/", full.port), .timeout_ms = SHORT_MS},
+        "too long");
+    loopback_full_close(&full);
 }
 
 TEST(a_handshake_that_is_not_answered_in_time_or_given_up_sends_nothing)
@@ -715,20 +675,22 @@ TEST(an_address_that_does_not_answer_gives_way_to_the_next)
     struct server server = {.answer = BYTES("HTTP/1.1 204 x\r\n\r\n")};
     struct http_addresses addresses = {.count = 2};
     struct http_wire wire = {.fd = -1};
-    struct full full = {0};
+    struct loopback_full full;
 
     server_begin(&server);
-    full_begin(&full);
-    memcpy(&addresses.list[0].at, &full.at, sizeof(full.at));
-    full.at.sin_port = htons(server.port);
-    memcpy(&addresses.list[1].at, &full.at, sizeof(full.at));
-    addresses.list[0].len = addresses.list[1].len = sizeof(full.at);
+    loopback_full_open(&full);
+    for (unsigned i = 0; i < 2; i++) {
+        const struct sockaddr_in at = loopback_at(i == 0 ? full.port : server.port);
+
+        memcpy(&addresses.list[i].at, &at, sizeof(at));
+        addresses.list[i].len = sizeof(at);
+    }
     CHECK_INT(http_dial_any(&wire, &addresses, pawl_now_ms() + PATIENCE_MS), HTTP_READY);
     CHECK(http_wire_send(&wire, BYTES("GET / HTTP/1.1\r\n\r\n"), BYTES("")) > 0);
     http_wire_close(&wire, HTTP_CLOSE);
     server_end(&server);
     CHECK(server.seen_len > 0);
-    full_end(&full);
+    loopback_full_close(&full);
 }
 
 int main(void)

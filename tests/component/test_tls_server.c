@@ -335,11 +335,7 @@ TEST(files_are_refused_with_the_name_of_their_flag)
 /* A client whose socket is plain: its bytes are sent as they are. */
 static void plain_open(struct client *c)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)waiting.port)};
-
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    *c = (struct client){.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), .buf = malloc(CLIENT_BYTES)};
-    CHECK(connect(c->fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+    *c = (struct client){.fd = loopback_open(waiting.port), .buf = malloc(CLIENT_BYTES)};
 }
 
 TEST_CLIENT(a_client_that_speaks_no_tls_is_closed)
@@ -417,7 +413,6 @@ TEST(a_handshake_that_the_kernel_does_not_take_at_once_goes_on)
     const char *bad = NULL;
     char why[256], all[PATH_SIZE], name[80];
     struct client c;
-    struct sockaddr_in address = {.sin_family = AF_INET};
     FILE *file;
 
     waiting_stop();
@@ -446,9 +441,7 @@ TEST(a_handshake_that_the_kernel_does_not_take_at_once_goes_on)
 
     c = (struct client){.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), .buf = malloc(CLIENT_BYTES)};
     setsockopt(c.fd, SOL_SOCKET, SO_RCVBUF, &(int){2048}, sizeof(int));
-    address.sin_port = htons((uint16_t)waiting.port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    CHECK(connect(c.fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+    CHECK(loopback_connect(c.fd, waiting.port) == 0);
     struct tls *tls = tls_open(over_tls.trust, c.fd, "localhost");
     CHECK_INT(tls_handshake(tls), TLS_WAITS);
     turns_in_ms(20);

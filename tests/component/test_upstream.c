@@ -344,22 +344,10 @@ TEST_UPSTREAM(the_next_address_is_tried_when_the_first_refuses, world_open())
 {
     unsigned port;
 
-    close(listen_tcp(&port, 1));
+    close(loopback_listen(&port, 1, 0));
     also_at(world, port);
     peer_asked(peer, asker, world);
     peer_answers(peer, asker);
-}
-
-/* A listener whose queue is full, so that the kernel lets others wait. */
-static void queue_fill(unsigned port, int fds[3])
-{
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    for (unsigned i = 0; i < 3; i++) {
-        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        connect(fds[i], (struct sockaddr *)&address, sizeof(address));
-    }
 }
 
 static bool is_at_second(const struct asker *asker)
@@ -369,12 +357,10 @@ static bool is_at_second(const struct asker *asker)
 
 TEST_UPSTREAM(an_address_that_takes_too_long_gives_way_to_the_next_and_the_last_to_the_end, world_open())
 {
-    int full, fds[3];
-    unsigned port;
+    struct loopback_full full;
 
-    full = listen_tcp(&port, 0);
-    queue_fill(port, fds);
-    also_at(world, port);
+    loopback_full_open(&full);
+    also_at(world, full.port);
     world->pool->place.list[1] = world->pool->place.list[0];
     ask(asker, world);
     late_now(asker);
@@ -382,9 +368,7 @@ TEST_UPSTREAM(an_address_that_takes_too_long_gives_way_to_the_next_and_the_last_
     CHECK_INT(asker->ends, 0);
     late_now(asker);
     ends(asker, UPSTREAM_NOT_SENT, "in time");
-    for (unsigned i = 0; i < 3; i++)
-        close(fds[i]);
-    close(full);
+    loopback_full_close(&full);
 }
 
 /* By a process that stood still meanwhile: the connection stands before any alarm has rung. */

@@ -4,7 +4,6 @@
 #ifndef PAWL_TESTS_UPSTREAM_WORLD_H
 #define PAWL_TESTS_UPSTREAM_WORLD_H
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "gateway/upstream/upstream_internal.h"
+#include "tests/component/loopback.h"
 #include "tests/component/tls_peer.h"
 #include "tests/unit/check.h"
 #include "tests/unit/waited.h"
@@ -52,18 +52,6 @@ static uint64_t deadline_ms(void)
         check_true(holds, #precondition, __FILE__, __LINE__);                                                \
     } while (0)
 
-static inline int listen_tcp(unsigned *port, int backlog)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof(address);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-    CHECK(bind(fd, (struct sockaddr *)&address, len) == 0 && listen(fd, backlog) == 0);
-    CHECK(getsockname(fd, (struct sockaddr *)&address, &len) == 0);
-    *port = ntohs(address.sin_port);
-    return fd;
-}
-
 static inline void world_pool(struct world *world)
 {
     world->loop = loop_new();
@@ -91,7 +79,7 @@ static inline struct world *world_open(void)
         world->upstream.trust = trust_of(safe.authority.file);
         world->identity = safe.identity;
     }
-    world->listener = listen_tcp(&world->upstream.port, 64);
+    world->listener = loopback_listen(&world->upstream.port, 64, SOCK_NONBLOCK);
     world_pool(world);
     return world;
 }
