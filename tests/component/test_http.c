@@ -76,7 +76,7 @@ TEST_CLIENT(a_query_member_is_given_decoded_once_or_refused)
     }
 }
 
-TEST(the_first_route_that_matches_is_taken)
+TEST_CLIENT(the_first_route_that_matches_is_taken)
 {
     static const struct {
         const char *line;
@@ -91,16 +91,14 @@ TEST(the_first_route_that_matches_is_taken)
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct client c;
-
-        client_say(&c, server.port, textf("%s HTTP/1.1\r\n" HOST "\r\n", rows[i].line));
-        if (!CHECK_INT(client_read(&c, rows[i].line[0] != 'H'), rows[i].status))
+        client_close(c);
+        client_say(c, server.port, textf("%s HTTP/1.1\r\n" HOST "\r\n", rows[i].line));
+        if (!CHECK_INT(client_read(c, rows[i].line[0] != 'H'), rows[i].status))
             printf("# %s\n", rows[i].line);
-        CHECK_INT(client_next(&c, GET("/two/first%2f/x/r/es/t")),
-                  200); /* none of these ends the connection */
-        CHECK_TEXT(client_header(&c, "X-First"), BYTES("first%2f"));
-        CHECK_TEXT(client_header(&c, "X-Rest"), BYTES("r/es/t"));
-        client_close(&c);
+        /* None of these ends the connection. */
+        CHECK_INT(client_next(c, GET("/two/first%2f/x/r/es/t")), 200);
+        CHECK_TEXT(client_header(c, "X-First"), BYTES("first%2f"));
+        CHECK_TEXT(client_header(c, "X-Rest"), BYTES("r/es/t"));
     }
 }
 

@@ -265,7 +265,7 @@ TEST_CLIENT(the_refusal_says_nothing_to_a_head_request_but_the_head)
     CHECK(client_ends(c));
 }
 
-TEST(bad_chunks_end_the_connection)
+TEST_CLIENT(bad_chunks_end_the_connection)
 {
     static const char *const bodies[] = {"x\r\n",
                                          "-1\r\na\r\n",
@@ -278,21 +278,18 @@ TEST(bad_chunks_end_the_connection)
                                          "1\r\na0\r\n\r\n"};
 
     for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
-        struct client c;
-
-        client_say(&c, server.port, POST "Transfer-Encoding: chunked\r\n\r\n");
-        client_text(&c, bodies[i]);
-        client_text(&c, NEXT);
-        CHECK(client_read(&c, true) != 200);
-        while (!c.ended && client_more(&c)) {
+        CHECK(client_anew(c, server.port,
+                          textf("%s%s%s", POST "Transfer-Encoding: chunked\r\n\r\n", bodies[i], NEXT)) !=
+              200);
+        while (!c->ended && client_more(c)) {
         }
-        CHECK(c.ended && memmem(c.buf, c.len, "smuggled", 8) == NULL);
-        client_close(&c);
+        CHECK(c->ended && memmem(c->buf, c->len, "smuggled", 8) == NULL);
     }
 }
 
 static unsigned ask_with_trailers(struct client *c, unsigned count)
 {
+    client_close(c);
     client_say(c, server.port, POST "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n");
     for (unsigned i = 0; i < count; i++)
         client_text(c, "a:\r\n");
@@ -301,18 +298,16 @@ static unsigned ask_with_trailers(struct client *c, unsigned count)
 }
 
 /* libmicrohttpd keeps a record of each, and has not room for all that would fit into their bytes. */
-TEST(too_many_trailers_are_refused_before_libmicrohttpd_refuses_them)
+TEST_CLIENT(too_many_trailers_are_refused_before_libmicrohttpd_refuses_them)
 {
     static const unsigned counts[] = {46, 200, 700};
-    struct client c;
 
-    CHECK_INT(ask_with_trailers(&c, 45), 200);
-    CHECK_INT(client_read(&c, true), 200);
-    client_close(&c);
+    CHECK_INT(ask_with_trailers(c, 45), 200);
+    CHECK_INT(client_read(c, true), 200);
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
-        CHECK_INT(ask_with_trailers(&c, counts[i]), 400);
-        CHECK_TEXT(client_code(&c), BYTES("invalid-request"));
-        CHECK(client_ended(&c));
+        CHECK_INT(ask_with_trailers(c, counts[i]), 400);
+        CHECK_TEXT(client_code(c), BYTES("invalid-request"));
+        CHECK(client_ends(c));
     }
 }
 
