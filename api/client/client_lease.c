@@ -114,8 +114,8 @@ static bool grant_take(const struct client_call *call, enum grant_kind kind, str
     fresh.token = token;
     fresh.waited_ms = kind == GRANT_NEW ? waited_ms : grant->waited_ms;
     fresh.epoch = epoch;
-    /* At the earliest: the store's clock is cut to milliseconds. What was waited for lies between question and
-     * answer, whatever the answer says. */
+    /* At the earliest: the store's clock is cut to milliseconds. What was waited for lies between question
+     * and answer, whatever the answer says. */
     fresh.deadline_ms = call->sent_ms + (waited_ms < passed_ms ? waited_ms : passed_ms) + expires_in_ms - 1;
     if (fresh.least_ttl_ms > 0 && call->sent_ms + fresh.least_ttl_ms < fresh.deadline_ms) {
         fresh.deadline_ms = call->sent_ms + fresh.least_ttl_ms;

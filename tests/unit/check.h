@@ -154,8 +154,8 @@ static inline bool check_text(struct bytes got, struct bytes wanted, const char 
 /* As printf(3) writes it; good until eight more were asked for. */
 __attribute__((format(printf, 1, 2))) static inline const char *textf(const char *format, ...)
 {
-    static char texts[8][16384];
-    static unsigned next;
+    static _Thread_local char texts[8][16384];
+    static _Thread_local unsigned next;
     char *text = texts[next++ % 8];
     va_list arguments;
 
