@@ -26,7 +26,8 @@ enum {
 };
 
 /* A link is back within 0.5 s of Redis, and a report comes at once after that. */
-enum { WAIT_FOR_MEMBERS_MS = 1400, WAIT_FOR_DISKS_MS = 3000, AGAIN_MS = 50, AGAIN_MAX_MS = 2000 };
+enum { WAIT_FOR_MEMBERS_MS = 1400, WAITS_LEAST = 10, WAIT_FOR_DISKS_MS = 3000 };
+enum { AGAIN_MS = 50, AGAIN_MAX_MS = 2000 };
 
 static store_done_fn admit_answered;
 
@@ -366,7 +367,7 @@ static void heartbeat_gated(struct member *member, const struct store_reply *rep
         snprintf(member->gate, sizeof(member->gate), "%.*s", (int)gate.len, gate.at);
         member->gated_ms = loop_now_ms();
         member->reported = false;
-        member->admit_ms = member->admit_wait_ms = 0;
+        member->admit_ms = member->admit_wait_ms = member->waits = 0;
         member_forbid(
             member, PROBLEM_STORE_NOT_ADMITTED, "store-not-admitted",
             "The store is closed (%.*s) until the lease services have admitted it. If that takes longer "
@@ -559,7 +560,8 @@ static void admit_later(struct member *member)
 
 void member_admit(struct member *member)
 {
-    bool waited = loop_now_ms() >= member->gated_ms + WAIT_FOR_MEMBERS_MS;
+    /* Time in which this machine stood still gave nobody time to report. */
+    bool waited = ++member->waits > WAITS_LEAST && loop_now_ms() >= member->gated_ms + WAIT_FOR_MEMBERS_MS;
 
     member->argv[0] = BYTES("pawl:{store}");
     member->argv[1] = member_identity(member);

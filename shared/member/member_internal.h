@@ -76,7 +76,7 @@ struct member {
     char gate[MEMBER_ID_CHARS + 1];
     bool settled_asked, unsettled, reported; /* a whole report for this gate was taken */
     uint64_t gated_ms, admit_ms;             /* admit_ms: not asked to begin a new epoch before that */
-    unsigned admit_wait_ms;
+    unsigned admit_wait_ms, waits;
     struct {                               /* lease.c's */
         int64_t number;                    /* of the last heartbeat that was sent */
         uint64_t sent_us[MEMBER_SENT_MAX]; /* when, by number; epoch_clock_us() */

@@ -4,6 +4,7 @@ and never a refusal that is not true."""
 
 import concurrent.futures
 import os
+import signal
 import tempfile
 import time
 
@@ -83,6 +84,23 @@ def after_a_restart_on_the_same_data_both_are_back_within_two_seconds():
 
 
 # -- stopped
+
+@test_in(World)
+def a_service_that_stood_still_itself_waits_for_who_did_so_too(world):
+    name = world.name()
+    world.acquire(name, ttl_ms=600000)
+    world.redis.kill()
+    world.gateway_daemon.send(signal.SIGSTOP)
+    world.redis.start()
+    wait_until(lambda: world.lease("GET", "/readyz").code == "store-not-admitted", "it waits for the gateway")
+    for daemon, number, after_s in ((world.lease_daemon, signal.SIGSTOP, 0.15), (world.lease_daemon, signal.SIGCONT, 1.6),
+                                    (world.gateway_daemon, signal.SIGCONT, 0.25)):
+        at = time.monotonic() + after_s
+        wait_until(lambda: time.monotonic() > at, "time passes")  # noqa: B023
+        daemon.send(number)
+    world.wait_ready()
+    check_equal(world.look(name)["state"], "held")
+
 
 @test
 @of_time
