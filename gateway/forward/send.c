@@ -334,7 +334,10 @@ enum step forward_send(struct forward *f)
         forward_intent_end(f, INTENT_CLOSE);
         return forward_over(f, fenced_fail(&f->fenced, PROBLEM_REQUEST_TIMEOUT));
     }
-    request.is_last = f->up.is_last;
+    /* Not every upstream takes a body of these off its connection (RFC 9110, 9.3.1). What is left there it
+     * would take for the next request, which nobody has checked; behind "close" it reads none. */
+    request.is_last = f->up.is_last ||
+                      (request.body_length != 0 && (!f->is_write || bytes_are(request.method, "DELETE")));
     worker_count(f->own->worker, f->is_write ? COUNT_FORWARDED : COUNT_FORWARDED_READ);
     forward_enter(f, FORWARD_SENDING);
     f->up.sent_ms = loop_now_ms();

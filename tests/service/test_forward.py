@@ -156,6 +156,15 @@ def a_connection_that_may_be_a_clients_by_its_authorization_is_nobody_elses():
 
 
 @test
+def what_an_upstream_leaves_of_a_body_is_not_its_next_request(one, key):
+    """RFC 9110, 9.3.1: many take no body of a GET off the connection, and would do what stands in it."""
+    for method, body, is_kept in (("GET", None, True), ("GET", b"x", False), ("OPTIONS", b"x", False), ("DELETE", None, True),
+                                  ("DELETE", b"x", False), ("PUT", b"x", True)):
+        check_equal(send(method, f"/orders/{key}/x", one if method in ("PUT", "DELETE") else None, body).status, 200)
+        check_equal(last().header("Connection"), None if is_kept else "close", f"{method} {body}")
+
+
+@test
 def an_open_read_needs_no_token():
     answer = send("GET", "/orders/nobody/lines")
     check_equal((answer.status, answer.body, answer.header("Fencing-Status")), (200, b"done", None))
