@@ -248,10 +248,20 @@ bool forward_head_make(struct forward *f, char fields[FORWARD_HEAD_MAX], size_t 
 
 /* -- the answer */
 
+static bool is_fenced_read(const struct forward *f)
+{
+    return f->is_fenced && !f->is_write;
+}
+
 static bool answer_field_passes(const struct forward *f, const struct upstream_head *head, struct bytes name)
 {
+    static const char *const lifetimes[] = {"Cache-Control", "CDN-Cache-Control", "Surrogate-Control",
+                                            "X-Accel-Expires", NULL};
+
     if ((field_kinds(name) & (FIELD_HOP | FIELD_ANSWER)) != 0 || !route_passes_answer(f->route, name))
         return false;
+    if (is_fenced_read(f) && bytes_are_among(name, lifetimes))
+        return false; /* made anew */
     for (unsigned i = 0; i < head->field_count; i++)
         if (bytes_equal_nocase(head->fields[i].name, BYTES("Connection")) &&
             bytes_list_has(head->fields[i].value, name))
@@ -269,7 +279,11 @@ static bool forward_head_tell(struct forward *f, const struct upstream_head *hea
             !http_reply_field(f->fenced.req, field->name, field->value))
             return false;
     }
-    return true;
+    /* But no cache on the way has a fence, or knows by itself that these headers tell readers apart. */
+    if (is_fenced_read(f))
+        return http_reply_field(f->fenced.req, BYTES("Cache-Control"), BYTES("no-store"));
+    return f->is_write ||
+           http_reply_field(f->fenced.req, BYTES("Vary"), BYTES("Fencing-Token, Pawl-Authorization"));
 }
 
 /* == the exchange */

@@ -276,10 +276,17 @@ def a_forwarded_answer_says_itself_how_it_may_be_cached():
         request.connection.send(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + b"x" * 100_000)
         request.connection.close()
     one, key = holder("order")
-    for act, method, token in ((bare, "GET", None), (bare, "HEAD", None), (long, "GET", None), (bare, "PUT", one), (bare, "GET", one)):
+    def lasting(_, request):
+        request.connection.answer(200, [("cache-control", "public, max-age=60"), ("X-Accel-Expires", "60")], b"ok")
+    tells_apart = "Fencing-Token, Pawl-Authorization"
+    for act, method, token, cache, vary in (
+            (bare, "GET", None, None, tells_apart), (bare, "HEAD", None, None, tells_apart), (long, "GET", None, None, tells_apart),
+            (bare, "PUT", one, None, None), (lasting, "GET", None, "public, max-age=60", tells_apart), (lasting, "GET", one, "no-store", None),
+            (bare, "GET", one, "no-store", None), (long, "GET", one, "no-store", None)):
         with Acting(act):
             answer = send(method, f"/orders/{key}/x", token, b"x" if method == "PUT" else None)
-        check_equal((answer.status, answer.header("Cache-Control")), (200, None), f"{method} {answer}")
+        check_equal((answer.status, answer.header("Cache-Control"), answer.header("Vary")), (200, cache, vary), f"{method} {answer}")
+        check_equal(answer.header("X-Accel-Expires"), "60" if act is lasting and token is None else None)
     check_equal(send("PUT", f"/orders/{key}/x", None, b"x").header("Cache-Control"), "no-store")
     with Acting(lambda _, request: request.connection.close()):
         for method, token, status in (("GET", None, 502), ("PUT", one, 504)):
