@@ -578,14 +578,17 @@ static bool link_is_young(const struct upstream_link *link, const struct upstrea
            (!request->is_write || now_ms - link->ms.idle_since < UPSTREAM_IDLE_WRITE_MS);
 }
 
-/* The one that was used last; when that one is too old, most others are. */
+/* The one that was used last; when that one is too old, most others are. Not every server leaves out the body
+ * behind HEAD, and one that comes late is the next answer: never that to a write, or to another's GET. */
 struct upstream_link *upstream_pool_take(struct upstream_pool *pool, const struct upstream_request *request)
 {
-    while (!LIST_EMPTY(&pool->idle)) {
-        struct upstream_link *link = LIST_FIRST(&pool->idle);
+    bool is_head = bytes_are(request->method, "HEAD");
+    struct upstream_link *link, *next;
 
-        if (!link_is_young(link, request))
-            return NULL;
+    for (link = LIST_FIRST(&pool->idle); link != NULL && link_is_young(link, request); link = next) {
+        next = LIST_NEXT(link, place);
+        if ((link->answer.parser.to == ANSWER_TO_HEAD) != is_head)
+            continue;
         if (uplink_is_silent(link))
             return link;
         idle_close(pool, link);

@@ -23,11 +23,12 @@
  * without a whole answer leaves behind is reset: what the kernel still had of the request does not arrive
  * later.
  *
- * A connection is kept when both sides are at the end of a message and neither wants to close; it is used
- * again only for so long as the other side is not likely to close it at the same moment (UPSTREAM_IDLE_MS, or
- * half of the answer's Keep-Alive timeout if that is shorter; UPSTREAM_IDLE_WRITE_MS for a write), not after
- * UPSTREAM_KEPT_MS in all, and after a look whether it is still open and silent: an unexpected byte makes it
- * unfit. No redirects are followed, no proxy environment is looked at, nothing is decoded.
+ * A connection is kept when both sides are at the end of a message and neither wants to close; behind HEAD
+ * for HEAD only. It is used again only for so long as the other side is not likely to close it at the same
+ * moment (UPSTREAM_IDLE_MS, or half of the answer's Keep-Alive timeout if that is shorter;
+ * UPSTREAM_IDLE_WRITE_MS for a write), not after UPSTREAM_KEPT_MS in all, and after a look whether it is
+ * still open and silent: an unexpected byte makes it unfit. No redirects are followed, no proxy environment
+ * is looked at, nothing is decoded.
  *
  * A name is looked up again after 10 s. Another of its addresses is tried when no connection could be made to
  * the one before, while nothing has been sent. A process that has no memory for a request ends. */

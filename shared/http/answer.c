@@ -163,7 +163,8 @@ static const char *answer_frame(struct answer *answer)
         answer->place = ANSWER_AT_END;
     } else if (answer->status == 204 || answer->status == 304) {
         answer->place = ANSWER_AT_END;
-        if (answer->status == 204 && (framing.codings > 0 || framing.length > 0))
+        /* Not every server leaves out what it announces here, and that would be the next answer. */
+        if (framing.codings > 0 || framing.length > 0)
             answer->keep_ms = 0;
     } else if (framing.codings > 0) {
         answer->length = -1;

@@ -165,6 +165,24 @@ def what_an_upstream_leaves_of_a_body_is_not_its_next_request(one, key):
 
 
 @test
+def what_an_upstream_sends_behind_a_head_is_not_its_next_answer():
+    """A body behind HEAD, which came late, was the answer to another's write."""
+    one, key = holder("matched")
+
+    def careless(_, request):
+        if request.method == "HEAD":
+            request.connection.send(b'HTTP/1.1 200 OK\r\nETag: "1"\r\nContent-Length: 27\r\n\r\n')
+        else:
+            request.connection.answer(200, [], b"")
+    with Acting(careless):
+        for _ in range(2):
+            check_equal(send("PUT", f"/matched/{key}", one, b"x").status, 200)
+    got = UPSTREAM.requests[-4:]
+    check_equal([one.method for one in got], ["HEAD", "PUT", "HEAD", "PUT"])
+    check_equal([one.connection is got[place].connection for one, place in zip(got, (1, 0, 0, 1))], [False, False, True, True])
+
+
+@test
 def an_open_read_needs_no_token():
     answer = send("GET", "/orders/nobody/lines")
     check_equal((answer.status, answer.body, answer.header("Fencing-Status")), (200, b"done", None))

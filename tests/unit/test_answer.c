@@ -250,8 +250,9 @@ TEST(what_has_no_body_ends_with_its_head)
         {"HTTP/1.1 204 No\r\nContent-Length: 0\r\n\r\n", "204 0 1000 || whole 0"},
         {"HTTP/1.1 204 No\r\nContent-Length: 2\r\n\r\n", "204 0 0 || whole 0"},
         {"HTTP/1.1 204 No\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "204 0 0 || whole 5"},
-        {"HTTP/1.1 304 Not Modified\r\nContent-Length: 2\r\n\r\n", "304 0 1000 || whole 0"},
-        {"HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n\r\n", "304 0 1000 || whole 0"},
+        {"HTTP/1.1 304 Not Modified\r\n\r\n", "304 0 1000 || whole 0"},
+        {"HTTP/1.1 304 Not Modified\r\nContent-Length: 2\r\n\r\n", "304 0 0 || whole 0"},
+        {"HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n\r\n", "304 0 0 || whole 0"},
     };
 
     CHECK_ROWS(of_head, ANSWER_TO_HEAD);
