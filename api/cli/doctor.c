@@ -65,7 +65,7 @@ struct service {
 static int doctor_read(struct doctor *d, int argc, char **argv)
 {
     const struct option flags[] = {
-        FLAG_OUTPUT("text|json", FLAG_OUTPUT_ANSWER, &d->output),
+        FLAG_OUTPUT_OBJECT(&d->output),
         FLAG_TRACE(&d->trace),
         FLAG_LEASE_URL(&d->lease_url),
         FLAG_GATEWAY_URL(&d->gateway_url),

@@ -110,11 +110,12 @@ bool flags_complete_wanted(int argc, char **argv);
 #define FLAG_OUTPUT(choices, help, place)                                                                    \
     FLAG_ROW(OPTION_CHOICE, enum output, "output", choices, help, place, .letter = 'o', .wanted = choices)
 #define FLAG_OUTPUT_OBJECT(place) FLAG_OUTPUT("text|json", "json: one object, for programs", place)
-#define FLAG_OUTPUT_ANSWER "json: the service's answer as it is; env: for eval in a shell"
+#define FLAG_OUTPUT_ANSWER "json: the service's answer as it is"
 #define FLAG_WAIT(help, flag_wanted, place)                                                                  \
     FLAG_ROW(OPTION_DURATION, uint64_t, "wait", "DUR", help, place, .letter = 'w', .wanted = flag_wanted,    \
              .command_line_only = true)
-#define FLAG_TTL(place) FLAG_ENV_MS("ttl", "DUR", "how long the hold lasts: 500ms, 30s, 10m", place)
+#define FLAG_TTL(place)                                                                                      \
+    FLAG_ENV_MS("ttl", "DUR", "how long the hold lasts (default 30s; renew: as before)", place)
 #define FLAG_TRACE(place)                                                                                    \
     FLAG_ON("trace", "say on standard error what curl would send, without the secrets", place)
 #define FLAG_MODE(place)                                                                                     \

@@ -69,7 +69,10 @@ static void flags_make(const struct verb *verb, struct given *g, struct option f
         FLAG_ENV("token-file", "FILE", "where the fencing token is (else PAWL_FENCING_TOKEN)",
                  &g->token_file),
         FLAG_OUTPUT(verb->outputs != NULL ? verb->outputs : "text|json|env",
-                    verb->output_help != NULL ? verb->output_help : FLAG_OUTPUT_ANSWER, &g->output),
+                    verb->output_help != NULL ? verb->output_help
+                    : verb->outputs != NULL   ? FLAG_OUTPUT_ANSWER
+                                              : FLAG_OUTPUT_ANSWER "; env: for eval in a shell",
+                    &g->output),
         FLAG_TRACE(&g->trace),
         FLAG_LEASE_URL(&g->lease_url),
         FLAG_GATEWAY_URL(&g->gateway_url),

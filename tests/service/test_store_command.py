@@ -173,6 +173,9 @@ def an_empty_redis_is_told_as_such():
     check_in("pawl store init", told(report))
     check_in("REFUSED: this Redis has no store", pawl(*at(alone, "status"), status=78).stdout)
     check_in("has no store", pawl(*at(alone, "forget", "x"), status=78).stderr)
+    alone("CONFIG", "SET", "aof-load-truncated", "yes")
+    check_in("aof-load-truncated is yes, must be no", told(seen(alone, status=78)))
+    alone("CONFIG", "SET", "aof-load-truncated", "no")
 
 
 @test

@@ -485,6 +485,7 @@ void store_diagnosis_make(const struct store_facts *facts, struct store_diagnosi
     memset(diagnosis, 0, sizeof(*diagnosis));
     if (facts->kind != FACT_STORE) {
         find_no_store(facts, diagnosis);
+        find_settings(facts, diagnosis);
         return;
     }
     find_machine(facts, diagnosis);
