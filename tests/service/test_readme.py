@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The lines that the README tells a newcomer to type do what it says, and so does docs/access-tour.sh."""
+"""The lines that the README and docs/leases.md tell a newcomer to type do what they say, and so does docs/access-tour.sh."""
 
 import concurrent.futures
 import os
@@ -62,6 +62,13 @@ def the_programs_write_under_a_lease():
     for key in ("nightly-report", "orders:43", "orders:44"):
         check_equal(WORLD.gateway("GET", f"/v1/resources/{key}").status, 200, key)
         wait_until(lambda key=key: WORLD.look(key)["state"] == "free", "it is given back")
+
+
+@test
+def every_request_of_the_page_of_leases_is_taken():
+    page = (ROOT / "docs/leases.md").read_text(encoding="utf-8")
+    lines = "\n".join(block for block in re.findall(r"```sh\n(.*?)```", page, re.S))
+    run("sh", "-e", text=re.sub(r"curl -N .*", "", lines).replace("http://127.0.0.1:8700", WORLD.lease_daemon.url).replace("curl ", "curl -sSf "))
 
 
 @test
