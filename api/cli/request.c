@@ -576,6 +576,7 @@ static int tell_refusal(const struct request *request)
     enum doubt doubt = in_doubt ? DOUBT_UNKNOWN : DOUBT_NOT_DONE;
     int status = status_of(request->answer.status, request_text(request->json, "code"));
     bool refused = status != CLI_UNREACHABLE && !in_doubt;
+    bool only_asked = !in_doubt && request_is_problem(request, "outcome-unknown");
     char what[WHAT_SIZE], advice[SENTENCE_SIZE];
 
     if (request->output == OUTPUT_JSON)
@@ -587,9 +588,12 @@ static int tell_refusal(const struct request *request)
         doubt_say(doubt);
     print_safe(stderr, bytes_of(what_of(request, what)));
     fputs(": ", stderr);
-    print_safe(stderr, request_text(request->json, "title"));
+    print_safe(stderr,
+               only_asked ? BYTES("The store did not answer in time") : request_text(request->json, "title"));
     fputs("\n  ", stderr);
-    print_safe(stderr, cli_advice(request_text(request->json, "detail"), advice, sizeof(advice)));
+    print_safe(stderr, only_asked
+                           ? BYTES("Nothing was changed by asking. Ask again.")
+                           : cli_advice(request_text(request->json, "detail"), advice, sizeof(advice)));
     fputc('\n', stderr);
     tell_members(request->json);
     return status;

@@ -592,6 +592,8 @@ def what_a_service_says_of_a_69_is_told_the_same_way():
         for words in (["renew", "a"], ["release", "a"], ["put", "a"]):
             check_69(words, phrase, server.url)
         check_69(["get", "a"], NOT_DONE, server.url)
+        said = pawl("get", "a", status=69, PAWL_LEASE_URL=server.url).stderr
+        check_equal(": T\n  D\n" in said, code != "outcome-unknown", said)  # not: certainly not done, it may have happened
         told = json.loads(pawl("put", "a", "-o", "json", status=69, PAWL_GATEWAY_URL=server.url, PAWL_FENCING_TOKEN="1").stdout)
         check_equal((told["code"], told["why"]), (code, "D"))
 
