@@ -76,7 +76,8 @@ static int acquire_begin(struct acquire *a)
                                .lease_id = a->call.secret};
     if (status == CLI_GO_ON)
         status = cli_ask(CLI_USAGE, &a->ask, g->holder, g->mode, g->permits, a->holder);
-    status = status == CLI_GO_ON ? secret_propose(g->lease_id_file, a->call.secret, &a->origin) : status;
+    status = status == CLI_GO_ON ? secret_propose(g->lease_id_file, a->call.name, a->call.secret, &a->origin)
+                                 : status;
     if (status == CLI_GO_ON && g->keep_place_ms > 0 && a->origin == SECRET_NEW && g->lease_id_file == NULL) {
         return cli_fail(CLI_USAGE,
                         "--keep-place needs a lease_id to come back with: --lease-id-file or PAWL_LEASE_ID");

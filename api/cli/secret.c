@@ -107,13 +107,19 @@ static bool file_has_something(const char *file)
     return stat(file, &status) == 0 && status.st_size > 0;
 }
 
-int secret_propose(const char *file, char buf[SECRET_SIZE], enum secret_origin *origin)
+int secret_propose(const char *file, const char *lease, char buf[SECRET_SIZE], enum secret_origin *origin)
 {
+    bool anothers = file == NULL && is_set("PAWL_LEASE_ID") && is_set("PAWL_TOKEN") && is_set("PAWL_LEASE") &&
+                    strcmp(getenv("PAWL_LEASE"), lease) != 0;
+
     *origin = SECRET_NEW;
     if (regular_check(file) != CLI_GO_ON)
         return CLI_USAGE;
     if (file != NULL && file_has_something(file))
         *origin = SECRET_FILE;
+    else if (anothers)
+        cli_hint(
+            "PAWL_LEASE_ID stands beside PAWL_LEASE, another lease, and is not used: a new lease_id is.");
     else if (file == NULL && is_set("PAWL_LEASE_ID"))
         *origin = is_set("PAWL_TOKEN") ? SECRET_LEFTOVER : SECRET_PROPOSED;
     if (*origin != SECRET_NEW)

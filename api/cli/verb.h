@@ -80,8 +80,9 @@ enum secret_origin {
     SECRET_PROPOSED  /* PAWL_LEASE_ID alone: the caller means this one and no other */
 };
 
-/* The lease_id that an acquire proposes. A file that is not there yet or is empty: a new one. */
-int secret_propose(const char *file, char buf[SECRET_SIZE], enum secret_origin *origin);
+/* The lease_id that an acquire of this lease proposes. A new one: the file is not there yet or is empty, or
+ * "-o env" has left that of another lease, which the children of a script share, and would share this one. */
+int secret_propose(const char *file, const char *lease, char buf[SECRET_SIZE], enum secret_origin *origin);
 /* Puts it into the file in the place of before ("": there was none), readable by its owner alone; the file is
  * whole or as before, also when the machine stops. When another process has put one there meanwhile, lease_id
  * becomes that one: those that share the file share the hold. CLI_GO_ON, or the exit status. */

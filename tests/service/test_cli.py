@@ -178,6 +178,12 @@ def env_output_is_lines_of_a_name_and_a_quoted_value():
 
 
 @test
+def two_that_inherit_the_hold_of_one_lease_keep_each_other_out_of_another(name):
+    one = f'(eval "$({PAWL} acquire {world.name()} -o env)" && echo in)'
+    check_equal(pawl.shell(f'eval "$({PAWL} acquire {name} -o env)"; {one}; {one}')[:2], (75, "in\n"))
+
+
+@test
 def a_hostile_service_cannot_make_the_shell_run_anything():
     grant = GRANT | {"lease": "x", "fencing_token": "a\\'b#';touch${IFS}pwned;'`id`$(touch${IFS}pwned)'"}
 
