@@ -27,6 +27,7 @@ struct acquire {
     char holder[PAWL_HOLDER_SIZE];
     struct run signals; /* those that end a wait */
     enum pawl_outcome outcome;
+    int64_t deadline_ms; /* of the grant */
     struct pawl_problem problem;
 };
 
@@ -112,7 +113,7 @@ static int acquire_keep(struct acquire *a)
 static int acquire_try(struct acquire *a)
 {
     struct hold_told told = {.fresh = a->origin == SECRET_NEW && a->call.given.lease_id_file == NULL};
-    struct pawl_grant grant;
+    struct pawl_grant grant = {0};
     struct run_show *show;
     int status = acquire_keep(a);
 
@@ -122,6 +123,7 @@ static int acquire_try(struct acquire *a)
     a->outcome = hold_acquire(a->pawl, a->call.name, &a->ask, &grant, &told, &a->problem);
     run_show_end(show);
     run_show_free(show);
+    a->deadline_ms = grant.deadline_ms;
     explicit_bzero(&grant, sizeof(grant));
     a->call.request.repeated = told.unreported;
     request_take(&a->call.request, &told.answer);
@@ -161,8 +163,13 @@ static int acquire_tell(struct acquire *a)
     struct request *request = &a->call.request;
     bool pawls = problem_is_pawls(&request->answer, request->json);
 
-    if (a->outcome == PAWL_OK)
+    if (a->outcome == PAWL_OK && pawl_now_ms() < a->deadline_ms)
         return CLI_GO_ON;
+    if (a->outcome == PAWL_OK)
+        return cli_fail(RUN_LOST,
+                        "acquire %s: it was granted, and that hold is over already: this process "
+                        "stood still, or the answer took too long; acquire it again",
+                        a->call.name);
     if (strcmp(a->problem.code, "bad-argument") == 0)
         return cli_fail(CLI_USAGE, "%s", a->problem.detail);
     if (a->outcome != PAWL_UNKNOWN || (pawls && request_judge(request) == PAWL_UNKNOWN))

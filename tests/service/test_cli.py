@@ -199,6 +199,20 @@ def a_hostile_service_cannot_make_the_shell_run_anything():
 
 
 @test
+def a_grant_that_is_over_when_it_is_read_is_not_told_as_one(name):
+    before = world.acquire(name)
+    waiter = begin("acquire", name, "-w", "10s", "--ttl", "100ms", "-o", "env")
+    wait_until(lambda: world.look(name)["waiting"] == 1, "it waits")
+    waiter.send_signal(signal.SIGSTOP)
+    world.release(name, before)
+    wait_until(lambda: (world.look(name)["state"], world.look(name)["token"]) == ("free", before["token"] + 1), "its hold is over")
+    waiter.send_signal(signal.SIGCONT)
+    out, error = waiter.communicate(timeout=DEADLINE_S)
+    check_equal(waiter.returncode, 76, error)
+    check(out.startswith("unset") and out.endswith("(exit 76)\n"), out)
+
+
+@test
 def text_output_shows_no_secret():
     name, file = world.name(), path("hush")
     text = pawl("acquire", name, "--lease-id-file", file, "--holder", "me").stdout
