@@ -60,9 +60,10 @@ static const struct service_flag lease_flags[] = {
       .max = 5,
       .command_line_only = true},
      offsetof(struct service_settings, registrars)},
-    SERVICE_FLAG("max-ttl", max_ttl_ms, OPTION_DURATION, "DUR",
-                 "with --init-store and a quorum: no ttl is longer (5m); as long is a node in quarantine",
-                 100, 86400000),
+    SERVICE_FLAG(
+        "max-ttl", max_ttl_ms, OPTION_DURATION, "DUR",
+        "with --init-store and a quorum: no ttl is longer (default 5m); as long is a node in quarantine", 100,
+        86400000),
     {{.name = "floor",
       .kind = OPTION_BYTES,
       .value = "N",

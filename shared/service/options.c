@@ -367,7 +367,7 @@ static void present(const struct option *option, char *buf, size_t size)
     case OPTION_DURATION:
     case OPTION_DURATION_MS: number = *(const uint64_t *)place; break;
     }
-    if (option->kind != OPTION_UNSIGNED || number >= (unsigned long long)option->min)
+    if (number >= (unsigned long long)option->min)
         number_write(option, number, buf, size); /* else it says itself what it is without */
 }
 

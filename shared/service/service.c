@@ -51,9 +51,11 @@ static const struct service_flag common_flags[] = {
         "copies", copies, OPTION_UNSIGNED, "N",
         "with fewer nodes of Redis nothing is answered (docs/operations.md); what the store was made with", 1,
         STORE_NODES_MAX),
-    SERVICE_FLAG("keep-wait", keep_wait_ms, OPTION_DURATION_MS, "DUR",
-                 "how long a node may be silent before it is taken out; at most half of --store-timeout", 100,
-                 30000),
+    SERVICE_FLAG(
+        "keep-wait", keep_wait_ms, OPTION_DURATION_MS, "DUR",
+        "how long a node may be silent before it is taken out (default: 1s, or half of --store-timeout, "
+        "which is the most)",
+        100, 30000),
     SERVICE_FLAG("remember", remember_ms, OPTION_DURATION_MS, "DUR", "how long what has ended is remembered",
                  1000, 86400000),
     SERVICE_FLAG("store-memory-max", store_memory_max, OPTION_BYTES, "BYTES",

@@ -104,6 +104,7 @@ def every_command_and_every_flag_is_in_its_page():
             check(re.search(rf"(?<![\w-])--{flag}(?![\w-])", part), f"--{flag} of {words} is not in the manual")
     for program in ("pawl-lease", "pawl-gateway"):
         text = shown(program + ".8")
+        check("(default 0)" not in text, f"{program}: 0 stands for something else")
         for flag in flags(program):
             check(re.search(rf"(?<![\w-])--{flag}(?![\w-])", text), f"--{flag} of {program} is not in the manual")
 
