@@ -309,6 +309,16 @@ static void renew_show(const struct call *call)
         show_grant_text(call->request.json, SHOW_GRANT_RENEWED);
 }
 
+/* One that -o env of another lease has put there was never this hold's. */
+static void hold_advise(const struct call *call)
+{
+    const char *lease = getenv("PAWL_LEASE");
+
+    if (lease != NULL && *lease != '\0' && strcmp(lease, call->name) != 0 &&
+        call->given.lease_id_file == NULL && request_is_problem(&call->request, "lease-lost"))
+        cli_hint("PAWL_LEASE_ID stands beside PAWL_LEASE, another lease: is it this hold's?");
+}
+
 /* 204: it is free; 200: so many acquires of this hold are still to be released. */
 static void release_show(const struct call *call)
 {
@@ -580,11 +590,13 @@ static const struct verb verbs[] = {
      {OF_A_LEASE, "PUT", "", REQUEST_GRANT, NULL},
      .repeat = REQUEST_TWICE,
      .load = renew_load,
-     .show = renew_show},
+     .show = renew_show,
+     .advise = hold_advise},
     {"release",
      "lease-id-file output trace lease-url",
      {OF_A_LEASE, "DELETE", "", REQUEST_RELEASED, NULL},
-     .show = release_show},
+     .show = release_show,
+     .advise = hold_advise},
     {"get",
      "output trace lease-url",
      {OF_A_LEASE, "GET", "", REQUEST_JSON, "lease state token holders waiting"},

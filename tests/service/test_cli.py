@@ -180,7 +180,9 @@ def env_output_is_lines_of_a_name_and_a_quoted_value():
 @test
 def two_that_inherit_the_hold_of_one_lease_keep_each_other_out_of_another(name):
     one = f'(eval "$({PAWL} acquire {world.name()} -o env)" && echo in)'
-    check_equal(pawl.shell(f'eval "$({PAWL} acquire {name} -o env)"; {one}; {one}')[:2], (75, "in\n"))
+    first = f'eval "$({PAWL} acquire {name} -o env)"'
+    check_equal(pawl.shell(f"{first}; {one}; {one}")[:2], (75, "in\n"))
+    check_in("another lease", pawl("renew", name, status=76, PAWL_LEASE="other", PAWL_LEASE_ID="A" * 22).stderr)
 
 
 @test
