@@ -191,7 +191,7 @@ static enum step not_there(struct http_request *req, const char *what)
     char detail[160];
 
     snprintf(detail, sizeof(detail),
-             "%s is not there in quorum mode: exclusive leases are. Nothing was changed.", what);
+             "Not there in quorum mode, which has exclusive leases: %s. Nothing was changed.", what);
     return http_refuse_detail(req, PROBLEM_NOT_IN_QUORUM_MODE, detail);
 }
 
