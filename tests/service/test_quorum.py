@@ -163,7 +163,7 @@ def a_node_that_was_wiped_is_in_quarantine_for_the_longest_ttl_and_two_stop_ever
     check_equal(world.make("--floor", "2000").returncode, 1)
     for node in world.nodes:
         node("FLUSHALL")
-    wait_until(lambda: world.ready().get("nodes") == ["quarantine"] * 3, "all are empty, and the services know which they are")
+    world.wait_states("quarantine", "quarantine", "quarantine")
     check_equal(world.make("--floor", "3000").returncode, 0)
     world.wait_well()
     check_equal(world.acquire("x")["token"], 3001)
@@ -236,6 +236,7 @@ def a_recovery_needs_no_more_than_most_nodes_and_one_that_was_killed_halfway_is_
     world.nodes[2].kill()
     for node in world.nodes[:2]:
         node.kill(), node.start(IN_MEMORY)
+    world.wait_states("quarantine", "quarantine", "gone")
     line = Relay(world.nodes[1])
     heal = line.hold(TO_REDIS, b"5000007")
     killed = subprocess.Popen([BUILD / "pawl-lease", "--redis", world.nodes[0].url, "--redis", line.url, "--redis", world.nodes[2].url,
@@ -246,7 +247,7 @@ def a_recovery_needs_no_more_than_most_nodes_and_one_that_was_killed_halfway_is_
     line.close()
     done = world.make("--floor", "5000007")
     check_equal((done.returncode, "goes on above 5000007" in done.stdout), (0, True), str(done))
-    wait_until(lambda: world.ready()["nodes"] == ["well", "well", "gone"], "most are well")
+    world.wait_states("well", "well", "gone")
     check_equal(world.acquire("job")["token"], 5000008)
 
 
@@ -257,6 +258,7 @@ def of_two_recoveries_at_once_the_higher_number_counts(world):
         node.kill()
     for node in world.nodes:
         node.start(IN_MEMORY)
+    world.wait_states("quarantine", "quarantine", "quarantine")
     heals = [line.hold(TO_REDIS, b"2000000007") for line in lines]
     higher = Later(run_daemon, "pawl-lease", *[word for line in lines for word in ("--redis", line.url)], "--init-store",
                    "--floor", "2000000007", "--store-timeout", "30s")

@@ -68,9 +68,13 @@ class Quorum(World):
     def seen(self, status=0):
         return json.loads(self.pawl("status", "-o", "json", status=status).stdout)
 
-    def wait_well(self):
+    def wait_states(self, *states):
+        """Of its nodes, as the services see them: a node that was emptied has its number from them."""
         for one in self.both():
-            wait_until(lambda one=one: one("GET", "/readyz").json.get("nodes") == ["well"] * len(self.nodes), "all are well")
+            wait_until(lambda one=one: one("GET", "/readyz").json.get("nodes") == list(states), "the services see it")
+
+    def wait_well(self):
+        self.wait_states(*["well"] * len(self.nodes))
 
     def close(self):
         super().close()
