@@ -179,8 +179,8 @@ local function hold_own()
 end
 
 -- The record, as it is now. A script has only one table of a record, so one place that writes it writes what
--- all others did, too.
-local function hold_read(stripe, field)
+-- all others did, too. into: the table for it, if there is none yet; nobody else gets that one.
+local function hold_read(stripe, field, into)
     local is_stripes = stripe == KEYS[1]
     if is_stripes and field == record_field then
         return hold_own()
@@ -189,7 +189,11 @@ local function hold_read(stripe, field)
     records = records or {}
     if not records[name] and is_stripes then
         local text = redis.call('HGET', stripe, field)
-        records[name] = hold_new(hold_table(), stripe, field, text, EPOCH, COUNTER)
+        local one = hold_new(into or hold_table(), stripe, field, text, EPOCH, COUNTER)
+        if into then
+            return hold_judge(one)
+        end
+        records[name] = one
     elseif not records[name] then
         local v = redis.call('HMGET', stripe, field, 'life', 'counter')
         local _, epoch = life_parts(v[2])
