@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -190,6 +191,15 @@ static void put_fields(const struct log *log, struct json_out *out, const struct
         json_out_append(out, BYTES(" cut=true"));
 }
 
+/* As in a file that blocks (docs/decisions/0057): O_NONBLOCK is set by what started the service, or by
+ * another process that has the same terminal or pipe. */
+static bool waits_for_room(const struct log *log)
+{
+    struct pollfd room = {log->fd, POLLOUT, 0};
+
+    return errno == EAGAIN && (poll(&room, 1, -1) >= 0 || errno == EINTR);
+}
+
 static void write_line(const struct log *log, struct bytes line)
 {
     ssize_t written;
@@ -198,7 +208,7 @@ static void write_line(const struct log *log, struct bytes line)
         atomic_store(log->is_cut, false);
     do
         written = write(log->fd, line.at, line.len);
-    while (written < 0 && errno == EINTR);
+    while (written < 0 && (errno == EINTR || waits_for_room(log)));
     /* A log that cannot be written can be reported nowhere: the program goes on. */
     if (log->is_cut != NULL && written > 0 && (size_t)written < line.len)
         atomic_store(log->is_cut, true);

@@ -1,4 +1,5 @@
 /* test_log.c - a line for people and a line for machines, and what never gets into either. */
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -288,6 +289,35 @@ TEST(lines_of_several_threads_do_not_mix)
         lines++;
     }
     CHECK_INT(lines, THREADS * LINES);
+}
+
+static void *read_all(void *arg)
+{
+    struct pipe_log *p = arg;
+    static char part[4096];
+    ssize_t lines = 0;
+
+    for (ssize_t n; (n = read(p->read_fd, part, sizeof(part))) > 0;)
+        for (ssize_t i = 0; i < n; i++)
+            lines += part[i] == '\n';
+    return (void *)lines;
+}
+
+TEST(no_line_is_left_out_of_a_pipe_that_does_not_block_and_is_full)
+{
+    static struct pipe_log p;
+    pthread_t reader;
+    void *lines;
+
+    open_log(&p, LOG_INFO, LOG_TEXT);
+    CHECK(fcntl(p.log.fd, F_SETPIPE_SZ, 4096) == 4096 && fcntl(p.log.fd, F_SETFL, O_NONBLOCK) == 0);
+    CHECK(pthread_create(&reader, NULL, read_all, &p) == 0);
+    for (int i = 0; i < 20; i++)
+        log_lines(&p.log);
+    close(p.log.fd);
+    pthread_join(reader, &lines);
+    close(p.read_fd);
+    CHECK_INT((ssize_t)lines, 20 * LINES);
 }
 
 TEST(a_log_that_cannot_be_written_does_no_harm)
