@@ -12,7 +12,7 @@ The files and their order stand in deploy/build/library.txt. Each file of a fold
 of a function; the others are what operations share. An operation's first block of comment lines may hold
 "-- on: store": it begins without the stripe's prelude (shared/member/scripts/lib/stripe.lua), or "-- on: node": with
 that of a quorum's node (lease/quorum/scripts/lib/node.lua); and "-- flags: WORDS", the function's flags: allow-oom for
-one that must run on a full Redis, too; "-- reads: yes": it shows something, and writes only by the way; and
+one that must run on a full Redis, too; "-- reads: yes": it shows something, and writes only by the way: it waits while Redis answers late; and
 "-- batch: yes": it may run in HASH_batch (shared/member/scripts/lib/batch.lua).
 
 The library is called pawl_HASH and its functions HASH_NAME, by the hash of its text: two releases can stand side by
@@ -65,7 +65,7 @@ ON_STORE = """local function on_store(run)
 end
 """
 
-Operation = collections.namedtuple("Operation", "name path on flags batch twice")  # flags: None when its head has no such line
+Operation = collections.namedtuple("Operation", "name path on flags batch twice reads")  # flags: None when its head has no such line
 
 
 class Wrong(Exception):
@@ -162,7 +162,8 @@ class Library:
         if batch and on != "stripe":
             raise Wrong(f"{path}: only what begins with the stripe's prelude can be in a batch")
         flags = (named(text, FLAGS) or [None])[0]
-        return Operation(name, path, on, flags, batch, flags is None or bool(named(text, READS)))
+        reads = bool(named(text, READS))
+        return Operation(name, path, on, flags, batch, flags is None or reads, reads)
 
     def register(self, one):
         flags = ", ".join(f"'{word}'" for word in (one.flags or "").split(",") if word)
@@ -212,7 +213,7 @@ def embed_one(library, name, prefix, header, source):
         head = "" if one.flags is None else f"#!lua flags={one.flags}\\n" if one.flags else "#!lua\\n"
         header.append(f"extern const struct store_script {prefix}_{one.name};\n")
         source.append(f'const struct store_script {prefix}_{one.name} = {{"{one.name}", "{library.hash}_{one.name}", "{head}", '
-                      f"&{name}_library, {str(one.batch).lower()}, {str(one.twice).lower()}}};\n")
+                      f"&{name}_library, {str(one.batch).lower()}, {str(one.twice).lower()}, {str(one.reads).lower()}}};\n")
 
 
 def embed(out, replace):

@@ -1,4 +1,5 @@
 -- inspect.lua - what would the fence say to a write with this token now, and what became of its hold? Changes nothing.
+-- reads: yes
 --   KEYS[1]  stripe
 --   ARGV[1..5]  the fence (lib/fence.lua): lease, token, epoch, hold, mode
 --   returns  {"inspected", seq, store time (ms), reason or "", last token granted or 0,

@@ -1,4 +1,5 @@
 -- resource_list.lua - what is stored in one stripe, in the order of the keys, a bounded number at a time.
+-- reads: yes
 --   KEYS[1]  stripe   KEYS[2]  what every resource of this stripe begins with
 --   ARGV[1]  prefix of the keys, or ""   ARGV[2]  the key after which to go on, or ""
 --   ARGV[3]  how many, 1 to 1000

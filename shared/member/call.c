@@ -144,6 +144,8 @@ enum problem member_problem(struct member_call *call, enum store_outcome outcome
     case STORE_NOT_SENT:
         if (store_call_was_not_kept(&call->store))
             return PROBLEM_STORE_NOT_KEPT;
+        if (store_call_was_overload(&call->store))
+            return PROBLEM_OVERLOADED;
         if (call->store.refusal != NULL)
             epoch_want_heartbeat(call->store_epoch); /* which then says it to all workers */
         return store_call_was_too_much(&call->store) ? PROBLEM_STORE_FULL : PROBLEM_STORE_UNAVAILABLE;

@@ -182,6 +182,8 @@ static void link_shut(struct store *store)
             free(call);
         else if (call->state != CALL_HANDSHAKE)
             store_end_later(store, call, call->place < taken ? STORE_UNKNOWN : STORE_NOT_SENT);
+    for (struct store_call *call; (call = call_list_take(&link->not_yet)) != NULL;)
+        store_end_later(store, call, STORE_NOT_SENT);
     handshake_forget(store);
     link->gathered = NULL;
     link->gathered_count = 0;
@@ -269,6 +271,8 @@ static struct store *store_begin(const struct store *as)
     loop_timer_init(loop, &store->look_timer, store_look);
     store_look_every(store, LOOK_MS);
     call_list_init(&link->flight);
+    call_list_init(&link->not_yet);
+    link->heavy_may = HEAVY_LEAST;
     loop_timer_init(loop, &link->timer, link_timer_fired);
     link->check = store->dial.finder != NULL ? "store-electing" : "store-connecting";
     snprintf(link->detail, sizeof(link->detail), "The connection to Redis is being made.");
@@ -410,7 +414,7 @@ uint64_t store_network_us(const struct store *store)
     struct tcp_info info = {.tcpi_min_rtt = 0};
     socklen_t len = sizeof(info);
 
-    if (!store_link_stands(store) ||
+    if (!store_link_stands(store) || store->dial.context == NULL || /* it is ending */
         getsockopt(store->dial.context->fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0 ||
         info.tcpi_min_rtt == UINT32_MAX || info.tcpi_min_rtt <= NETWORK_DOUBT_US)
         return 0;

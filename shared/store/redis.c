@@ -1,6 +1,6 @@
 /* redis.c - a call on the one Redis: taken, put on the wire with others, answered, ended.
  *
- *   store_run             taken, if the link stands
+ *   store_run             taken, if the link stands; what is heavy waits while much of it is in flight
  *   link_send             gathered with others of the turn, or put on the wire
  *   link_flush            at the end of the turn, or when enough is there: written
  *   link_read             replies, in the order of the calls
@@ -21,8 +21,14 @@ enum {
      * (shared/member/scripts/lib/batch.lua). */
     BATCH_MAX = 32,
     FLUSH_BYTES = 256 * 1024,
+    HEAVY_MOST = 64,
+    HEAVY_BYTES = 64 * 1024,
+    SOON_PART = 8, /* more than this part of the timeout is not soon */
     READS_MAX = 16 /* of one event: others want their turn too */
 };
+
+static const struct store_refusal overloaded = {"", "overloaded", "Too much is asked of Redis at once", NULL,
+                                                STORE_REFUSED_BEFORE_START};
 
 /* -- lists */
 
@@ -53,8 +59,35 @@ struct store_call *call_list_take(struct call_list *list)
 
 /* -- a call is taken, and ends */
 
+/* What reads, perhaps much, or carries much. */
+static bool is_heavy(const struct store_call *call)
+{
+    size_t size = 0;
+
+    for (unsigned i = 0; i < call->arg_count; i++)
+        size += call->argv[i].len;
+    return call->script != NULL && (call->script->reads || size >= HEAVY_BYTES);
+}
+
+/* One more at once while Redis answers soon, else half as many: what takes it long, of however many services,
+ * does not pile up in front of what keeps and gives back. A few in any case: it may be its disk that is slow,
+ * for which all answers of a turn wait together. */
+static void heavy_ended(struct store *store, uint64_t took_us)
+{
+    struct store_link *link = &store->link;
+    bool soon = took_us <= store_network_us(store) + (uint64_t)store->timeout_ms * 1000 / SOON_PART;
+
+    link->heavy--;
+    if (!soon)
+        link->heavy_may = link->heavy_may > 2 * HEAVY_LEAST ? link->heavy_may / 2 : HEAVY_LEAST;
+    else if (link->heavy_may < HEAVY_MOST)
+        link->heavy_may++;
+}
+
 static void store_count(struct store *store, const struct store_call *call, enum store_outcome outcome)
 {
+    if (call->is_heavy && call->state != CALL_NOT_YET)
+        heavy_ended(store, loop_now_us() - call->began_us);
     if (outcome != STORE_NOT_SENT && store->owner != NULL)
         store->owner->answered(store->owner, loop_now_us() - call->began_us);
     store->counts.in_flight--;
@@ -63,21 +96,83 @@ static void store_count(struct store *store, const struct store_call *call, enum
     store->counts.unknown += outcome == STORE_UNKNOWN;
 }
 
-static void store_call_begin(struct store *store, struct store_call *call, enum call_state state)
+static void store_call_take(struct store *store, struct store_call *call)
 {
-    call->refusal = NULL;
-    call->began_us = loop_now_us();
-    call->number = ++store->counts.calls;
-    store->counts.in_flight++;
     if (store->link.state != LINK_READY || keep_refuses(store, call)) {
         store_end_later(store, call, STORE_NOT_SENT);
         return;
     }
-    call->state = state;
+    call->state = call->script == NULL ? CALL_COMMAND : store->link.by_name ? CALL_BY_NAME : CALL_WHOLE;
+    call->began_us = loop_now_us();
     call->deadline_ms = loop_now_ms() + store->timeout_ms;
+    store->link.heavy += call->is_heavy;
     if (!store->in_turn_end)
         loop_again(store->loop); /* when a later hook makes this call, it shall not wait for the next turn */
     link_send(store, call);
+}
+
+static bool share_a_key(const struct store_call *a, const struct store_call *b)
+{
+    for (unsigned i = 0; i < a->key_count; i++) {
+        for (unsigned k = 0; k < b->key_count; k++)
+            if (a->argv[i].len == b->argv[k].len && memcmp(a->argv[i].at, b->argv[k].at, a->argv[i].len) == 0)
+                return true;
+    }
+    return false;
+}
+
+/* Behind a write that waits nothing with a key of it goes first. */
+static bool must_wait(const struct store_link *link, const struct store_call *call)
+{
+    if (call->is_heavy && link->heavy >= link->heavy_may)
+        return true;
+    for (const struct store_call *one = link->not_yet.head; one != NULL; one = one->next)
+        if (!one->script->reads && share_a_key(one, call))
+            return true;
+    return false;
+}
+
+static void store_call_begin(struct store *store, struct store_call *call)
+{
+    call->refusal = NULL;
+    call->began_us = loop_now_us();
+    call->number = ++store->counts.calls;
+    call->state = CALL_NOT_YET;
+    store->counts.in_flight++;
+    call->is_heavy = is_heavy(call);
+    if (must_wait(&store->link, call)) {
+        call->deadline_ms = loop_now_ms() + store->timeout_ms / 2;
+        call_list_append(&store->link.not_yet, call);
+    } else {
+        store_call_take(store, call);
+    }
+}
+
+/* Those that may go by now, and those that have waited too long. While one waits, others are in flight:
+ * the end of each, or of the link, leads here. */
+static void store_take_waiting(struct store *store)
+{
+    struct store_link *link = &store->link;
+    struct store_call *call;
+
+    while ((call = link->not_yet.head) != NULL) {
+        bool is_late = call->deadline_ms <= loop_now_ms();
+
+        if (!is_late && call->is_heavy && link->heavy >= link->heavy_may)
+            return;
+        call_list_take(&link->not_yet);
+        if (!is_late) {
+            store_call_take(store, call);
+        } else {
+            call->refusal = call->script->reads ? &overloaded : NULL;
+            store_end_later(store, call, STORE_NOT_SENT);
+        }
+    }
+}
+
+bool store_call_was_overload(const struct store_call *call)
+{
+    return call->refusal == &overloaded;
 }
 
 void store_run(struct store *store, struct store_call *call, const struct store_script *script,
@@ -89,7 +184,7 @@ void store_run(struct store *store, struct store_call *call, const struct store_
     call->argv = argv;
     call->key_count = key_count;
     call->arg_count = arg_count;
-    store_call_begin(store, call, store->link.by_name ? CALL_BY_NAME : CALL_WHOLE);
+    store_call_begin(store, call);
 }
 
 void store_ask(struct store *store, struct store_call *call, unsigned count, const struct bytes *words)
@@ -98,7 +193,7 @@ void store_ask(struct store *store, struct store_call *call, unsigned count, con
     call->argv = words;
     call->key_count = 0;
     call->arg_count = count;
-    store_call_begin(store, call, CALL_COMMAND);
+    store_call_begin(store, call);
 }
 
 void store_end_later(struct store *store, struct store_call *call, enum store_outcome outcome)
@@ -111,16 +206,6 @@ void store_end_later(struct store *store, struct store_call *call, enum store_ou
         loop_wait_at_most(store->loop, 0);
     else
         loop_again(store->loop);
-}
-
-static bool share_a_key(const struct store_call *a, const struct store_call *b)
-{
-    for (unsigned i = 0; i < a->key_count; i++) {
-        for (unsigned k = 0; k < b->key_count; k++)
-            if (a->argv[i].len == b->argv[k].len && memcmp(a->argv[i].at, b->argv[k].at, a->argv[i].len) == 0)
-                return true;
-    }
-    return false;
 }
 
 /* Whether a later call with a key of this one has left already: sent again, this one would be overtaken. */
@@ -334,6 +419,7 @@ static void link_put(struct store *store, struct store_call *call)
     case CALL_READ_ONLY: wire_put_fcall(wire, call); break;
     case CALL_WHOLE: wire_put_eval(wire, call); break;
     case CALL_COMMAND: wire_put_command(wire, call->argv, call->arg_count); break;
+    case CALL_NOT_YET:
     case CALL_OFFSET: break; /* keep_ask() puts it */
     case CALL_HANDSHAKE: handshake_put(store, container_of(call, struct handshake_call, call)); break;
     }
@@ -489,6 +575,7 @@ void store_turn_end(struct loop_hook *hook)
 
     store->in_turn_end = true;
     link_follow(store);
+    store_take_waiting(store);
     store_deliver(store);
     link_flush(store);
     store->in_turn_end = false;

@@ -40,6 +40,7 @@ struct store_script {
     const struct store_library *library;
     bool batch; /* may run beside others in one call */
     bool twice; /* it is there a second time as "HASH_NAME_ro", which may not write */
+    bool reads; /* it shows something, perhaps much: no more at once than Redis answers soon */
 };
 
 enum store_outcome { STORE_DONE, STORE_NOT_SENT, STORE_UNKNOWN };
@@ -79,8 +80,9 @@ typedef enum step store_done_fn(struct store_call *call, enum store_outcome outc
 struct store_call {
     /* Set by the caller before store_run(). */
     store_done_fn *done;
-    bool at_once; /* does not wait for the in-sync set: store_keep() */
-    bool is_kept; /* of store_ask(): waits for it, as scripts do */
+    bool at_once;  /* does not wait for the in-sync set: store_keep() */
+    bool is_kept;  /* of store_ask(): waits for it, as scripts do */
+    bool is_heavy; /* the store's own: it reads, perhaps much, or carries much */
     /* The store's own, from store_run() until done is called. */
     struct store_call *next;
     const struct store_script *script;
@@ -96,6 +98,8 @@ struct store_call {
 
 /* Whether it was refused, and certainly not done, because Redis is full. */
 bool store_call_was_too_much(const struct store_call *call);
+/* Whether it was not sent, because so much else was asked: only of what reads. */
+bool store_call_was_overload(const struct store_call *call);
 /* Whether it was not sent, because its answer could not have been kept. */
 bool store_call_was_not_kept(const struct store_call *call);
 
@@ -104,7 +108,7 @@ enum { STORE_ARGS_MAX = 128 };
 /* Run a script. argv holds key_count keys, then the arguments, arg_count in all, at most STORE_ARGS_MAX; argv
  * and the bytes that it points to are the caller's and must live until done is called (a function that Redis
  * does not have is loaded, and the call sent once more, unless a later one with a key of it has left). The
- * deadline is the store's timeout, from now. */
+ * deadline is the store's timeout, from now; of what is heavy, and may wait half as long before, then. */
 void store_run(struct store *store, struct store_call *call, const struct store_script *script,
                unsigned key_count, unsigned arg_count, const struct bytes *argv);
 

@@ -75,6 +75,8 @@ struct store_link {
     char stream[STORE_RUN_ID_LEN + 1]; /* its master_replid, in the same way */
     char auth_refused[16];             /* the code of the error; "": taken, or not said */
     struct call_list flight;           /* in the order of their replies */
+    struct call_list not_yet;          /* what waits until less that is heavy is in flight */
+    unsigned heavy, heavy_may;         /* how much that is in flight; may be at once */
     struct store_call *gathered;       /* the last of them, which are not on the wire yet, from this one on */
     unsigned gathered_count;
     size_t gathered_bytes;
@@ -87,6 +89,8 @@ struct store_link {
     char detail[544];
     unsigned char walked[LINK_STATES]; /* bit t of element f: went from f to t; for the test of the drawing */
 };
+
+enum { HEAVY_LEAST = 16 }; /* of one connection at once */
 
 enum { KEEP_CALLS = 3, KEEP_CYCLES = 2 }; /* of a cycle: PUBLISH, WAIT, INFO */
 /* Answers that wait until every node of the in-sync set has acknowledged them. */

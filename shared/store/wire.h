@@ -6,6 +6,7 @@
 
 /* What store_call.state says of a call on the link. Once ended it is the outcome. */
 enum call_state {
+    CALL_NOT_YET,   /* not for the wire: it waits until less is in flight */
     CALL_BY_NAME,   /* FCALL, or part of one */
     CALL_BATCHED,   /* beside others: its answer is one of a list, or is that of all */
     CALL_ALONE,     /* FCALL of one that was batched, and did not run */

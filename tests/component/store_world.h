@@ -264,11 +264,11 @@ static inline void redis_stop(struct redis *redis)
 #define AS_FUNCTIONS(place, head, flags, text)                                                               \
     FUNCTION("test_" #place, flags, text) FUNCTION("test_" #place "_ro", "'no-writes'", text)
 #define AS_SCRIPT(place, head, flags, text)                                                                  \
-    static const struct store_script script_##place = {#place,        "test_" #place, head,                  \
-                                                       &test_library, false,          head[0] == '\0'};
+    static const struct store_script script_##place = {#place, "test_" #place,  head, &test_library,         \
+                                                       false,  head[0] == '\0', false};
 #define AS_BATCHED_SCRIPT(place, head, flags, text)                                                          \
-    static const struct store_script script_##place = {#place,        "test_" #place, head,                  \
-                                                       &test_library, true,           head[0] == '\0'};
+    static const struct store_script script_##place = {#place, "test_" #place,  head, &test_library,         \
+                                                       true,   head[0] == '\0', false};
 
 #pragma GCC diagnostic ignored "-Woverlength-strings"
 static const char test_text[] = LIBRARY("pawl_test") SCRIPTS(AS_FUNCTIONS) BATCHED(AS_BATCHED) BATCH;

@@ -62,6 +62,52 @@ TEST_STORE(a_late_call_takes_the_younger_ones_on_its_link_along, 4 * SHORT_MS)
     CHECK(came_behind);
 }
 
+TEST_STORE(a_read_waits_while_others_are_in_flight_and_was_not_sent_when_they_are_late, 4 * SHORT_MS)
+{
+    enum { READS = HEAVY_LEAST + 3 };
+    struct store_script reading = script_ECHO;
+    struct probe reads[READS] = {0}, write = {0};
+
+    reading.reads = true;
+    for (unsigned round = 0; round < 2; round++) {
+        if (round == 1)
+            kill(redis->pid, SIGSTOP);
+        world->store->link.heavy_may = HEAVY_LEAST;
+        for (unsigned i = 0; i < READS; i++)
+            probe_start(world, &reads[i], &reading, "k", "v");
+        probe_start(world, &write, &script_SET, "k", "v");
+        WAIT(world, world->open == 0, 2000);
+        CHECK_INT(write.outcome, round == 0 ? STORE_DONE : STORE_UNKNOWN);
+        for (unsigned i = 0; i < READS; i++)
+            CHECK_INT(reads[i].outcome, round == 0        ? STORE_DONE
+                                        : i < HEAVY_LEAST ? STORE_UNKNOWN
+                                                          : STORE_NOT_SENT);
+    }
+    CHECK(world->store->link.heavy == 0 && world->store->link.heavy_may == HEAVY_LEAST);
+    kill(redis->pid, SIGCONT);
+    WAIT(world, world_ready(world), 2000);
+}
+
+TEST_STORE(what_carries_much_waits_too_and_nothing_of_its_key_overtakes_it, 5000)
+{
+    enum { WRITES = HEAVY_LEAST + 1 };
+    static char much[LARGE];
+    struct probe writes[WRITES] = {0}, behind = {0}, other = {0};
+
+    memset(much, 'x', sizeof(much) - 1);
+    for (unsigned i = 0; i < WRITES; i++)
+        probe_start(world, &writes[i], &script_SET, "k", much);
+    CHECK(world->store->link.heavy == HEAVY_LEAST);
+    probe_start(world, &behind, &script_SET, "k", "small");
+    probe_start(world, &other, &script_SET, "o", "small");
+    CHECK(behind.call.state == CALL_NOT_YET && other.call.state != CALL_NOT_YET);
+    WAIT(world, world->open == 0, 5000);
+    for (unsigned i = 0; i < WRITES; i++)
+        CHECK_INT(writes[i].outcome, STORE_DONE);
+    CHECK(behind.outcome == STORE_DONE && other.outcome == STORE_DONE && world->store->link.heavy == 0);
+    CHECK_TEXT(bytes_of(redis_ask(redis, "GET k")), BYTES("small"));
+}
+
 TEST_STORE(an_answer_that_came_while_the_process_was_held_up_counts, SHORT_MS)
 {
     struct probe probe = {0};

@@ -98,7 +98,7 @@ struct store_script {
     const char *head;
     const struct store_library *library;
     bool batch;
-    bool twice;
+    bool twice, reads;
 };
 
 #endif
