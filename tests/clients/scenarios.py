@@ -1053,6 +1053,40 @@ def a_certificate_is_shown_to_who_is_trusted(world):
 
 
 @scenario
+def certificates_are_read_again_and_a_half_renewed_set_is_not_used(world):
+    with tempfile.TemporaryDirectory(prefix="pawl-certs-") as folder:
+        def renewed(server, own):
+            to = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            to.load_cert_chain(*server)
+            to.load_verify_locations(own[0])
+            to.verify_mode = ssl.CERT_REQUIRED
+            return to
+
+        (server, own), (server2, own2) = [(certificate(folder, f"server{i}", "IP:127.0.0.1"), certificate(folder, f"own{i}", "DNS:me", "clientAuth"))
+                                          for i in range(2)]
+        relays = [HttpRelay(daemon.port, tls=renewed(server, own)) for daemon in (world.lease_daemon, world.gateway_daemon)]
+        aside = known(relays[0].url, relays[1].url, PAWL_CACERT=server[0], PAWL_CERT=own[0], PAWL_CERT_KEY=own[1])
+        name = world.name()
+        for step in ("first", "half", "renewed"):
+            if step == "half":
+                os.rename(own2[0], own[0])
+            elif step == "renewed":
+                os.rename(own2[1], own[1])
+                os.rename(server2[0], server[0])
+            for relay in relays:
+                relay.cut()
+                if step == "renewed":
+                    relay.tls = renewed((server[0], server2[1]), own)
+            if step != "half" or CLIENT["sessions"]:  # curl would use it
+                outcome(aside.ask("acquire", hold="h", name=name, ttl_ms=60000), "ok")
+                outcome(aside.ask("put", hold="h", key=name, body="x"), "ok")
+                outcome(aside.ask("release", hold="h"), "ok")
+        aside.end()
+        for relay in relays:
+            relay.close()
+
+
+@scenario
 def the_services_own_tls_is_verified_and_knows_an_access_token_and_a_certificate():
     with tempfile.TemporaryDirectory(prefix="pawl-certs-") as folder:
         server, own = certificate(folder, "server", "IP:127.0.0.1"), certificate(folder, "own", "DNS:me", "clientAuth")

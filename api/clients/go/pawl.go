@@ -46,6 +46,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -130,10 +131,12 @@ type Client struct {
 	http           http.Client
 	access         func() (string, error) // the access token that there is now, or ""
 	sockets        map[string]string      // of a service's host, if it has one
+	load           func() (*tls.Config, error)
+	trust          atomic.Pointer[tls.Config] // as it was loaded last
 }
 
 func New(config Config) (*Client, error) {
-	c := &Client{timeout: config.Timeout, attempts: config.Attempts}
+	c := &Client{timeout: config.Timeout, attempts: config.Attempts, load: config.trust}
 	if c.timeout <= 0 {
 		c.timeout = 5 * time.Second
 	}
@@ -148,12 +151,11 @@ func New(config Config) (*Client, error) {
 	if c.lease, err = c.base(config, "lease", config.LeaseURL, "PAWL_LEASE_URL", "http://127.0.0.1:8700"); err == nil {
 		c.gateway, err = c.base(config, "gateway", config.GatewayURL, "PAWL_GATEWAY_URL", "http://127.0.0.1:8701")
 	}
-	trust := &tls.Config{}
 	if err == nil {
-		err = config.trust(trust)
+		err = c.reload()
 	}
 	// A connection for each request, so that nothing is sent twice behind our back; no proxy, no redirect.
-	c.http.Transport = &http.Transport{DisableKeepAlives: true, DisableCompression: true, TLSClientConfig: trust, DialContext: c.dial}
+	c.http.Transport = &http.Transport{DisableKeepAlives: true, DisableCompression: true, DialTLSContext: c.dialTLS, DialContext: c.dial}
 	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return c, err
 }
@@ -191,6 +193,31 @@ func (c *Client) dial(ctx context.Context, network, address string) (net.Conn, e
 	return (&net.Dialer{}).DialContext(ctx, network, address)
 }
 
+func (c *Client) reload() error {
+	now, err := c.load()
+	if err == nil {
+		c.trust.Store(now)
+	}
+	return err
+}
+
+// dialTLS goes by what the files have now; while that cannot be used (one is new, another is not yet), by what they had before.
+func (c *Client) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
+	plain, err := c.dial(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	_ = c.reload()
+	to := c.trust.Load().Clone()
+	to.ServerName, _, _ = net.SplitHostPort(address)
+	over := tls.Client(plain, to)
+	if err = over.HandshakeContext(ctx); err != nil {
+		plain.Close()
+		return nil, err
+	}
+	return over, nil
+}
+
 // access is in no message.
 func (config Config) access() (string, error) {
 	token := config.AccessToken
@@ -207,22 +234,23 @@ func (config Config) access() (string, error) {
 	return token, nil
 }
 
-func (config Config) trust(to *tls.Config) error {
+func (config Config) trust() (*tls.Config, error) {
+	to := &tls.Config{}
 	if file := first(config.CACert, os.Getenv("PAWL_CACERT")); file != "" {
 		text, err := os.ReadFile(file)
 		to.RootCAs = x509.NewCertPool()
 		if err != nil || !to.RootCAs.AppendCertsFromPEM(text) {
-			return mistake("no certificate in %s: %v", file, err)
+			return nil, mistake("no certificate in %s: %v", file, err)
 		}
 	}
 	if file := first(config.Cert, os.Getenv("PAWL_CERT")); file != "" {
 		own, err := tls.LoadX509KeyPair(file, first(config.CertKey, os.Getenv("PAWL_CERT_KEY")))
 		if err != nil {
-			return mistake("%v", err)
+			return nil, mistake("%v", err)
 		}
 		to.Certificates = []tls.Certificate{own}
 	}
-	return nil
+	return to, nil
 }
 
 // -- one request, sent once

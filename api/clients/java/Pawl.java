@@ -45,6 +45,9 @@ import java.security.GeneralSecurityException;
 import java.security.KeyFactory;
 import java.security.KeyStore;
 import java.security.PrivateKey;
+import java.security.PublicKey;
+import java.security.Signature;
+import java.security.SignatureException;
 import java.security.SecureRandom;
 import java.security.cert.Certificate;
 import java.security.cert.CertificateException;
@@ -179,7 +182,8 @@ public final class Pawl {
 
     // -- the services
 
-    private final HttpClient client;
+    private HttpClient client;
+    private List<String> files; // by what is in them client was made
     private final Access access;
     private final String leaseUrl;
     private final String gatewayUrl;
@@ -203,13 +207,36 @@ public final class Pawl {
         this.gatewayUrl = base(gatewayUrl, "PAWL_GATEWAY_URL", "http://127.0.0.1:8701");
         this.timeout = timeout;
         this.attempts = Math.max(1, attempts);
-        // Its connections live on. It repeats only GET behind our back (jdk.httpclient.enableAllMethodRetry is off).
+        try {
+            connect();
+        } catch (GeneralSecurityException | java.io.IOException | IllegalArgumentException error) {
+            throw new IllegalArgumentException("ca, cert and key cannot be used: " + error, error);
+        }
+    }
+
+    /** Makes the client anew when the files of TLS have. Its connections live on. It repeats only GET behind our back
+     * (jdk.httpclient.enableAllMethodRetry is off). */
+    private synchronized void connect() throws GeneralSecurityException, java.io.IOException {
+        List<String> now = access.files();
+        if (client != null && now.equals(files))
+            return;
         HttpClient.Builder made = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1)
             .proxy(HttpClient.Builder.NO_PROXY).followRedirects(HttpClient.Redirect.NEVER)
             .connectTimeout(timeout.multipliedBy(9).dividedBy(10)); // before send() knows no more than that it took too long
-        if (access.ca != null || access.cert != null)
+        if (!now.isEmpty())
             made.sslContext(access.tls());
         client = made.build();
+        files = now;
+    }
+
+    /** By what the files have now; while that cannot be used (one is new, another is not yet), by what they had before. */
+    private HttpClient client() {
+        try {
+            connect();
+        } catch (GeneralSecurityException | java.io.IOException | IllegalArgumentException error) {
+            // later
+        }
+        return client;
     }
 
     /** Who asks, and whom it trusts; what is not set comes from the environment: PAWL_ACCESS_TOKEN_FILE or PAWL_ACCESS_TOKEN,
@@ -254,24 +281,29 @@ public final class Pawl {
             return new NotDone("not-sent", "the access token " + why + "; nothing was sent", 0, Map.of("retryable", true));
         }
 
-        private SSLContext tls() {
-            try {
-                TrustManagerFactory trusted = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
-                KeyManagerFactory shown = KeyManagerFactory.getInstance(KeyManagerFactory.getDefaultAlgorithm());
-                KeyStore authorities = ca == null ? null : store(); // null: the system's
-                for (Certificate one : ca == null ? new Certificate[0] : certificates(ca))
-                    authorities.setCertificateEntry("ca" + authorities.size(), one);
-                trusted.init(authorities);
-                KeyStore own = store();
-                if (cert != null)
-                    own.setKeyEntry("own", privateKey(), new char[0], certificates(cert));
-                shown.init(own, new char[0]);
-                SSLContext made = SSLContext.getInstance("TLS");
-                made.init(shown.getKeyManagers(), trusted.getTrustManagers(), null);
-                return made;
-            } catch (GeneralSecurityException | java.io.IOException error) {
-                throw new IllegalArgumentException("ca, cert and key cannot be used: " + error, error);
-            }
+        /** What authorities, certificate and key are now. */
+        private List<String> files() throws java.io.IOException {
+            List<String> found = new ArrayList<>();
+            for (String path : new String[] {ca, cert, cert == null ? null : key})
+                if (path != null)
+                    found.add(Files.readString(Path.of(path), StandardCharsets.ISO_8859_1));
+            return found;
+        }
+
+        private SSLContext tls() throws GeneralSecurityException, java.io.IOException {
+            TrustManagerFactory trusted = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
+            KeyManagerFactory shown = KeyManagerFactory.getInstance(KeyManagerFactory.getDefaultAlgorithm());
+            KeyStore authorities = ca == null ? null : store(); // null: the system's
+            for (Certificate one : ca == null ? new Certificate[0] : certificates(ca))
+                authorities.setCertificateEntry("ca" + authorities.size(), one);
+            trusted.init(authorities);
+            KeyStore own = store();
+            if (cert != null)
+                own.setKeyEntry("own", privateKey(), new char[0], certificates(cert));
+            shown.init(own, new char[0]);
+            SSLContext made = SSLContext.getInstance("TLS");
+            made.init(shown.getKeyManagers(), trusted.getTrustManagers(), null);
+            return made;
         }
 
         private static KeyStore store() throws GeneralSecurityException, java.io.IOException {
@@ -288,8 +320,17 @@ public final class Pawl {
 
         private PrivateKey privateKey() throws GeneralSecurityException, java.io.IOException {
             String text = Files.readString(Path.of(String.valueOf(key))).replaceAll("-----[^-]*-----", "");
-            return KeyFactory.getInstance(certificates(cert)[0].getPublicKey().getAlgorithm())
+            PublicKey its = certificates(cert)[0].getPublicKey();
+            PrivateKey found = KeyFactory.getInstance(its.getAlgorithm())
                 .generatePrivate(new PKCS8EncodedKeySpec(Base64.getMimeDecoder().decode(text)));
+            Signature tried = Signature.getInstance(Map.of("EC", "SHA256withECDSA", "RSA", "SHA256withRSA")
+                .getOrDefault(its.getAlgorithm(), its.getAlgorithm()));
+            tried.initSign(found);
+            byte[] signed = tried.sign();
+            tried.initVerify(its);
+            if (!tried.verify(signed))
+                throw new SignatureException("the key is another's");
+            return found;
         }
     }
 
@@ -477,7 +518,7 @@ public final class Pawl {
                                                           HttpResponse.BodyHandler<byte[]> handler) {
         Path socket = sockets.get(request.uri().getHost());
         try {
-            return socket == null ? client.sendAsync(request, handler)
+            return socket == null ? client().sendAsync(request, handler)
                 : new Local(socket, request, body == null ? new byte[0] : body, handler).coming;
         } catch (java.io.IOException error) {
             return CompletableFuture.failedFuture(new ConnectException("no socket: " + error.getMessage()));

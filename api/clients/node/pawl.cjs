@@ -25,6 +25,7 @@ const { randomBytes } = require("node:crypto");
 const fs = require("node:fs");
 const http = require("node:http");
 const https = require("node:https");
+const { createSecureContext } = require("node:tls");
 
 const ANSWER_BYTES_MAX = 64 << 20;
 const SLICE_MS = 20000; // of one request's wait in line, before a proxy ends it; of the place's keeping; of sitting out a restart
@@ -72,7 +73,7 @@ const timer = (call, ms) => {
 
 class Service {
   #token;
-  #tls = {};
+  #tls = () => ({});
 
   constructor(url, access) {
     const parts = new URL(url);
@@ -103,7 +104,7 @@ class Service {
       const access = this.#token(); // throws: a rejection
       const sent = nowMs();
       const request = this.library.request({
-        method, ...this.to, ...this.#tls, path: this.prefix + path, agent,
+        method, ...this.to, ...this.#tls(), path: this.prefix + path, agent,
         headers: { ...headers, ...access, ...length, Connection: "close" },
       });
       const end = (call, value) => {
@@ -165,7 +166,7 @@ function accessOf({ accessToken, accessTokenFile, ca, cert, key, allowPlaintext 
   const { env } = process;
   const file = accessTokenFile || (accessToken ? undefined : env.PAWL_ACCESS_TOKEN_FILE);
   const given = accessToken || env.PAWL_ACCESS_TOKEN;
-  const read = (from) => (from ? fs.readFileSync(from) : undefined);
+  const read = (from) => (from ? fs.readFileSync(from, "latin1") : undefined);
   const fail = (why) => { throw new PawlNotDone("not-sent", `the access token ${why}; nothing was sent`, 0, { retryable: true }); };
   const token = () => {
     let now = given;
@@ -178,7 +179,22 @@ function accessOf({ accessToken, accessTokenFile, ca, cert, key, allowPlaintext 
     if (!ACCESS_TOKEN.test(now)) fail("is none"); // and it is in no message
     return { Authorization: `Bearer ${now}` };
   };
-  const tls = () => present({ ca: read(ca || env.PAWL_CACERT), cert: read(cert || env.PAWL_CERT), key: read(key || env.PAWL_CERT_KEY) });
+  const files = () => ({ ca: read(ca || env.PAWL_CACERT), cert: read(cert || env.PAWL_CERT), key: read(key || env.PAWL_CERT_KEY) });
+  // By what the files have now; while that cannot be used (one is new, another is not yet), by what they had before.
+  const tls = () => {
+    let made = files();
+    createSecureContext(present(made)); // throws: it cannot be used
+    return () => {
+      try {
+        const now = files();
+        if (Object.keys(now).some((one) => now[one] !== made[one])) {
+          createSecureContext(present(now));
+          made = now;
+        }
+      } catch { /* later */ }
+      return present(made);
+    };
+  };
   return { token, tls, shows: Boolean(file || given), plaintext: allowPlaintext };
 }
 

@@ -25,6 +25,7 @@ import io
 import json
 import math
 import os
+import pathlib
 import random
 import re
 import secrets
@@ -194,14 +195,32 @@ class _Access(NamedTuple):
             raise PawlNotDone("not-sent", "the access token is none; nothing was sent", 0, {"retryable": True})
         return {"Authorization": f"Bearer {token}"}
 
-    def tls(self) -> ssl.SSLContext:
+    def files(self) -> List[bytes]:
+        """What authorities, certificate and key are now."""
+        return [pathlib.Path(file).read_bytes() for file in (self.cafile, self.certfile, self.keyfile) if file]
+
+    def context(self) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=self.cafile)
+        if self.certfile:
+            context.load_cert_chain(self.certfile, self.keyfile)
+        return context
+
+
+class _Tls:
+    def __init__(self, access: _Access) -> None:
+        self.access = access
         try:
-            context = ssl.create_default_context(cafile=self.cafile)
-            if self.certfile:
-                context.load_cert_chain(self.certfile, self.keyfile)
+            self.made = access.files(), access.context()
         except OSError as error:
             raise ValueError(f"cafile, certfile and keyfile cannot be used: {error}") from error
-        return context
+
+    def now(self) -> ssl.SSLContext:
+        """By what the files have now; while that cannot be used (one is new, another is not yet), by what they had before."""
+        with contextlib.suppress(OSError):
+            files = self.access.files()
+            if files != self.made[0]:
+                self.made = files, self.access.context()
+        return self.made[1]
 
 
 class _Unix(http.client.HTTPConnection):
@@ -245,13 +264,13 @@ class _Service:
         self.access, self.host, self.prefix = access, parts.hostname or url, "" if is_unix else parts.path.rstrip("/")
         if (access.token or access.token_file) and not (is_unix or is_tls or access.plaintext or _LOOPBACK.fullmatch(self.host)):
             raise ValueError(f"an access token is sent over https://, a unix socket and loopback alone, not to {url!r}: allow_plaintext")
-        self.path, self.port, self.is_unix, self.tls = parts.path, parts.port, is_unix, access.tls() if is_tls else None
+        self.path, self.port, self.is_unix, self.tls = parts.path, parts.port, is_unix, _Tls(access) if is_tls else None
 
     def line(self, limit: float) -> http.client.HTTPConnection:
         if self.is_unix:
             return _Unix(self.path, limit)
         if self.tls is not None:
-            return http.client.HTTPSConnection(self.host, self.port, timeout=limit, context=self.tls)
+            return http.client.HTTPSConnection(self.host, self.port, timeout=limit, context=self.tls.now())
         return http.client.HTTPConnection(self.host, self.port, timeout=limit)
 
     def send(self, method: str, path: str, headers: Dict[str, str], body: Optional[bytes], limit: float) -> _Answer:
