@@ -182,7 +182,8 @@ static void link_shut(struct store *store)
             free(call);
         else if (call->state != CALL_HANDSHAKE)
             store_end_later(store, call, call->place < taken ? STORE_UNKNOWN : STORE_NOT_SENT);
-    for (struct store_call *call; (call = call_list_take(&link->not_yet)) != NULL;)
+    for (struct store_call *call; (call = call_list_take(&link->not_yet)) != NULL ||
+                                  (call = call_list_take(&link->reads_not_yet)) != NULL;)
         store_end_later(store, call, STORE_NOT_SENT);
     handshake_forget(store);
     link->gathered = NULL;
@@ -272,6 +273,7 @@ static struct store *store_begin(const struct store *as)
     store_look_every(store, LOOK_MS);
     call_list_init(&link->flight);
     call_list_init(&link->not_yet);
+    call_list_init(&link->reads_not_yet);
     link->heavy_may = HEAVY_LEAST;
     loop_timer_init(loop, &link->timer, link_timer_fired);
     link->check = store->dial.finder != NULL ? "store-electing" : "store-connecting";

@@ -127,7 +127,7 @@ static bool must_wait(const struct store_link *link, const struct store_call *ca
     if (call->is_heavy && link->heavy >= link->heavy_may)
         return true;
     for (const struct store_call *one = link->not_yet.head; one != NULL; one = one->next)
-        if (!one->script->reads && share_a_key(one, call))
+        if (share_a_key(one, call))
             return true;
     return false;
 }
@@ -142,7 +142,7 @@ static void store_call_begin(struct store *store, struct store_call *call)
     call->is_heavy = is_heavy(call);
     if (must_wait(&store->link, call)) {
         call->deadline_ms = loop_now_ms() + store->timeout_ms / 2;
-        call_list_append(&store->link.not_yet, call);
+        call_list_append(call->script->reads ? &store->link.reads_not_yet : &store->link.not_yet, call);
     } else {
         store_call_take(store, call);
     }
@@ -150,17 +150,17 @@ static void store_call_begin(struct store *store, struct store_call *call)
 
 /* Those that may go by now, and those that have waited too long. While one waits, others are in flight:
  * the end of each, or of the link, leads here. */
-static void store_take_waiting(struct store *store)
+static void store_take_waiting(struct store *store, struct call_list *list)
 {
     struct store_link *link = &store->link;
     struct store_call *call;
 
-    while ((call = link->not_yet.head) != NULL) {
+    while ((call = list->head) != NULL) {
         bool is_late = call->deadline_ms <= loop_now_ms();
 
         if (!is_late && call->is_heavy && link->heavy >= link->heavy_may)
             return;
-        call_list_take(&link->not_yet);
+        call_list_take(list);
         if (!is_late) {
             store_call_take(store, call);
         } else {
@@ -575,7 +575,8 @@ void store_turn_end(struct loop_hook *hook)
 
     store->in_turn_end = true;
     link_follow(store);
-    store_take_waiting(store);
+    store_take_waiting(store, &store->link.not_yet);
+    store_take_waiting(store, &store->link.reads_not_yet);
     store_deliver(store);
     link_flush(store);
     store->in_turn_end = false;

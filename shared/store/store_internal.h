@@ -75,7 +75,7 @@ struct store_link {
     char stream[STORE_RUN_ID_LEN + 1]; /* its master_replid, in the same way */
     char auth_refused[16];             /* the code of the error; "": taken, or not said */
     struct call_list flight;           /* in the order of their replies */
-    struct call_list not_yet;          /* what waits until less that is heavy is in flight */
+    struct call_list not_yet, reads_not_yet; /* what waits until less that is heavy is in flight */
     unsigned heavy, heavy_may;         /* how much that is in flight; may be at once */
     struct store_call *gathered;       /* the last of them, which are not on the wire yet, from this one on */
     unsigned gathered_count;

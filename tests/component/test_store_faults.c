@@ -90,17 +90,24 @@ TEST_STORE(a_read_waits_while_others_are_in_flight_and_was_not_sent_when_they_ar
 
 TEST_STORE(what_carries_much_waits_too_and_nothing_of_its_key_overtakes_it, 5000)
 {
-    enum { WRITES = HEAVY_LEAST + 1 };
+    enum { WRITES = HEAVY_LEAST + 1, READS = 200 };
     static char much[LARGE];
+    static struct probe reads[READS];
+    struct store_script reading = script_ECHO;
     struct probe writes[WRITES] = {0}, behind = {0}, other = {0};
 
     memset(much, 'x', sizeof(much) - 1);
     for (unsigned i = 0; i < WRITES; i++)
         probe_start(world, &writes[i], &script_SET, "k", much);
     CHECK(world->store->link.heavy == HEAVY_LEAST);
+    reading.reads = true;
+    for (unsigned i = 0; i < READS; i++)
+        probe_start(world, &reads[i], &reading, "o", "v");
     probe_start(world, &behind, &script_SET, "k", "small");
     probe_start(world, &other, &script_SET, "o", "small");
     CHECK(behind.call.state == CALL_NOT_YET && other.call.state != CALL_NOT_YET);
+    WAIT(world, writes[WRITES - 1].call.state != CALL_NOT_YET, 5000);
+    CHECK(behind.call.state != CALL_NOT_YET && reads[READS - 1].call.state == CALL_NOT_YET);
     WAIT(world, world->open == 0, 5000);
     for (unsigned i = 0; i < WRITES; i++)
         CHECK_INT(writes[i].outcome, STORE_DONE);
