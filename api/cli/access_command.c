@@ -1,6 +1,5 @@
 /* access_command.c - pawl access: makes access tokens and the lines for them in an access file, checks it,
  * and says which of its rules allows something. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -10,7 +10,6 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "api/cli/cli.h"

@@ -1,7 +1,6 @@
 /* staircase.c - the picture of a fence, painted on a canvas from back to front: cells of characters and
  * colours that are painted over each other and then written out. */
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,9 @@
 /* token_command.c - pawl keygen, which makes a key that signs fencing tokens; pawl verify, which reads a
  * token and checks its signature. */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "api/cli/cli.h"
 #include "api/cli/flags.h"

@@ -11,7 +11,6 @@
  * watchdog does not know. */
 #include "api/cli/run/run.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
