@@ -18,7 +18,7 @@
 #include "shared/text/read_all.h"
 #include "shared/token/name.h"
 
-enum { SENTENCE_BYTES = 2048, TYPED_SIZE = 256, HOST_SIZE = 64, WORD_SIZE = 32 };
+enum { SENTENCE_BYTES = 3072, TYPED_SIZE = 256, HOST_SIZE = 64, WORD_SIZE = 32 };
 
 __attribute__((format(printf, 2, 0))) static void say(const char *before, const char *format, va_list args)
 {

@@ -450,15 +450,12 @@ enum http_client_outcome request_try(struct request *request)
 
 /* -- its end, reported */
 
-static void doubt_say(enum doubt doubt)
-{
-    fprintf(stderr, "pawl: %s: ", doubt == DOUBT_NOT_DONE ? "certainly not done" : "may have been done");
-}
-
-static const char *doubt_word(enum doubt doubt)
-{
-    return doubt == DOUBT_NOT_DONE ? "not-done" : "unknown";
-}
+static const struct {
+    const char *says, *word;
+} doubts[] = {
+    [DOUBT_NOT_DONE] = {"certainly not done", "not-done"},
+    [DOUBT_UNKNOWN] = {"may have been done", "unknown"},
+};
 
 int doubt_tell(enum doubt doubt, enum output output, const char *format, ...)
 {
@@ -469,12 +466,10 @@ int doubt_tell(enum doubt doubt, enum output output, const char *format, ...)
     va_start(args, format);
     vsnprintf(sentence, sizeof(sentence), format, args);
     va_end(args);
-    doubt_say(doubt);
-    print_safe(stderr, bytes_of(sentence));
-    fputc('\n', stderr);
+    cli_fail(CLI_UNREACHABLE, "%s: %s", doubts[doubt].says, sentence);
     if (output == OUTPUT_JSON) {
         print_json_begin(&out);
-        json_text(&out, "outcome", bytes_of(doubt_word(doubt)));
+        json_text(&out, "outcome", bytes_of(doubts[doubt].word));
         json_text(&out, "code", BYTES(""));
         json_text(&out, "why", bytes_of(sentence));
         print_json_end(&out);
@@ -526,16 +521,13 @@ static void tell_members(const struct json *json)
         int64_t number = 0;
 
         if (json_get_int(json, members[i].name, &number) != JSON_FOUND) {
-            if (text.len > 0) {
-                fprintf(stderr, "  %s: ", members[i].label);
-                print_safe(stderr, text);
-                fputc('\n', stderr);
-            }
+            if (text.len > 0)
+                cli_hint("%s: %.*s", members[i].label, (int)text.len, text.at);
         } else if (strcmp(members[i].name, "expires_in_ms") == 0) {
             print_duration(duration, number);
-            fprintf(stderr, "  free in: %s, if it is not renewed\n", duration);
+            cli_hint("free in: %s, if it is not renewed", duration);
         } else {
-            fprintf(stderr, "  %s: %lld\n", members[i].label, (long long)number);
+            cli_hint("%s: %lld", members[i].label, (long long)number);
         }
     }
 }
@@ -578,23 +570,18 @@ static int tell_refusal(const struct request *request)
     bool refused = status != CLI_UNREACHABLE && !in_doubt;
     bool only_asked = !in_doubt && request_is_problem(request, "outcome-unknown");
     char what[WHAT_SIZE], advice[SENTENCE_SIZE];
+    struct bytes title = request_text(request->json, "title"), detail = request_text(request->json, "detail");
 
     if (request->output == OUTPUT_JSON)
-        request_show(request, "outcome", refused ? "refused" : doubt_word(doubt), "why",
-                     request_text(request->json, "detail"));
-    if (refused)
-        fputs("pawl: ", stderr);
-    else
-        doubt_say(doubt);
-    print_safe(stderr, bytes_of(what_of(request, what)));
-    fputs(": ", stderr);
-    print_safe(stderr,
-               only_asked ? BYTES("The store did not answer in time") : request_text(request->json, "title"));
-    fputs("\n  ", stderr);
-    print_safe(stderr, only_asked
-                           ? BYTES("Nothing was changed by asking. Ask again.")
-                           : cli_advice(request_text(request->json, "detail"), advice, sizeof(advice)));
-    fputc('\n', stderr);
+        request_show(request, "outcome", refused ? "refused" : doubts[doubt].word, "why", detail);
+    detail = cli_advice(detail, advice, sizeof(advice));
+    if (only_asked) {
+        title = BYTES("The store did not answer in time");
+        detail = BYTES("Nothing was changed by asking. Ask again.");
+    }
+    cli_fail(status, "%s%s%s: %.*s", refused ? "" : doubts[doubt].says, refused ? "" : ": ",
+             what_of(request, what), (int)title.len, title.at);
+    cli_hint("%.*s", (int)detail.len, detail.at);
     tell_members(request->json);
     return status;
 }
