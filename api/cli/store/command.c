@@ -1,12 +1,12 @@
-/* command.c - pawl store status|forget|registrar|node|marks|history, each of which asks the store itself,
- * once but for registrar replace; init, which is pawl-lease's; and which command of pawl store is meant.
+/* command.c - pawl store status|forget|registrar|node|marks|history|accept-loss, each of which asks the store
+ * itself, and failover (failover.c); init, which is pawl-lease's; and which command of pawl store is meant.
  *
  *   verb_run         flags                       64, or go on
  *   ..._check        what they say               64, or go on
  *   store_inbox_open                             69 | 78, or go on
  *   store_inbox_ask  run the script              69, or go on
  *   ..._answer       say what came of it         0 | 1 | 78, or go on
- *   registrar_replace  the second step           0 | 1 | 69 | 78 */
+ *   then             what follows it             0 | 1 | 69 | 78 */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,7 +22,12 @@
 #include "scripts.h"
 #include "shared/token/token.h"
 
-enum { WAIT_MS = 10000, AGAIN_MS = 100 };
+enum {
+    WAIT_MS = 10000,
+    FAILOVER_WAIT_MS = 30000,
+    AGAIN_MS = 100,
+    LOSS_SIZE = 128 + STORE_NODES_MAX * (STORE_NODE_MAX + STORE_RUN_ID_LEN + 2)
+};
 
 /* What the flags and the argument said, of all of them. */
 struct asking {
@@ -37,6 +42,9 @@ struct asking {
     uint64_t wait_ms, deadline_ms; /* of that; deadline_ms 0: it is yet to be added */
     const char *of, *at;           /* of marks, as force */
     bool force;
+    const char *to;       /* of failover */
+    bool yes;             /* of accept-loss */
+    char loss[LOSS_SIZE]; /* of that, as the script names it */
 };
 
 /* -- status */
@@ -334,26 +342,117 @@ static int history_answer(struct store_ask *ask, const struct store_reply *reply
     return no_store_known(reply);
 }
 
+/* -- accept-loss: by an operator's word a node that is behind the in-sync set is the store. The script looks for
+ * the loss, and then, when the name of the node was typed again, orders that very one */
+
+static int loss_check(struct asking *l)
+{
+    if (!l->yes && !isatty(STDIN_FILENO))
+        return cli_fail(CLI_USAGE, "what was answered is lost by this: say --yes, or do it on a terminal");
+    l->ask.reads = true;
+    l->argv[l->argc++] = BYTES("");
+    return CLI_GO_ON;
+}
+
+static void loss_show(const struct asking *l, struct bytes nodes, int64_t missing)
+{
+    bytes_cut(&nodes, ' ');
+    printf("%s is behind the in-sync set: ", l->word);
+    print_safe(stdout, nodes);
+    if (missing < 0)
+        puts("\nIt lacks all that was done in a later epoch.");
+    else
+        printf("\nIt lacks %" PRId64 " changes that services have seen, and perhaps more.\n", missing);
+    puts("All holds end; tokens go on above all that were granted.");
+}
+
+static int loss_answer(struct store_ask *ask, const struct store_reply *reply)
+{
+    struct asking *l = container_of(ask, struct asking, ask);
+    struct bytes what = store_reply_text(reply, 1);
+
+    if (store_reply_is(reply, "behind")) {
+        snprintf(l->loss, sizeof(l->loss), "%.*s", (int)what.len, what.at);
+        loss_show(l, store_reply_text(reply, 2), store_reply_integer(reply, 3));
+        return CLI_GO_ON;
+    }
+    if (store_reply_is(reply, "ordered"))
+        return CLI_GO_ON;
+    if (store_reply_is(reply, "primary"))
+        return cli_fail(CLI_REFUSED, "%s is not the primary, that is %.*s; nothing was changed", l->word,
+                        (int)what.len, what.at);
+    if (store_reply_is(reply, "in-step"))
+        return cli_fail(CLI_REFUSED, "the primary was not found to be behind; nothing was changed");
+    if (store_reply_is(reply, "moved"))
+        return cli_fail(CLI_REFUSED, "what would be lost is something else by now; nothing was changed");
+    return cli_fail(CLI_CONFIG, "here is no store that this release knows; nothing was changed");
+}
+
+static int loss_tell(const struct asking *l, const struct store_facts *facts)
+{
+    char sentence[FACT_TEXT_SIZE];
+
+    if (store_facts_is_admitted(facts) && strcmp(facts->how, "accepted") == 0) {
+        printf("%s is the store: epoch %" PRId64 ", tokens go on above %" PRId64 ", all holds have ended\n",
+               l->word, facts->epoch, facts->top);
+        return CLI_OK;
+    }
+    if (store_facts_is_admitted(facts))
+        return cli_fail(CLI_REFUSED, "the store was admitted, but not by this word (%s)", facts->how);
+    snprintf(sentence, sizeof(sentence), "%s is not admitted yet", l->word);
+    store_refuse(facts, CLI_REFUSED, sentence);
+    cli_hint(
+        "It will be when they have come; if another one of the set has been heard of since, look again.");
+    return CLI_REFUSED;
+}
+
+static int loss_order(struct asking *l)
+{
+    struct store_facts facts = {0};
+    int status = l->yes ? CLI_GO_ON : cli_confirm(l->word);
+
+    l->ask.reads = false;
+    l->argv[2] = bytes_of(l->loss);
+    if (status == CLI_GO_ON)
+        status = store_inbox_ask(&l->inbox, &l->ask, &script_accept_loss, 1, l->argc, l->argv);
+    if (status == CLI_GO_ON)
+        status = recover_wait(&l->inbox, &facts, l->wait_ms);
+    if (status == CLI_GO_ON)
+        status = loss_tell(l, &facts);
+    store_facts_done(&facts);
+    return status;
+}
+
+/* -- failover */
+
+static int failover(struct asking *f)
+{
+    return store_failover(&f->inbox, f->to != NULL ? f->to : "", f->wait_ms);
+}
+
 /* -- the table */
 
 static const struct store_verb {
     const char *name;
     unsigned first, count;               /* of the flags that are not the inbox's */
     int (*check)(struct asking *asking); /* NULL: nothing to check. CLI_GO_ON, or the exit status */
-    const struct store_script *script;   /* NULL: status */
+    const struct store_script *script;   /* NULL: none to begin with */
     int (*take)(struct store_ask *ask, const struct store_reply *reply);
+    int (*then)(struct asking *asking); /* NULL: take never goes on */
 } verbs[] = {
-    {"store status", 3, 1, NULL, NULL, NULL},
-    {"store forget", 0, 0, NULL, &script_forget_member, forget_answer},
-    {"store registrar", 4, 1, registrar_check, &script_registrar, registrar_answer},
-    {"store node", 0, 0, node_check, &script_node_forget, node_answer},
-    {"store marks", 0, 3, marks_check, &script_marks, marks_answer},
-    {"store history", 0, 0, history_check, &script_set_history, history_answer},
+    {"store status", 3, 1, .then = status_ask},
+    {"store forget", 0, 0, NULL, &script_forget_member, forget_answer, NULL},
+    {"store registrar", 4, 1, registrar_check, &script_registrar, registrar_answer, registrar_replace},
+    {"store node", 0, 0, node_check, &script_node_forget, node_answer, NULL},
+    {"store marks", 0, 3, marks_check, &script_marks, marks_answer, NULL},
+    {"store history", 0, 0, history_check, &script_set_history, history_answer, NULL},
+    {"store failover", 5, 2, .then = failover},
+    {"store accept-loss", 7, 2, loss_check, &script_accept_loss, loss_answer, loss_order},
 };
 
 static int verb_run(int argc, char **argv)
 {
-    struct asking asking = {.wait_ms = WAIT_MS};
+    struct asking asking = {.word = NULL};
     const struct store_verb *verb = verbs;
     const struct option own[] = {
         FLAG_TEXT("of", "STORE", "id of the store whose tokens they are", &asking.of),
@@ -361,6 +460,10 @@ static int verb_run(int argc, char **argv)
         FLAG_ON("force", "also below what was named before", &asking.force),
         FLAG_OUTPUT_OBJECT(&asking.output),
         FLAG_MS("wait", "DUR", "of replace: for the new one to be recorded (default 10s)", &asking.wait_ms),
+        FLAG_TEXT("to", "NODE", "the one that is to be, as /readyz spells it", &asking.to),
+        FLAG_MS("wait", "DUR", "for the other node to be admitted (default 30s)", &asking.wait_ms),
+        FLAG_MS("wait", "DUR", "for the lease services (default 10s)", &asking.wait_ms),
+        FLAG_ON("yes", "do not ask", &asking.yes),
     };
     struct option flags[STORE_INBOX_FLAGS + sizeof(own) / sizeof(own[0]) + 1] = {
         STORE_INBOX_ROWS(&asking.inbox)};
@@ -370,7 +473,12 @@ static int verb_run(int argc, char **argv)
     while (strcmp(verb->name + strlen("store "), argv[0]) != 0)
         verb++; /* commands calls this for what stands in the table */
     memcpy(flags + STORE_INBOX_FLAGS, own + verb->first, verb->count * sizeof(own[0]));
+    asking.wait_ms = verb->then == failover ? FAILOVER_WAIT_MS : WAIT_MS;
     status = flags_read(verb->name, flags, argc, argv, arguments);
+    if (status == CLI_GO_ON)
+        status = verb->then == status_ask
+                     ? store_inbox_collect(&asking.inbox, flags, argc, argv)
+                     : store_inbox_collect_one(&asking.inbox, verb->name, flags, argc, argv);
     if (status != CLI_GO_ON)
         return status;
     asking.word = arguments[0] != NULL ? arguments[0] : "";
@@ -382,19 +490,14 @@ static int verb_run(int argc, char **argv)
     asking.argv[1] = bytes_of(asking.word);
     asking.argc = 2;
     status = verb->check != NULL ? verb->check(&asking) : CLI_GO_ON;
-    if (status == CLI_GO_ON)
-        status = verb->script != NULL ? store_inbox_collect_one(&asking.inbox, verb->name, flags, argc, argv)
-                                      : store_inbox_collect(&asking.inbox, flags, argc, argv);
     if (status == CLI_GO_ON && asking.inbox.count > 1)
         status = status_of_quorum(&asking);
     else if (status == CLI_GO_ON)
         status = store_inbox_open(&asking.inbox);
+    if (status == CLI_GO_ON && verb->script != NULL)
+        status = store_inbox_ask(&asking.inbox, &asking.ask, verb->script, 1, asking.argc, asking.argv);
     if (status == CLI_GO_ON)
-        status = verb->script == NULL
-                     ? status_ask(&asking)
-                     : store_inbox_ask(&asking.inbox, &asking.ask, verb->script, 1, asking.argc, asking.argv);
-    if (status == CLI_GO_ON)
-        status = registrar_replace(&asking);
+        status = verb->then(&asking);
     store_inbox_close(&asking.inbox);
     return status;
 }
@@ -457,9 +560,8 @@ static const struct command commands[] = {
     {"init", init_run, "make a store in an empty Redis"},
     {"status", verb_run, "what the store is, what is refused and why, and what to do"},
     {"recover", cli_store_recover, "begin a new life of a store that has lost everything"},
-    {"accept-loss", cli_store_accept_loss,
-     "a node that may lack what was answered is the store all the same"},
-    {"failover", cli_store_failover, "another node of the in-sync set becomes the primary, in good order"},
+    {"accept-loss", verb_run, "a node that may lack what was answered is the store all the same"},
+    {"failover", verb_run, "another node of the in-sync set becomes the primary, in good order"},
     {"forget", verb_run, "do not wait any more for a service that is gone for good"},
     {"registrar", verb_run, "one registrar more, or less, or another, of a store that a majority admits"},
     {"node", verb_run, "a node of Redis that is gone for good is not waited for any more"},

@@ -17,44 +17,20 @@
 #include "scripts.h"
 #include "shared/token/random.h"
 
-enum {
-    WAIT_MS = 30000,
-    GATE_MS = 10000,
-    GATE_CHARS = 16,
-    TURN_MS = 20,
-    PROBE_MS = 1500,
-    OUTSIDERS_SIZE = 1024
-};
+enum { GATE_MS = 10000, GATE_CHARS = 16, TURN_MS = 20, PROBE_MS = 1500, OUTSIDERS_SIZE = 1024 };
 
 struct failover {
-    struct store_inbox inbox;
+    struct store_inbox *inbox;
     struct store_facts facts;
     struct store_ask ask;
     const char *node; /* "": any of the set */
-    uint64_t wait_ms, deadline_ms;
+    uint64_t deadline_ms;
     char gate[GATE_CHARS + 1], run[STORE_RUN_ID_LEN + 1], former[STORE_RUN_ID_LEN + 1];
     bool is_shut; /* and the connection may break */
     /* as of the last look */
     int64_t epoch, serves, offset, least, keeps;
     char outsiders[OUTSIDERS_SIZE];
 };
-
-/* -- flags */
-
-static int failover_read(struct failover *f, int argc, char **argv)
-{
-    const struct option flags[] = {
-        STORE_INBOX_ROWS(&f->inbox),
-        FLAG_TEXT("to", "NODE", "the one that is to be, as /readyz spells it", &f->node),
-        FLAG_MS("wait", "DUR", "for the other node to be admitted (default 30s)", &f->wait_ms),
-        {0},
-    };
-    int status = flags_read("store failover", flags, argc, argv, NULL);
-
-    f->node = f->node != NULL ? f->node : "";
-    return status == CLI_GO_ON ? store_inbox_collect_one(&f->inbox, "store failover", flags, argc, argv)
-                               : status;
-}
 
 /* -- the script */
 
@@ -101,7 +77,7 @@ static int failover_ask(struct failover *f, const char *what)
     bool reads = strcmp(what, "look") == 0;
 
     f->ask = (struct store_ask){.take = failover_answer, .reads = reads, .is_quiet = reads && f->is_shut};
-    return store_inbox_ask(&f->inbox, &f->ask, &script_failover, 1, 5,
+    return store_inbox_ask(f->inbox, &f->ask, &script_failover, 1, 5,
                            (const struct bytes[]){BYTES("pawl:{store}"), bytes_of(f->node), bytes_of(what),
                                                   bytes_of(f->gate), print_number(gate_ms, GATE_MS)});
 }
@@ -111,14 +87,14 @@ static int failover_ask(struct failover *f, const char *what)
 /* One that copies the primary and is not in the set: it is chosen by nobody only with priority 0. */
 static bool outsider_is_never_chosen(struct failover *f, const char *node)
 {
-    struct store_probe *probe = store_probe_open(f->inbox.store, node);
+    struct store_probe *probe = store_probe_open(f->inbox->store, node);
     const struct store_probe_answer *answer = store_probe_answer(probe);
     uint64_t deadline_ms = loop_now_ms() + PROBE_MS;
     bool is_never;
 
     do {
         store_probe_ask(probe);
-        loop_turn(f->inbox.loop, TURN_MS);
+        loop_turn(f->inbox->loop, TURN_MS);
     } while (answer->asked_us == 0 && loop_now_ms() < deadline_ms);
     is_never = answer->why != NULL && strcmp(answer->why, "priority-0") == 0;
     store_probe_close(probe);
@@ -165,7 +141,7 @@ static int failover_step(struct failover *f)
     int64_t goal = f->offset;
 
     while (status == CLI_GO_ON && f->least < goal && loop_now_ms() < deadline_ms) {
-        loop_turn(f->inbox.loop, TURN_MS);
+        loop_turn(f->inbox->loop, TURN_MS);
         status = failover_ask(f, "look");
     }
     return status == CLI_GO_ON && f->least >= goal ? CLI_GO_ON
@@ -177,9 +153,9 @@ static int failover_promote(struct failover *f)
     char why[STORE_PROMOTION_WHY_MAX], says[STORE_PROMOTION_WHY_MAX + 64];
     enum store_promotion end;
 
-    store_promote(f->inbox.store);
-    while ((end = store_promotion(f->inbox.store, why)) == STORE_PROMOTION_ASKED)
-        loop_turn(f->inbox.loop, TURN_MS); /* each question has a deadline */
+    store_promote(f->inbox->store);
+    while ((end = store_promotion(f->inbox->store, why)) == STORE_PROMOTION_ASKED)
+        loop_turn(f->inbox->loop, TURN_MS); /* each question has a deadline */
     if (end == STORE_PROMOTION_BEGUN)
         return CLI_GO_ON;
     snprintf(says, sizeof(says), "no sentinel begins a failover: %s", why);
@@ -188,27 +164,23 @@ static int failover_promote(struct failover *f)
 
 static int failover_end(struct failover *f, bool is_over)
 {
-    struct store_diagnosis diagnosis;
     char node[STORE_NODE_MAX] = "";
 
-    store_node_name(f->inbox.store, node);
-    if (is_over && strcmp(store_run_id(f->inbox.store), f->former) == 0)
+    store_node_name(f->inbox->store, node);
+    if (is_over && strcmp(store_run_id(f->inbox->store), f->former) == 0)
         return cli_fail(CLI_REFUSED, "no other node was promoted: %s is the store as before", node);
     if (is_over)
         printf("%s is the store: epoch %" PRId64 "\n", node, f->epoch);
-    if (is_over && f->run[0] != '\0' && strcmp(store_run_id(f->inbox.store), f->run) != 0)
+    if (is_over && f->run[0] != '\0' && strcmp(store_run_id(f->inbox->store), f->run) != 0)
         return cli_fail(CLI_REFUSED, "the sentinels have chosen another one than %s", f->node);
     if (is_over && f->keeps != 1)
         cli_hint("Until the nodes that are needed have a copy, nothing is answered (store-not-kept): pawl "
                  "store status says who is away.");
     if (is_over)
         return CLI_OK;
-    cli_fail(CLI_REFUSED, "no node is admitted yet");
-    if (store_link_stands(f->inbox.store) && store_facts_refresh(&f->inbox, &f->facts) == CLI_GO_ON) {
-        store_diagnosis_make(&f->facts, &diagnosis);
-        store_show_findings(stderr, &diagnosis);
-    }
-    return CLI_REFUSED;
+    if (store_link_stands(f->inbox->store) && store_facts_refresh(f->inbox, &f->facts) == CLI_GO_ON)
+        return store_refuse(&f->facts, CLI_REFUSED, "no node is admitted yet");
+    return cli_fail(CLI_REFUSED, "no node is admitted yet");
 }
 
 static int failover_follow(struct failover *f, int64_t before)
@@ -216,8 +188,8 @@ static int failover_follow(struct failover *f, int64_t before)
     bool is_over = false;
 
     while (!(is_over && f->keeps == 1) && loop_now_ms() < f->deadline_ms) {
-        loop_turn(f->inbox.loop, TURN_MS);
-        if (store_link_stands(f->inbox.store) && failover_ask(f, "look") == CLI_GO_ON)
+        loop_turn(f->inbox->loop, TURN_MS);
+        if (store_link_stands(f->inbox->store) && failover_ask(f, "look") == CLI_GO_ON)
             is_over = f->serves == 1 && f->epoch > before;
     }
     return failover_end(f, is_over);
@@ -231,11 +203,10 @@ static int failover_run(struct failover *f)
     int64_t before;
     int status;
 
-    if (!store_election(f->inbox.store, &now))
+    if (!store_election(f->inbox->store, &now))
         return cli_fail(CLI_CONFIG, "--redis has to be sentinel://..., for a sentinel is to begin it");
-    snprintf(f->former, sizeof(f->former), "%s", store_run_id(f->inbox.store));
+    snprintf(f->former, sizeof(f->former), "%s", store_run_id(f->inbox->store));
     random_text(f->gate, GATE_CHARS);
-    f->deadline_ms = loop_now_ms() + f->wait_ms;
     status = failover_outsiders(f);
     before = f->epoch;
     if (status == CLI_GO_ON)
@@ -247,16 +218,11 @@ static int failover_run(struct failover *f)
     return status == CLI_GO_ON ? failover_follow(f, before) : status;
 }
 
-int cli_store_failover(int argc, char **argv)
+int store_failover(struct store_inbox *inbox, const char *node, uint64_t wait_ms)
 {
-    struct failover f = {.wait_ms = WAIT_MS};
-    int status = failover_read(&f, argc, argv);
+    struct failover f = {.inbox = inbox, .node = node, .deadline_ms = loop_now_ms() + wait_ms};
+    int status = failover_run(&f);
 
-    if (status == CLI_GO_ON)
-        status = store_inbox_open(&f.inbox);
-    if (status == CLI_GO_ON)
-        status = failover_run(&f);
     store_facts_done(&f.facts);
-    store_inbox_close(&f.inbox);
     return status;
 }

@@ -40,7 +40,6 @@ struct recover {
     struct recover_seen seen[RECOVER_SEEN_MAX];
     unsigned seen_count;
     struct store_facts facts;
-    struct store_diagnosis diagnosis;
     struct store_ask ask;
 };
 
@@ -142,15 +141,6 @@ static int64_t recover_epoch(const struct recover *r)
     return epoch;
 }
 
-/* The sentence, and what is known of the store. */
-static int recover_refuse(struct recover *r, int status, const char *sentence)
-{
-    store_diagnosis_make(&r->facts, &r->diagnosis);
-    cli_fail(status, "%s", sentence);
-    store_show_findings(stderr, &r->diagnosis);
-    return status;
-}
-
 static void recover_say_floor(void)
 {
     cli_hint("N must not be below any token that this store ever granted. Look for the highest one in the "
@@ -167,14 +157,16 @@ static void recover_say_floor(void)
 
 static int empty_refuse(struct recover *r)
 {
-    store_diagnosis_make(&r->facts, &r->diagnosis);
-    if (r->diagnosis.status == CLI_CONFIG)
-        return recover_refuse(r, CLI_CONFIG, "nothing was changed");
+    struct store_diagnosis diagnosis;
+
+    store_diagnosis_make(&r->facts, &diagnosis);
+    if (diagnosis.status == CLI_CONFIG)
+        return store_refuse(&r->facts, CLI_CONFIG, "nothing was changed");
     if (store_facts_is_admitted(&r->facts))
-        return recover_refuse(r, CLI_REFUSED,
-                              "this store is not lost, and nothing was changed; what is known of it:");
-    recover_refuse(r, CLI_REFUSED,
-                   "this Redis is not empty, and nothing was changed: what is left of the store decides");
+        return store_refuse(&r->facts, CLI_REFUSED,
+                            "this store is not lost, and nothing was changed; what is known of it:");
+    store_refuse(&r->facts, CLI_REFUSED,
+                 "this Redis is not empty, and nothing was changed: what is left of the store decides");
     cli_hint("With --floor N a new life can be begun by your word:");
     recover_say_floor();
     return CLI_REFUSED;
@@ -233,7 +225,7 @@ static int empty_wait(struct recover *r)
         return CLI_OK;
     }
     snprintf(sentence, sizeof(sentence), "store %s is not admitted yet", store_facts_id(&r->facts));
-    recover_refuse(r, CLI_REFUSED, sentence);
+    store_refuse(&r->facts, CLI_REFUSED, sentence);
     cli_hint("It will be as soon as they have come; this command need not be given again.");
     return CLI_REFUSED;
 }
@@ -270,7 +262,7 @@ static int floor_identify(struct recover *r)
     const char *wanted = recover_wanted_id(r), *id = store_facts_id(&r->facts);
 
     if (r->facts.kind == FACT_ANOTHER || r->facts.kind == FACT_WRONG_KEY)
-        return recover_refuse(r, CLI_CONFIG, "nothing was changed");
+        return store_refuse(&r->facts, CLI_CONFIG, "nothing was changed");
     if (r->new_id && r->facts.kind == FACT_EMPTY)
         return cli_fail(CLI_REFUSED, "this Redis is empty: there is no copy of a store; nothing was changed");
     if (r->facts.kind == FACT_EMPTY || wanted[0] == '\0' || strcmp(wanted, id) == 0)
@@ -349,18 +341,15 @@ static void floor_warn(const struct recover *r)
     int64_t left = TOKEN_NUMBER_MAX - r->floor;
 
     if (!r->new_id && left < TOKEN_NUMBER_MAX / 10)
-        fprintf(stderr, "pawl: only %" PRId64 " tokens will be left in each stripe\n", left);
-    if (r->facts.machine.found == STATE_DAMAGED || r->facts.machine.found == STATE_FAILED) {
-        fputs("pawl: not compared with this machine's state directory: ", stderr);
-        print_safe(stderr, bytes_of(r->facts.machine.why));
-        fputc('\n', stderr);
-    }
+        cli_fail(CLI_OK, "only %" PRId64 " tokens will be left in each stripe", left);
+    if (r->facts.machine.found == STATE_DAMAGED || r->facts.machine.found == STATE_FAILED)
+        cli_fail(CLI_OK, "not compared with this machine's state directory: %s", r->facts.machine.why);
     if (r->facts.outside)
-        fputs("pawl: this Redis is not in the in-sync set, or has copied one that is not: what was answered "
-              "and is not here is lost, though a node of the set may have it (pawl store status)\n",
-              stderr);
+        cli_fail(CLI_OK,
+                 "this Redis is not in the in-sync set, or has copied one that is not: what was answered "
+                 "and is not here is lost, though a node of the set may have it (pawl store status)");
     if (r->facts.unsafe[0] != '\0')
-        fprintf(stderr, "pawl: this Redis can lose locks: %s\n", r->facts.unsafe);
+        cli_fail(CLI_OK, "this Redis can lose locks: %s", r->facts.unsafe);
 }
 
 static int floor_confirm(const struct recover *r)

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "api/cli/cli.h"
 #include "api/cli/print.h"
 #include "shared/text/json_write.h"
 
@@ -216,7 +217,7 @@ static void show_doubts(const struct store_facts *facts)
     print_table_end(&table);
 }
 
-void store_show_findings(FILE *out, const struct store_diagnosis *diagnosis)
+static void show_findings(FILE *out, const struct store_diagnosis *diagnosis)
 {
     for (unsigned i = 0; i < diagnosis->count; i++) {
         const struct store_finding *finding = &diagnosis->findings[i];
@@ -227,6 +228,16 @@ void store_show_findings(FILE *out, const struct store_diagnosis *diagnosis)
         print_safe(out, bytes_of(finding->todo));
         fputc('\n', out);
     }
+}
+
+int store_refuse(const struct store_facts *facts, int status, const char *sentence)
+{
+    struct store_diagnosis diagnosis;
+
+    store_diagnosis_make(facts, &diagnosis);
+    cli_fail(status, "%s", sentence);
+    show_findings(stderr, &diagnosis);
+    return status;
 }
 
 void store_show_text(const struct store_facts *facts, const struct store_diagnosis *diagnosis)
@@ -251,7 +262,7 @@ void store_show_text(const struct store_facts *facts, const struct store_diagnos
             show_redis(facts);
         show_machine(&facts->machine);
     }
-    store_show_findings(stdout, diagnosis);
+    show_findings(stdout, diagnosis);
     if (diagnosis->status == 0)
         puts("\nGrants and writes are possible.");
 }
@@ -440,7 +451,7 @@ static void quorum_text(const struct quorum_facts *facts, const struct store_dia
                                   node->reached ? node->policy : "-", node->reached ? node->version : "-"});
     }
     print_table_end(&table);
-    store_show_findings(stdout, diagnosis);
+    show_findings(stdout, diagnosis);
     if (diagnosis->status == 0)
         puts("\nGrants are possible.");
 }

@@ -89,9 +89,8 @@ int cli_store_recover(int argc, char **argv);
 /* pawl-lease with this flag in front of those of argv, which it reads itself; returns only when it cannot. */
 int cli_store_exec_lease(char **argv, int argc);
 int64_t recover_token_number(struct bytes text);
-/* accept_loss.c, failover.c */
-int cli_store_accept_loss(int argc, char **argv);
-int cli_store_failover(int argc, char **argv);
+/* failover.c: to this node, "": to any of the in-sync set; waits so long until it is admitted. */
+int store_failover(struct store_inbox *inbox, const char *node, uint64_t wait_ms);
 
 /* -- facts: all texts and numbers, so that what they mean (diagnosis.c) needs no store (facts.c) */
 
@@ -306,7 +305,7 @@ void store_show_text(const struct store_facts *facts, const struct store_diagnos
 void store_show_json(const struct store_facts *facts, const struct store_diagnosis *diagnosis);
 void store_show_quorum(const struct quorum_facts *facts, const struct store_diagnosis *diagnosis,
                        enum output output);
-/* The findings alone; nothing when there are none. */
-void store_show_findings(FILE *out, const struct store_diagnosis *diagnosis);
+/* The sentence, and what is known of the store, on standard error; returns status. */
+int store_refuse(const struct store_facts *facts, int status, const char *sentence);
 
 #endif
