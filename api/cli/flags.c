@@ -423,6 +423,25 @@ static int flags_complete(const struct usage *usage, int argc, char **argv)
     return CLI_OK;
 }
 
+/* They know no command and no flag: at each Tab they ask this program. Names of leases come from the service:
+ * a shell that waits for Tab does not wait longer than a second for them. */
+int cli_completion(int argc, char **argv)
+{
+    const struct option flags[] = {{0}};
+    const char *arguments[ARGUMENTS_MAX + 1];
+    int status = flags_read("completion", flags, argc, argv, arguments);
+
+    if (status != CLI_GO_ON)
+        return status;
+    for (const struct completion *shell = completions; shell->name != NULL; shell++) {
+        if (strcmp(shell->name, arguments[0]) == 0) {
+            fputs(shell->text, stdout);
+            return CLI_OK;
+        }
+    }
+    return cli_fail(CLI_USAGE, "there is no completion for \"%s\": it is bash, zsh or fish", arguments[0]);
+}
+
 /* -- commands by their names */
 
 const struct command *command_find(const struct command *commands, const char *name)
