@@ -9,7 +9,6 @@
  */
 #include "api/cli/verb.h"
 
-
 #include "api/cli/cli.h"
 #include "api/cli/run/run.h"
 #include "api/client/client.h"

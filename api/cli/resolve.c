@@ -88,24 +88,13 @@ static int list_address(struct call *call)
 
 static void doubt_print(const struct json *json, size_t open)
 {
-    struct print_table table = {0};
-    enum json_found found;
-    size_t count = json_list_count(json, "gateways", &found);
     int64_t in_doubt = request_int(json, "in_doubt");
 
     if (in_doubt == 0) {
         fputs(open == 0 ? "Nothing is open, and no gateway is in doubt.\n" : "", stderr);
         return;
     }
-    fputs(open > 0 ? "\n" : "", stdout);
-    show_head(&table, doubts);
-    for (size_t i = 0; i < count; i++) {
-        const struct json *item = json_list_object(json, "gateways", i);
-
-        if (item != NULL)
-            show_row(&table, doubts, item);
-    }
-    print_table_end(&table);
+    show_table(doubts, json, "gateways", open > 0 ? "\n" : "");
     fflush(stdout);
     cli_hint("In doubt: %" PRId64
              ". The store has lost data, and each of these may have sent on what it lost: writes of ordered "
@@ -118,12 +107,7 @@ static void doubt_print(const struct json *json, size_t open)
 /* Of all leases, behind the list. */
 static int doubt_show(struct call *call)
 {
-    struct request request = {.what = "resolve",
-                              .wants = REQUEST_JSON,
-                              .needs = "in_doubt gateways",
-                              .output = call->given.output,
-                              .trace = call->given.trace,
-                              .http.method = "GET"};
+    struct request request = verb_request(call, "GET", "in_doubt gateways");
     int status = request_service(&request, REQUEST_GATEWAY, call->given.gateway_url, "/v1/gateways/doubt");
 
     status = status == CLI_GO_ON ? request_send(&request) : status;
@@ -260,22 +244,11 @@ static void tell_dead(const struct call *call, const struct json *json)
     }
 }
 
-static struct request resolve_request(const struct call *call)
-{
-    const struct given *g = &call->given;
-
-    return (struct request){.what = "resolve",
-                            .wants = REQUEST_JSON,
-                            .needs = g->gateway == NULL ? "resolved sending" : "intents in_doubt",
-                            .output = g->output,
-                            .trace = g->trace,
-                            .http.method = "POST"};
-}
-
 static int resolve_send(const struct call *call)
 {
     const struct given *g = &call->given;
-    struct request request = resolve_request(call);
+    struct request request = verb_request(call, "POST",
+                                          g->gateway == NULL ? "resolved sending" : "intents in_doubt");
     int status = send_address(g, g->id, call->name, &request);
 
     status = status == CLI_GO_ON ? request_send(&request) : status;
@@ -302,7 +275,7 @@ static int resolve_shown(const struct call *call)
 
     while (status == CLI_GO_ON && rest.len > 0) {
         struct bytes one = bytes_cut(&rest, ' ');
-        struct request request = resolve_request(call);
+        struct request request = verb_request(call, "POST", "resolved sending");
         enum http_client_outcome outcome;
         char id[SEQ_MAX_CHARS + 1];
 

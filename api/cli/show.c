@@ -93,6 +93,22 @@ void show_row(struct print_table *table, const struct show_column *columns, cons
             print_table_add(table, cell(columns, item, buf));
 }
 
+void show_table(const struct show_column *columns, const struct json *owner, const char *list,
+                const char *before)
+{
+    struct print_table table = {0};
+    enum json_found found;
+    size_t count = json_list_count(owner, list, &found);
+
+    if (count == 0)
+        return;
+    fputs(before, stdout);
+    show_head(&table, columns);
+    for (size_t i = 0; i < count; i++)
+        show_row(&table, columns, json_list_object(owner, list, i));
+    print_table_end(&table);
+}
+
 void show_env(const struct show_column *columns, const struct json *item)
 {
     char buf[CELL_SIZE];

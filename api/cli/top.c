@@ -54,21 +54,6 @@ static int top_address(const struct call *call, struct request *request, const c
 
 /* -- showing */
 
-static void table_show(const struct show_column *columns, const struct json *owner, const char *list)
-{
-    struct print_table table = {0};
-    enum json_found found;
-    size_t count = json_list_count(owner, list, &found);
-
-    if (count == 0)
-        return;
-    putchar('\n');
-    show_head(&table, columns);
-    for (size_t i = 0; i < count; i++)
-        show_row(&table, columns, json_list_object(owner, list, i));
-    print_table_end(&table);
-}
-
 static void condition_show(const struct json *overview)
 {
     enum json_found found, counted;
@@ -125,10 +110,10 @@ static void top_show(const struct call *call, const struct request *overview, co
     }
     condition_show(overview->json);
     counts_show(overview->json);
-    table_show(member_columns, overview->json, "members");
-    table_show(look_columns, overview->json, "look");
+    show_table(member_columns, overview->json, "members", "\n");
+    show_table(look_columns, overview->json, "look", "\n");
     if (leases->answer.status == 200)
-        table_show(lease_columns, leases->json, "items");
+        show_table(lease_columns, leases->json, "items", "\n");
 }
 
 /* -- until Ctrl-C */

@@ -35,6 +35,9 @@ struct show_column {
 
 /* Heads of the table. */
 void show_head(struct print_table *table, const struct show_column *columns);
+/* A row for each object of the list, and before in front of the head; nothing when there is none. */
+void show_table(const struct show_column *columns, const struct json *owner, const char *list,
+                const char *before);
 /* A row of it. */
 void show_row(struct print_table *table, const struct show_column *columns, const struct json *item);
 /* KEY='value' for eval in a shell: a line each, the values as they are; or all on one line. */
@@ -145,6 +148,8 @@ struct verb {
 int verb_read(struct call *call, int argc, char **argv);
 /* Page after page of call.columns; call.request is set anew for each by address. */
 int verb_list(struct call *call, const struct show_column *columns, int (*address)(struct call *call));
+/* Another request of the same verb, whose answer is JSON with the members needs. */
+struct request verb_request(const struct call *call, const char *method, const char *needs);
 void verb_done(struct call *call);
 
 /* resolve.c */

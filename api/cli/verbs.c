@@ -391,12 +391,7 @@ static int force_check(struct call *call)
 /* Who is shown is who is meant: not one who comes while the name is being typed. */
 static int force_before(struct call *call)
 {
-    struct request look = {.what = call->request.what,
-                           .wants = REQUEST_JSON,
-                           .needs = "lease state token holders waiting",
-                           .output = call->given.output,
-                           .trace = call->given.trace,
-                           .http.method = "GET"};
+    struct request look = verb_request(call, "GET", "lease state token holders waiting");
     enum json_found found;
     int status;
 
@@ -665,6 +660,16 @@ static int run(struct call *call, int argc, char **argv)
     if (status == CLI_GO_ON && verb->load != NULL)
         status = verb->load(call);
     return status == CLI_GO_ON ? send_and_show(call) : status;
+}
+
+struct request verb_request(const struct call *call, const char *method, const char *needs)
+{
+    return (struct request){.what = call->verb->name,
+                            .wants = REQUEST_JSON,
+                            .needs = needs,
+                            .output = call->given.output,
+                            .trace = call->given.trace,
+                            .http.method = method};
 }
 
 void verb_done(struct call *call)
