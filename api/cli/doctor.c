@@ -82,7 +82,8 @@ static int doctor_read(struct doctor *d, int argc, char **argv)
 
 /* -- findings */
 
-/* of: "lease" or "gateway", in front of the check; or "". format: what was found; todo: the remedy. */
+/* of: "lease" or "gateway", in front of the check; or "". format: what was found; todo: the remedy, unless it
+ * is OK. */
 __attribute__((format(printf, 6, 7))) static void found(struct doctor *doctor, enum weight weight,
                                                         const char *of, const char *check, const char *todo,
                                                         const char *format, ...)
@@ -93,7 +94,7 @@ __attribute__((format(printf, 6, 7))) static void found(struct doctor *doctor, e
 
     *finding = (struct finding){.weight = weight};
     snprintf(finding->check, sizeof(finding->check), "%s%s%s", of, *of != '\0' ? " " : "", check);
-    snprintf(finding->todo, sizeof(finding->todo), "%s", todo);
+    snprintf(finding->todo, sizeof(finding->todo), "%s", weight == OK ? "" : todo);
     va_start(args, format);
     vsnprintf(finding->what, sizeof(finding->what), format, args);
     va_end(args);
@@ -121,6 +122,13 @@ static void compare_clock(struct doctor *doctor, const char *of, const char *che
     }
 }
 
+static struct request ask(const struct doctor *doctor, const char *method, enum request_wants wants,
+                          const char *needs)
+{
+    return (struct request){
+        .what = "doctor", .wants = wants, .needs = needs, .trace = doctor->trace, .http.method = method};
+}
+
 /* -- both services, as their health pages tell it
  *
  *   /version   reachable; the right program, of this version; Date: its clock
@@ -141,9 +149,9 @@ static bool look_at_version(struct doctor *doctor, const struct service *service
               request->url, request->answer.status, service->program);
         return false;
     }
-    found(doctor, same ? OK : PROBLEM, service->label, "version",
-          same ? "" : "Install the same version everywhere.", "%s is %.*s%s%s", service->program,
-          (int)version.len, version.at, same ? "" : ", and this pawl is ", same ? "" : PAWL_VERSION);
+    found(doctor, same ? OK : PROBLEM, service->label, "version", "Install the same version everywhere.",
+          "%s is %.*s%s%s", service->program, (int)version.len, version.at, same ? "" : ", and this pawl is ",
+          same ? "" : PAWL_VERSION);
     return true;
 }
 
@@ -155,9 +163,8 @@ static void look_at_memory(struct doctor *doctor, const struct service *service,
 
     if (allowed > 0 && used > 0) {
         found(doctor, fits ? OK : PROBLEM, service->label, "memory",
-              fits ? ""
-                   : "From 90 % on nothing new is granted, opened or written (store-full): give Redis more "
-                     "(maxmemory; --store-memory-max of both services), or delete stored resources.",
+              "From 90 % on nothing new is granted, opened or written (store-full): give Redis more "
+              "(maxmemory; --store-memory-max of both services), or delete stored resources.",
               "the store uses %" PRId64 " of the %" PRId64 " bytes that %s allows it", used, allowed,
               service->program);
     }
@@ -173,9 +180,8 @@ static void look_at_ready(struct doctor *doctor, const struct service *service, 
 
     if (answered && good && bytes_are(request_text(request->json, "status"), "ready")) {
         found(doctor, whole ? OK : PROBLEM, service->label, "ready",
-              whole ? "" : "pawl store status, run where Redis can be reached, says more.", "%s %s%.*s",
-              service->program, whole ? "is ready" : "serves, but not all of it: ", (int)detail.len,
-              whole ? "" : detail.at);
+              "pawl store status, run where Redis can be reached, says more.", "%s %s%.*s", service->program,
+              whole ? "is ready" : "serves, but not all of it: ", (int)detail.len, whole ? "" : detail.at);
         look_at_memory(doctor, service,
                        json_get_object(request->json, "store_memory", &(enum json_found){JSON_ABSENT}));
         return;
@@ -196,12 +202,8 @@ static void look_at_ready(struct doctor *doctor, const struct service *service, 
 /* Whether it answered as it should. */
 static bool doctor_service(struct doctor *doctor, const struct service *service)
 {
-    struct request version = {.what = "doctor", .trace = doctor->trace, .http.method = "GET"};
-    struct request ready = {.what = "doctor",
-                            .wants = REQUEST_JSON,
-                            .needs = "status", /* the rest is for who may observe */
-                            .trace = doctor->trace,
-                            .http.method = "GET"};
+    struct request version = ask(doctor, "GET", REQUEST_ANYTHING, NULL);
+    struct request ready = ask(doctor, "GET", REQUEST_JSON, "status"); /* the rest is for who may observe */
     bool named = request_service(&version, service->to, service->base, "/version") == CLI_GO_ON,
          right = false;
     int64_t before_ms = cli_wall_ms();
@@ -241,11 +243,7 @@ static bool doctor_service(struct doctor *doctor, const struct service *service)
 /* hash: of the file; "none": it has none; "": it did not say. */
 static void ask_access(struct doctor *doctor, const struct service *service, char hash[ACCESS_HASH_SIZE])
 {
-    struct request request = {.what = "doctor",
-                              .wants = REQUEST_JSON,
-                              .needs = "identity hash",
-                              .trace = doctor->trace,
-                              .http.method = "GET"};
+    struct request request = ask(doctor, "GET", REQUEST_JSON, "identity hash");
     bool answered = request_service(&request, service->to, service->base, "/v1/access") == CLI_GO_ON &&
                     request_try(&request) == HTTP_CLIENT_ANSWERED;
     struct bytes told = answered && request.answer.status == 200 ? request_text(request.json, "hash")
@@ -271,12 +269,18 @@ static void doctor_access(struct doctor *doctor, const struct service *lease, co
     same = strcmp(first, second) == 0;
     if (*first != '\0' && *second != '\0') {
         found(doctor, same ? OK : PROBLEM, "", "access",
-              same ? "" : "Give both the same file (--access), and send them SIGHUP.",
+              "Give both the same file (--access), and send them SIGHUP.",
               "sha256 of the access file: pawl-lease %s, pawl-gateway %s", first, second);
     }
 }
 
 /* -- Redis: what it could lose, and the diagnosis of the store */
+
+static void tell_findings(struct doctor *doctor, const struct store_diagnosis *diagnosis)
+{
+    for (unsigned i = 0; i < diagnosis->count; i++)
+        found(doctor, PROBLEM, "", "store", diagnosis->findings[i].todo, "%s", diagnosis->findings[i].what);
+}
 
 static void tell_store(struct doctor *doctor, const struct store_facts *facts)
 {
@@ -284,8 +288,7 @@ static void tell_store(struct doctor *doctor, const struct store_facts *facts)
     const char *advice = store_advice(doctor->inbox.store);
 
     store_diagnosis_make(facts, &diagnosis);
-    for (unsigned i = 0; i < diagnosis.count; i++)
-        found(doctor, PROBLEM, "", "store", diagnosis.findings[i].todo, "%s", diagnosis.findings[i].what);
+    tell_findings(doctor, &diagnosis);
     if (diagnosis.count == 0) {
         found(doctor, OK, "", "store", "",
               "Redis %s keeps what it is told, and the store is whole and admitted", facts->redis_version);
@@ -339,9 +342,8 @@ static void look_at_registrars_of(struct doctor *doctor, const struct store_fact
         here += bytes_are(host, facts->registrar[i].address);
     bool enough_elsewhere = count - here > count / 2;
     if (here > 0)
-        found(doctor, enough_elsewhere ? OK : PROBLEM, "", "registrars",
-              enough_elsewhere ? "" : "Run them on three hosts.", "%u of %u are on the host of %s%s", here,
-              count, node,
+        found(doctor, enough_elsewhere ? OK : PROBLEM, "", "registrars", "Run them on three hosts.",
+              "%u of %u are on the host of %s%s", here, count, node,
               enough_elsewhere ? ": a majority is elsewhere"
                                : ": when it is lost, nobody admits another node");
 }
@@ -361,17 +363,15 @@ static void look_at_nodes(struct doctor *doctor, const struct store_facts *facts
     }
     if (facts->copies > 0)
         found(doctor, kept > facts->copies ? OK : PROBLEM, "", "copies",
-              kept > facts->copies ? "" : "Have one more node than --copies says.",
+              "Have one more node than --copies says.",
               kept > facts->copies ? "%u nodes have a copy, and %" PRId64 " must: one may be lost"
                                    : "%u nodes have a copy, and %" PRId64
                                      " must: the loss of either stops grants",
               kept, facts->copies);
     if (facts->copies > 0)
         found(doctor, facts->registrar_count > 2 ? OK : PROBLEM, "", "registrars",
-              facts->registrar_count > 2
-                  ? ""
-                  : "Have three lease services, and pawl store registrar add ID; or make the "
-                    "store with --registrars 3.",
+              "Have three lease services, and pawl store registrar add ID; or make the "
+              "store with --registrars 3.",
               "%u registrars%s", facts->registrar_count,
               facts->registrar_count > 2 ? "" : ": the restart of a lease service may stop the gateways");
 }
@@ -470,8 +470,7 @@ static int doctor_quorum(struct doctor *doctor)
     if (status != CLI_GO_ON)
         return status;
     store_diagnosis_quorum(&facts, &diagnosis);
-    for (unsigned i = 0; i < diagnosis.count; i++)
-        found(doctor, PROBLEM, "", "store", diagnosis.findings[i].todo, "%s", diagnosis.findings[i].what);
+    tell_findings(doctor, &diagnosis);
     if (diagnosis.count == 0)
         found(doctor, OK, "", "store", "", "all %u nodes of the quorum are well", facts.count);
     for (unsigned i = 0; i < facts.count; i++) {
@@ -571,14 +570,11 @@ static struct token_keys *look_at_file(struct doctor *doctor)
 
 static int probe_acquire(struct probe *p)
 {
-    struct request request = {.what = "doctor",
-                              .wants = REQUEST_GRANT,
-                              .lease_id = p->lease_id,
-                              .trace = p->doctor->trace,
-                              .http.method = "POST"};
+    struct request request = ask(p->doctor, "POST", REQUEST_GRANT, NULL);
     char body[2 * PROBE_NAME_SIZE];
     int status = request_lease(&request, p->doctor->lease_url, p->name, "");
 
+    request.lease_id = p->lease_id;
     if (status == CLI_GO_ON) {
         /* No ttl_ms: a quorum may have a longest one below any that is said here. */
         snprintf(body, sizeof(body), "{\"lease_id\":\"%s\",\"holder\":\"pawl doctor\"}", p->lease_id);
@@ -594,8 +590,7 @@ static int probe_acquire(struct probe *p)
 
 static void probe_release(const struct probe *p)
 {
-    struct request request = {
-        .what = "doctor", .wants = REQUEST_RELEASED, .trace = p->doctor->trace, .http.method = "DELETE"};
+    struct request request = ask(p->doctor, "DELETE", REQUEST_RELEASED, NULL);
 
     if (request_lease(&request, p->doctor->lease_url, p->name, "") == CLI_GO_ON) {
         request_header(&request, "Lease-Id", bytes_of(p->lease_id));
@@ -610,7 +605,7 @@ static void probe_signature(const struct probe *p, const struct token_keys *keys
     bool good = token_verify(keys, bytes_of(p->token), &claim) == TOKEN_GOOD;
 
     found(p->doctor, good ? OK : PROBLEM, "", "signature",
-          good ? "" : "Give pawl-lease this file (--keys), or send it SIGHUP to read it again.",
+          "Give pawl-lease this file (--keys), or send it SIGHUP to read it again.",
           "pawl-lease %s with a key of %s", good ? "signs" : "does not sign", p->doctor->keys_file);
 }
 
@@ -628,8 +623,7 @@ static const char *remedy_of(const struct request *request)
 
 static void probe_check(const struct probe *p)
 {
-    struct request request = {
-        .what = "doctor", .wants = REQUEST_ACCEPTED, .trace = p->doctor->trace, .http.method = "GET"};
+    struct request request = ask(p->doctor, "GET", REQUEST_ACCEPTED, NULL);
     char path[PROBE_NAME_SIZE + sizeof("/v1/check/")];
     bool asked;
 
