@@ -1,9 +1,9 @@
 /* demo.h - pawl demo: hazards, each played with real processes, first with a recipe and then with Pawl.
  *
- *   hazards.c   the tables: scenes (what happens, in order) and checks (what must have been observed)
+ *   hazards.c   the tables: scenes (what happens, in order) and checks (what must have been observed), which
+ *               judge() evaluates on the timeline
  *   play.c      the command; plays a part scene by scene, tells what happens, and has it judged
  *   stage.c     the processes: Redis servers, Pawl's services (api/cli/cluster.h), workers, the relay
- *   judge.c     the checks, evaluated on the timeline
  *   worker.c    a worker: takes locks and leases, and writes
  *   relay.c     a wire that can be slow
  *

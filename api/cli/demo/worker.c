@@ -250,7 +250,6 @@ static const struct lock locks[] = {
     {"pawl", NULL, NULL},
     {"pawl-quorum", NULL, NULL},           /* where nobody stands in line */
     {"px", take_px, release_most},         /* SET NX PX with a random value, released by a script */
-    {"registry", take_px, release_most},   /* the same, but its holder never looks at its clock */
     {"expire", take_expire, release_most}, /* SETNX, then EXPIRE */
     {"timestamp", take_timestamp,
      release_most},                          /* SETNX with the end as value, and GETSET when that is over */
