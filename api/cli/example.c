@@ -1,7 +1,6 @@
 /* example.c - pawl dev --example: an HTTP service that knows nothing of tokens. It keeps what is PUT under a
  * path and gives it to a GET: one request a connection, one after the other. */
-#include <errno.h>
-#include <netinet/in.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include "api/cli/cli.h"
 #include "api/cli/cluster.h"
 #include "api/client/http_client.h"
+#include "shared/http/http_server.h"
 
 enum { BODY_MAX = 65536, LINE_SIZE = 8192, PATH_MAX_BYTES = 128, KEPT_MAX = 100, PATIENCE_S = 5 };
 
@@ -109,21 +109,20 @@ static void *example_run(void *user)
 
 int example_start(char url[CLUSTER_URL_SIZE])
 {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     struct example *example = cli_alloc(sizeof(*example));
-    socklen_t len = sizeof(at);
+    const char *why;
     pthread_t thread;
+    unsigned port;
     int error;
 
     memset(example, 0, sizeof(*example));
-    example->listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (example->listen_fd < 0 || bind(example->listen_fd, (struct sockaddr *)&at, sizeof(at)) != 0 ||
-        listen(example->listen_fd, SOMAXCONN) != 0 ||
-        getsockname(example->listen_fd, (struct sockaddr *)&at, &len) != 0) {
+    example->listen_fd = http_listen("127.0.0.1:0", &port, &why);
+    if (example->listen_fd < 0) {
         free(example);
-        return cli_fail(CLI_CONFIG, "the example cannot listen on 127.0.0.1: %s", strerror(errno));
+        return cli_fail(CLI_CONFIG, "the example cannot listen on 127.0.0.1: %s", why);
     }
-    snprintf(url, CLUSTER_URL_SIZE, "http://127.0.0.1:%u", ntohs(at.sin_port));
+    fcntl(example->listen_fd, F_SETFL, 0); /* it waits in accept4() */
+    snprintf(url, CLUSTER_URL_SIZE, "http://127.0.0.1:%u", port);
     error = client_thread_start(&thread, example_run, example);
     return error == 0 ? CLI_GO_ON
                       : cli_fail(CLI_CONFIG, "the example cannot be started: %s", strerror(error));

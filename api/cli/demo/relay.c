@@ -4,8 +4,7 @@
  * of worker.c: "hold 0 -" and "flow 0 -". It writes
  *   listening PORT -   holding 0 -   kept BYTES - (the first that it keeps)   passed BYTES -
  * Each way of each connection is a thread. */
-#include <arpa/inet.h>
-#include <netinet/in.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,8 +16,9 @@
 #include "api/cli/demo/demo_internal.h"
 #include "api/cli/demo/redis.h"
 #include "api/cli/flags.h"
+#include "shared/http/http_server.h"
 
-enum { KEEP_SIZE = 65536, BACKLOG = 16 };
+enum { KEEP_SIZE = 65536 };
 
 struct relay {
     int listener;
@@ -34,20 +34,6 @@ struct way {
     struct relay *relay;
     int from, to;
 };
-
-static bool relay_listen(struct relay *relay)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof(address);
-
-    relay->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (relay->listener < 0 || bind(relay->listener, (const struct sockaddr *)&address, len) != 0 ||
-        listen(relay->listener, BACKLOG) != 0 ||
-        getsockname(relay->listener, (struct sockaddr *)&address, &len) != 0)
-        return false;
-    worker_say("listening", ntohs(address.sin_port), "-");
-    return true;
-}
 
 /* -- connections */
 
@@ -145,15 +131,20 @@ int cli_demo_relay(int argc, char **argv)
     char order[WORKER_LINE_SIZE];
     struct relay relay = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
     int status = flags_read("demo-relay", flags, argc, argv, arguments), probe;
+    const char *why;
     pthread_t thread;
+    unsigned port;
 
     if (status != CLI_GO_ON)
         return status;
     relay.target = arguments[0];
     probe = redis_dial(relay.target);
-    if (probe < 0 || !relay_listen(&relay) || pthread_create(&thread, NULL, relay_accept, &relay) != 0)
+    relay.listener = http_listen("127.0.0.1:0", &port, &why);
+    if (probe < 0 || relay.listener < 0 || fcntl(relay.listener, F_SETFL, 0) != 0 ||
+        pthread_create(&thread, NULL, relay_accept, &relay) != 0)
         return cli_fail(CLI_CONFIG, "no relay to %s can be had", arguments[0]);
     close(probe);
+    worker_say("listening", port, "-");
     while (fgets(order, sizeof(order), stdin) != NULL)
         relay_obey(&relay, order);
     exit(CLI_OK); /* the threads go along */
