@@ -621,7 +621,7 @@ int cluster_quorum(struct cluster *cluster, const char *const *sockets)
 
 /* -- the end */
 
-static void end_one(struct cluster *cluster, struct child *child)
+void cluster_end_child(struct cluster *cluster, struct child *child)
 {
     uint64_t deadline_ms = loop_now_ms() + END_MS;
 
@@ -641,12 +641,12 @@ static void end_one(struct cluster *cluster, struct child *child)
 
 void cluster_end(struct cluster *cluster)
 {
-    end_one(cluster, &cluster->marks.child);
-    end_one(cluster, &cluster->quorum.child);
-    end_one(cluster, &cluster->gateway.child);
-    end_one(cluster, &cluster->lease.child);
-    end_one(cluster, &cluster->maker.child);
-    end_one(cluster, &cluster->redis.child);
+    cluster_end_child(cluster, &cluster->marks.child);
+    cluster_end_child(cluster, &cluster->quorum.child);
+    cluster_end_child(cluster, &cluster->gateway.child);
+    cluster_end_child(cluster, &cluster->lease.child);
+    cluster_end_child(cluster, &cluster->maker.child);
+    cluster_end_child(cluster, &cluster->redis.child);
     files_close(&cluster->files);
     watch_close(&cluster->watch);
 }

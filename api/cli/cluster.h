@@ -81,6 +81,8 @@ enum watch_event cluster_next(struct cluster *cluster, uint64_t deadline_ms);
 /* When watch.child is one of them and has ended: says so, with the last that it said. Whether it is one of
  * them. */
 bool cluster_tell_end(struct cluster *cluster);
+/* Asks it to end, and waits; what takes too long is killed, and so it is when a signal comes. */
+void cluster_end_child(struct cluster *cluster, struct child *child);
 void cluster_end(struct cluster *cluster);
 
 #endif

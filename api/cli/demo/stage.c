@@ -381,12 +381,8 @@ bool stage_begin(struct stage *stage, const struct hazard_part *part)
 /* Whatever it still says does not matter, nor does another one's end. */
 static void end_quietly(struct stage *stage, struct child *child)
 {
-    uint64_t deadline_ms = loop_now_ms() + END_MS;
-
-    child_signal(child, SIGKILL); /* it has nothing to tidy up, and may be stopped */
-    while (child->pid != 0 && cluster_next(&stage->cluster, deadline_ms) != WATCH_DEADLINE) {
-        /* until it has ended */
-    }
+    child_signal(child, SIGKILL); /* it has nothing to tidy up */
+    cluster_end_child(&stage->cluster, child);
 }
 
 void stage_end(struct stage *stage)
