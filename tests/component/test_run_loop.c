@@ -145,7 +145,7 @@ static void played_begin(struct played *p, int64_t deadline_ms)
         command_main(says[1]);
     }
     close(says[1]);
-    run_group_know(&p->run.group, p->run.group.pid, pidfd_open(p->run.group.pid, 0));
+    p->run.group.pidfd = pidfd_open(p->run.group.pid, 0);
     says_wait(p, 'b');
 }
 

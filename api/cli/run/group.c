@@ -168,12 +168,6 @@ pid_t run_group_fork(struct run_group *group)
     return pid >= 0 ? (pid_t)pid : fork();
 }
 
-void run_group_know(struct run_group *group, pid_t pid, int pidfd)
-{
-    group->pid = pid;
-    group->pidfd = pidfd;
-}
-
 /* 0, or the error. */
 static int leader_signal(const struct run_group *group, int number, unsigned flags)
 {

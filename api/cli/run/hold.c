@@ -248,18 +248,24 @@ static void hold_lost(struct pawl_guard *guard, const struct pawl_problem *probl
 
 /* -- taken */
 
-static int hold_refused(const struct run *run, const struct pawl_problem *problem)
+static int hold_refused(const struct run *run, enum pawl_outcome outcome, const struct pawl_problem *problem)
 {
     char left[PRINT_DURATION_SIZE], buf[LINE_SIZE * 2];
-    struct bytes advice;
+    struct bytes advice = cli_advice(bytes_of(problem->detail), buf, sizeof(buf));
+    const char *remedy = request_access_remedy(problem->detail);
 
     print_duration(left, problem->expires_in_ms);
-    if (problem->holder[0] != '\0' && problem->expires_in_ms > 0) {
+    if (outcome == PAWL_HELD && problem->holder[0] != '\0' && problem->expires_in_ms > 0)
         return cli_fail(RUN_NOT_OBTAINED, "%s is held by %s, for another %s if it is not renewed", run->name,
                         problem->holder, left);
-    }
-    advice = cli_advice(bytes_of(problem->detail), buf, sizeof(buf));
-    return cli_fail(RUN_NOT_OBTAINED, "%s was not obtained: %.*s", run->name, (int)advice.len, advice.at);
+    if (outcome == PAWL_HELD)
+        return cli_fail(RUN_NOT_OBTAINED, "%s was not obtained: %.*s", run->name, (int)advice.len, advice.at);
+    cli_fail(RUN_FAILED, "%s could not be acquired, and the command was not started: %.*s", run->name,
+             (int)advice.len, advice.at);
+    if (strcmp(problem->code, "not-sent") == 0)
+        cli_hint("%s",
+                 remedy != NULL ? remedy : "Is it running (pawl dev starts one), and is --lease-url right?");
+    return RUN_FAILED;
 }
 
 static enum pawl_outcome hold_take(struct run *run, struct pawl_problem *problem)
@@ -276,8 +282,6 @@ int run_hold_open(struct run *run)
     const struct pawl_options options = {.size = sizeof(options), .lease_url = run->lease_url};
     struct pawl_problem problem = {.size = sizeof(problem)};
     enum pawl_outcome outcome = PAWL_NOT_DONE;
-    char buf[LINE_SIZE * 2];
-    struct bytes advice;
     int number;
 
     run->pawl = pawl_open(&options, &problem);
@@ -298,21 +302,8 @@ int run_hold_open(struct run *run)
         atomic_compare_exchange_strong(&run->deadline_ms, &unknown, run->grant.deadline_ms);
         return CLI_GO_ON;
     }
-    if (outcome == PAWL_HELD)
-        return hold_refused(run, &problem);
-    number = run_signals_next(run);
-    if (number != 0)
-        return RUN_SIGNALLED + number;
-    advice = cli_advice(bytes_of(problem.detail), buf, sizeof(buf));
-    cli_fail(RUN_FAILED, "%s could not be acquired, and the command was not started: %.*s", run->name,
-             (int)advice.len, advice.at);
-    if (strcmp(problem.code, "not-sent") == 0) {
-        const char *remedy = request_access_remedy(problem.detail);
-
-        cli_hint("%s",
-                 remedy != NULL ? remedy : "Is it running (pawl dev starts one), and is --lease-url right?");
-    }
-    return RUN_FAILED;
+    number = outcome == PAWL_HELD ? 0 : run_signals_next(run);
+    return number != 0 ? RUN_SIGNALLED + number : hold_refused(run, outcome, &problem);
 }
 
 /* -- given back */

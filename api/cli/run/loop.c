@@ -187,23 +187,20 @@ static void kill_when_due(struct run *run, int64_t now_ms)
 
 /* -- the watchdog */
 
-static void dog_heard(struct run *run, enum run_word_kind kind)
-{
-    if (kind == RUN_WORD_ENDED)
-        run->ended_in_time = true;
-    else if (kind == RUN_WORD_SIGNALLED)
-        loss_tell(run, "it could not be renewed in time.", loss_then(run, run->on_lost));
-    else if (kind == RUN_WORD_KILLED)
-        loss_tell(run, "it could not be renewed in time.", loss_then(run, RUN_ON_LOST_KILL));
-}
-
 static void dog_hear(struct run *run, struct watch_over *over)
 {
     struct run_word word;
     enum run_heard heard;
 
-    while ((heard = run_word_hear(run->watchdog_fd, &word)) == RUN_HEARD_WORD)
-        dog_heard(run, word.kind);
+    while ((heard = run_word_hear(run->watchdog_fd, &word)) == RUN_HEARD_WORD) {
+        bool killed = word.kind == RUN_WORD_KILLED;
+
+        if (word.kind == RUN_WORD_ENDED)
+            run->ended_in_time = true;
+        else if (killed || word.kind == RUN_WORD_SIGNALLED)
+            loss_tell(run, "it could not be renewed in time.",
+                      loss_then(run, killed ? RUN_ON_LOST_KILL : run->on_lost));
+    }
     if (heard == RUN_HEARD_END && !over->dog_gone) {
         over->dog_gone = true;
         over->ready[WATCHED_DOG].fd = -1;

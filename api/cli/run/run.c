@@ -198,14 +198,6 @@ _Noreturn static void child_main(const struct run *run, char **environment, pid_
 
 /* -- the command is started */
 
-static bool times_say(const struct run *run)
-{
-    struct run_word word = {.kind = RUN_WORD_TIMES};
-
-    run_hold_times(run, &run->grant, &word.signal_ms, &word.kill_ms);
-    return run_word_say(run->watchdog_fd, &word);
-}
-
 /* --trace, and without it when nothing is: by what that is caught which leaves the command's process group.
  */
 static void catch_say(struct run *run)
@@ -236,10 +228,12 @@ static void catch_say(struct run *run)
 static int command_start(struct run *run)
 {
     pid_t parent = getpid(), pid = -1;
+    struct run_word times = {.kind = RUN_WORD_TIMES};
     struct variables own;
     char **environment;
 
-    if (!times_say(run))
+    run_hold_times(run, &run->grant, &times.signal_ms, &times.kill_ms);
+    if (!run_word_say(run->watchdog_fd, &times))
         return cli_fail(RUN_FAILED, "the watchdog has gone; the command was not started");
     run_signals_more(run);
     run_terminal_open(&run->terminal);
@@ -253,7 +247,8 @@ static int command_start(struct run *run)
     if (pid < 0)
         return cli_fail(RUN_FAILED, "no process could be started: %s", strerror(errno));
     setpgid(pid, pid); /* both sides do it; the second call may fail, which means nothing */
-    run_group_know(&run->group, pid, pidfd_open(pid, 0)); /* nobody can have waited for it yet */
+    run->group.pid = pid;
+    run->group.pidfd = pidfd_open(pid, 0); /* nobody can have waited for it yet */
     return CLI_GO_ON;
 }
 

@@ -41,8 +41,6 @@ void run_group_close(struct run_group *group);
 /* fork(2) into the cgroup; where that cannot be done the group goes on without one. The child may only call
  * what is safe in a signal handler. */
 pid_t run_group_fork(struct run_group *group);
-/* The leader, and a descriptor of it, which is the group's from now on; -1: the kernel has none. */
-void run_group_know(struct run_group *group, pid_t pid, int pidfd);
 /* false: the leader became another user's, and may not be signalled. */
 bool run_group_may_signal(const struct run_group *group);
 /* To the process group, and to its leader also when that has gone into another group. */

@@ -139,7 +139,8 @@ static void watchdog_over(struct watchdog *dog, enum run_heard how)
 static void watchdog_take(struct watchdog *dog, const struct run_word *word)
 {
     if (word->kind == RUN_WORD_COMMAND && dog->state == WATCHDOG_IDLE) {
-        run_group_know(&dog->group, word->pid, word->pidfd);
+        dog->group.pid = word->pid;
+        dog->group.pidfd = word->pidfd;
         dog->state = WATCHDOG_WATCHING;
     } else if (word->kind == RUN_WORD_TIMES && dog->state <= WATCHDOG_WATCHING &&
                word->kill_ms > dog->kill_ms) {
