@@ -587,7 +587,7 @@ static void store_id(const struct cluster_member *maker, char id[TOKEN_STORE_CHA
             snprintf(id, TOKEN_STORE_CHARS + 1, "%s", maker->tail[i] + strlen("store "));
 }
 
-int cluster_quorum(struct cluster *cluster, const char *const *sockets)
+int cluster_quorum(struct cluster *cluster, unsigned nodes, const char (*sockets)[CLUSTER_SOCKET_SIZE])
 {
     const struct cluster_files *files = &cluster->files;
     char urls[QUORUM_MAX][CHILD_PATH_SIZE], id[TOKEN_STORE_CHARS + 1], state[CHILD_PATH_SIZE];
@@ -595,7 +595,7 @@ int cluster_quorum(struct cluster *cluster, const char *const *sockets)
     unsigned count = 0;
     int status;
 
-    for (unsigned i = 0; sockets[i] != NULL; i++) {
+    for (unsigned i = 0; i < nodes; i++) {
         url_of_socket(urls[i], sockets[i]);
         count = words_add(words, count, (const char *const[]){"--redis", urls[i], NULL});
     }

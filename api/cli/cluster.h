@@ -10,7 +10,7 @@
 
 #include "api/cli/child.h"
 
-enum { CLUSTER_URL_SIZE = 160, CLUSTER_TAIL = 8, CLUSTER_TAIL_BYTES = 300 };
+enum { CLUSTER_URL_SIZE = 160, CLUSTER_SOCKET_SIZE = 192, CLUSTER_TAIL = 8, CLUSTER_TAIL_BYTES = 300 };
 
 /* What it has on disk. */
 struct cluster_files {
@@ -56,9 +56,9 @@ struct cluster_plan {
 /* CLI_GO_ON when both services are ready; else the exit status (CLI_OK: interrupted), and it has been said
  * why. */
 int cluster_start(struct cluster *cluster, const struct cluster_plan *plan);
-/* Beside them, a lease service on these redis-servers (sockets, up to a NULL), and a gateway that takes its
- * tokens by marks, on the Redis of the others. Ends as cluster_start() does. */
-int cluster_quorum(struct cluster *cluster, const char *const *sockets);
+/* Beside them, a lease service on the redis-servers at these sockets, and a gateway that takes its tokens by
+ * marks, on the Redis of the others. Ends as cluster_start() does. */
+int cluster_quorum(struct cluster *cluster, unsigned nodes, const char (*sockets)[CLUSTER_SOCKET_SIZE]);
 /* example.c: an HTTP service that keeps what is PUT under a path, and gives it to a GET, on a thread of its
  * own for as long as this process lives. It knows nothing of tokens. CLI_GO_ON, or the exit status. */
 int example_start(char url[CLUSTER_URL_SIZE]);

@@ -18,7 +18,7 @@ enum {
     WORKER_LINE_SIZE = 256,
     WORKER_NODES_MAX = 5,
     PICTURE_MAX = 128,
-    ADDRESS_SIZE = 192,
+    ADDRESS_SIZE = CLUSTER_SOCKET_SIZE,
     STAGE_EVENT_MS = 30000 /* for what is to happen at once */
 };
 

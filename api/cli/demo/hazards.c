@@ -5,15 +5,7 @@
 
 #include "api/cli/demo/demo.h"
 
-enum {
-    JUMP_S_MIN = 3500,
-    AHEAD_MS = 3500000,
-    WAITED_TTLS = 2,
-    TRIES_MIN = 3,
-    LATE_MS = 3000,
-    READERS = 6,
-    STATUS_STALE = 412
-};
+enum { JUMP_S_MIN = 3500, AHEAD_MS = 3500000, WAITED_TTLS = 2, TRIES_MIN = 3, LATE_MS = 3000, READERS = 6 };
 
 #define WRITTEN "written|refused"
 #define WRITTEN_OR_OVER "written|refused|over"
@@ -561,6 +553,8 @@ const struct hazard hazards[] = {
 };
 
 /* -- judged */
+
+enum { STATUS_STALE = 412 };
 
 void timeline_add(struct timeline *timeline, const struct timeline_event *event)
 {

@@ -155,15 +155,6 @@ static bool nodes_start(struct stage *stage)
     return true;
 }
 
-static bool quorum_start(struct stage *stage)
-{
-    const char *sockets[WORKER_NODES_MAX + 1] = {NULL};
-
-    for (unsigned i = 0; i < stage->hazard->on.nodes; i++)
-        sockets[i] = stage->node_at[i];
-    return cluster_quorum(&stage->cluster, sockets) == CLI_GO_ON;
-}
-
 /* With the settings that Pawl asks of a store, in both parts. */
 static bool replica_start(struct stage *stage)
 {
@@ -371,7 +362,9 @@ bool stage_begin(struct stage *stage, const struct hazard_part *part)
     if (stage->b_shim.page != NULL)
         atomic_store(&stage->b_shim.page->clock_ns, HOUR_NS);
     begun = ((stage->is_pawl && !stage->is_quorum) || nodes_start(stage)) &&
-            (!stage->is_quorum || quorum_start(stage)) && relay_start(stage);
+            (!stage->is_quorum || cluster_quorum(&stage->cluster, stage->hazard->on.nodes,
+                                                 (const char(*)[ADDRESS_SIZE])stage->node_at) == CLI_GO_ON) &&
+            relay_start(stage);
     for (unsigned i = 0; begun && i < ACTOR_RELAY; i++)
         begun = worker_start(stage, &stage->actors[i]);
     stage->began_ms = loop_now_ms();
