@@ -46,9 +46,8 @@ static int new_run(int argc, char **argv)
 
 static int hash_run(int argc, char **argv)
 {
-    const struct option flags[] = {{0}};
     char input[INPUT_SIZE], hash[ACCESS_HASH_SIZE];
-    int status = flags_read("access hash", flags, argc, argv, NULL);
+    int status = flags_read("access hash", NULL, argc, argv, NULL);
     ssize_t len = status == CLI_GO_ON ? read_all(STDIN_FILENO, input, sizeof(input)) : 0;
     struct bytes token = {input, len > 0 ? (size_t)len : 0};
 
@@ -85,10 +84,9 @@ static struct access *load(const char *path)
 
 static int check_run(int argc, char **argv)
 {
-    const struct option flags[] = {{0}};
     const char *arguments[ARGUMENTS_MAX + 1];
     char text[ACCESS_WHY_SIZE];
-    int status = flags_read("access check", flags, argc, argv, arguments);
+    int status = flags_read("access check", NULL, argc, argv, arguments);
     struct access *access = status == CLI_GO_ON ? load(arguments[0]) : NULL;
 
     if (access == NULL)

@@ -275,23 +275,18 @@ static void acquire_keep_shared(const struct acquire *a)
     explicit_bzero(kept, sizeof(kept));
 }
 
-static void grant_show(const struct call *call, enum show_grant kind)
-{
-    switch (call->given.output) {
-    case OUTPUT_ENV: show_grant_env(call->request.json, kind); break;
-    case OUTPUT_TEXT: show_grant_text(call->request.json, kind); break;
-    case OUTPUT_JSON: request_show(&call->request, "grant", show_grant_word(kind), NULL, BYTES("")); break;
-    }
-}
-
 static int acquire_show(const struct acquire *a)
 {
     const struct http_client_answer *answer = &a->call.request.answer;
     /* One that was made now can only be held since the attempt before. */
     bool same = answer->status == 200 && a->origin != SECRET_NEW;
+    enum show_grant kind = same ? SHOW_GRANT_SAME : SHOW_GRANT_NEW;
 
     signal(SIGPIPE, SIG_IGN); /* of a reader that has gone the write says so */
-    grant_show(&a->call, same ? SHOW_GRANT_SAME : SHOW_GRANT_NEW);
+    if (a->call.given.output == OUTPUT_JSON)
+        request_show(&a->call.request, "grant", show_grant_word(kind), NULL, BYTES(""));
+    else
+        show_grant(a->call.request.json, kind, a->call.given.output);
     if (same)
         tell_same(a);
     acquire_keep_shared(a);

@@ -19,6 +19,7 @@
 
 #include "api/cli/cli.h"
 #include "api/cli/verb.h"
+#include "shared/text/ascii.h"
 #include "shared/text/json_write.h"
 #include "shared/token/name.h"
 
@@ -61,11 +62,7 @@ static bool data_add(struct sse *sse, struct bytes value)
 /* It goes back as the value of a header. */
 static void id_take(struct sse *sse, struct bytes value)
 {
-    bool plain = value.len < SSE_ID_SIZE;
-
-    for (size_t i = 0; plain && i < value.len; i++)
-        plain = value.at[i] > ' ' && value.at[i] < 0x7f;
-    if (plain)
+    if (value.len < SSE_ID_SIZE && ascii_is_visible(value))
         snprintf(sse->next_id, sizeof(sse->next_id), "%.*s", (int)value.len, value.len > 0 ? value.at : "");
 }
 

@@ -55,7 +55,7 @@ static unsigned flags_whole(struct option whole[FLAGS_MAX + 1], const struct opt
     unsigned count = 0;
     bool asks = false;
 
-    for (; flags->name != NULL; flags++) {
+    for (; flags != NULL && flags->name != NULL; flags++) {
         asks = asks || strcmp(flags->name, "lease-url") == 0 || strcmp(flags->name, "gateway-url") == 0;
         whole[count++] = *flags;
     }
@@ -302,18 +302,6 @@ static void complete_word(const char *typed, const char *word, const char *help)
 /* -- what a value or an argument is called says what it may be */
 
 /* "text|json", "[show|adopt]": one of these. Names in capitals stand for something. */
-static void choices_print(const char *before, const char *typed, struct bytes names)
-{
-    char word[WORD_SIZE];
-
-    while (names.len > 0) {
-        struct bytes one = bytes_cut(&names, '|');
-
-        snprintf(word, sizeof(word), "%s%.*s", before, (int)one.len, one.at);
-        complete_word(typed, word, "");
-    }
-}
-
 static void value_print(const char *before, const char *typed, struct bytes name)
 {
     static const struct {
@@ -322,10 +310,16 @@ static void value_print(const char *before, const char *typed, struct bytes name
         {"FILE", ":files"}, {"DIR", ":directories"}, {"NAME", ":leases"},        {"LEASE", ":leases"},
         {"KEY", ":leases"}, {"HAZARD", ":hazards"},  {"ACCIDENT", ":accidents"},
     };
+    char word[WORD_SIZE];
 
     if (strspn(name.at, "abcdefghijklmnopqrstuvwxyz|") >= name.len &&
         memchr(name.at, '|', name.len) != NULL) {
-        choices_print(before, typed, name);
+        while (name.len > 0) {
+            struct bytes one = bytes_cut(&name, '|');
+
+            snprintf(word, sizeof(word), "%s%.*s", before, (int)one.len, one.at);
+            complete_word(typed, word, "");
+        }
         return;
     }
     for (unsigned i = 0; i < sizeof(known) / sizeof(known[0]); i++)
@@ -427,9 +421,8 @@ static int flags_complete(const struct usage *usage, int argc, char **argv)
  * a shell that waits for Tab does not wait longer than a second for them. */
 int cli_completion(int argc, char **argv)
 {
-    const struct option flags[] = {{0}};
     const char *arguments[ARGUMENTS_MAX + 1];
-    int status = flags_read("completion", flags, argc, argv, arguments);
+    int status = flags_read("completion", NULL, argc, argv, arguments);
 
     if (status != CLI_GO_ON)
         return status;

@@ -13,6 +13,7 @@
 
 #include "api/cli/cli.h"
 #include "shared/service/options.h"
+#include "shared/text/ascii.h"
 #include "shared/text/read_all.h"
 #include "shared/token/name.h"
 
@@ -25,9 +26,8 @@ static int take(const char *what, const char *source, const char *text, size_t l
         len--;
     if (len == 0 || len >= SECRET_SIZE)
         return cli_fail(CLI_USAGE, "%s has no %s in it", source, what);
-    for (size_t i = 0; i < len; i++)
-        if ((unsigned char)text[i] <= ' ' || (unsigned char)text[i] >= 0x7f)
-            return cli_fail(CLI_USAGE, "%s has something else than a %s in it", source, what);
+    if (!ascii_is_visible((struct bytes){text, len}))
+        return cli_fail(CLI_USAGE, "%s has something else than a %s in it", source, what);
     memcpy(buf, text, len);
     buf[len] = '\0';
     return CLI_GO_ON;

@@ -225,7 +225,7 @@ const char *show_grant_word(enum show_grant kind)
     return kind == SHOW_GRANT_NEW ? "new" : kind == SHOW_GRANT_SAME ? "same" : NULL;
 }
 
-void show_grant_text(const struct json *grant, enum show_grant kind)
+static void show_grant_text(const struct json *grant, enum show_grant kind)
 {
     static const char *const done[] = {"acquired", "is held already", "renewed"};
     char duration[PRINT_DURATION_SIZE];
@@ -236,7 +236,7 @@ void show_grant_text(const struct json *grant, enum show_grant kind)
 }
 
 /* LEASE_...: what is PAWL_... would speak to the next command. */
-void show_grant_env(const struct json *grant, enum show_grant kind)
+static void show_grant_env(const struct json *grant, enum show_grant kind)
 {
     static const struct show_column of_the_hold[] = {
         {NULL, "PAWL_LEASE", "lease", SHOW_TEXT},
@@ -253,4 +253,9 @@ void show_grant_env(const struct json *grant, enum show_grant kind)
         show_env(count, grant);
     }
     puts("export PAWL_LEASE PAWL_TOKEN PAWL_FENCING_TOKEN PAWL_LEASE_ID");
+}
+
+void show_grant(const struct json *grant, enum show_grant kind, enum output output)
+{
+    (output == OUTPUT_ENV ? show_grant_env : show_grant_text)(grant, kind);
 }

@@ -58,8 +58,7 @@ enum show_grant {
     SHOW_GRANT_SAME,   /* an acquire that found that its lease_id holds the lease already */
     SHOW_GRANT_RENEWED /* the answer to a renewal */
 };
-void show_grant_text(const struct json *grant, enum show_grant kind);
-void show_grant_env(const struct json *grant, enum show_grant kind);
+void show_grant(const struct json *grant, enum show_grant kind, enum output output);
 /* "new" or "same"; NULL: of a renewal. */
 const char *show_grant_word(enum show_grant kind);
 

@@ -303,10 +303,7 @@ static int renew_load(struct call *call)
 
 static void renew_show(const struct call *call)
 {
-    if (call->given.output == OUTPUT_ENV)
-        show_grant_env(call->request.json, SHOW_GRANT_RENEWED);
-    else
-        show_grant_text(call->request.json, SHOW_GRANT_RENEWED);
+    show_grant(call->request.json, SHOW_GRANT_RENEWED, call->given.output);
 }
 
 /* One that -o env of another lease has put there was never this hold's. */

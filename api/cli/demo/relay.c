@@ -126,11 +126,10 @@ static void relay_obey(struct relay *relay, const char *order)
 
 int cli_demo_relay(int argc, char **argv)
 {
-    const struct option flags[] = {{0}};
     const char *arguments[ARGUMENTS_MAX + 1];
     char order[WORKER_LINE_SIZE];
     struct relay relay = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
-    int status = flags_read("demo-relay", flags, argc, argv, arguments), probe;
+    int status = flags_read("demo-relay", NULL, argc, argv, arguments), probe;
     const char *why;
     pthread_t thread;
     unsigned port;

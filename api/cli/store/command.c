@@ -342,8 +342,8 @@ static int history_answer(struct store_ask *ask, const struct store_reply *reply
     return no_store_known(reply);
 }
 
-/* -- accept-loss: by an operator's word a node that is behind the in-sync set is the store. The script looks for
- * the loss, and then, when the name of the node was typed again, orders that very one */
+/* -- accept-loss: by an operator's word a node that is behind the in-sync set is the store. The script looks
+ * for the loss, and then, when the name of the node was typed again, orders that very one */
 
 static int loss_check(struct asking *l)
 {
