@@ -18,25 +18,28 @@
 #include "shared/text/read_all.h"
 #include "shared/token/name.h"
 
-enum { SENTENCE_BYTES = 3072, TYPED_SIZE = 256, HOST_SIZE = 64, WORD_SIZE = 32 };
-
-__attribute__((format(printf, 2, 0))) static void say(const char *before, const char *format, va_list args)
-{
-    char sentence[SENTENCE_BYTES];
-
-    vsnprintf(sentence, sizeof(sentence), format, args);
-    fputs(before, stderr);
-    print_safe(stderr, bytes_of(sentence));
-    fputc('\n', stderr);
-}
+enum { TYPED_SIZE = 256, HOST_SIZE = 64, WORD_SIZE = 32 };
 
 int cli_fail(int status, const char *format, ...)
 {
     va_list args;
 
+    fputs("pawl: ", stderr);
     va_start(args, format);
-    say("pawl: ", format, args);
+    print_line_of(stderr, format, args);
     va_end(args);
+    return status;
+}
+
+int cli_refuse(int status, const char *todo, const char *format, ...)
+{
+    va_list args;
+
+    fputs("pawl: ", stderr);
+    va_start(args, format);
+    print_line_of(stderr, format, args);
+    va_end(args);
+    cli_hint("%s", todo);
     return status;
 }
 
@@ -44,8 +47,9 @@ void cli_hint(const char *format, ...)
 {
     va_list args;
 
+    fputs("  ", stderr);
     va_start(args, format);
-    say("  ", format, args);
+    print_line_of(stderr, format, args);
     va_end(args);
 }
 

@@ -25,7 +25,9 @@ enum cli_status {
 /* "pawl: " and the sentence on stderr, without control characters; returns status, so that a caller can pass
  * it on. */
 int cli_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* A second line for it: what to do. */
+/* The same, and a second line: what to do. */
+int cli_refuse(int status, const char *todo, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* That line alone. */
 void cli_hint(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Milliseconds since 1970, as this process believes it to be. */
 int64_t cli_wall_ms(void);

@@ -160,11 +160,9 @@ static int keys_open(struct cluster_files *files)
     join(files->keys, files->data, "keys");
     if (there_is(files->data, "keys"))
         return CLI_GO_ON;
-    if (files->store_made) {
-        cli_fail(CLI_CONFIG, "%s is gone: no token that was signed with it could be verified", files->keys);
-        cli_hint("Put it back, or begin anew in an empty directory.");
-        return CLI_CONFIG;
-    }
+    if (files->store_made)
+        return cli_refuse(CLI_CONFIG, "Put it back, or begin anew in an empty directory.",
+                          "%s is gone: no token that was signed with it could be verified", files->keys);
     return keys_make(files);
 }
 

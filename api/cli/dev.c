@@ -63,9 +63,7 @@ static int dev_read(struct dev *dev, int argc, char **argv)
 
 static void dev_line(const char *name, const char *line)
 {
-    fprintf(stderr, "%-7s | ", name);
-    print_safe(stderr, bytes_of(line));
-    fputc('\n', stderr);
+    print_line(stderr, "%-7s | %s", name, line);
 }
 
 /* A path of a route, or its lease: 7 in the place of each capture, nothing for "**". False when it does not

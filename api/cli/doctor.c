@@ -111,12 +111,12 @@ static void compare_clock(struct doctor *doctor, const char *of, const char *che
 
     precision_ms += after_ms - before_ms;
     bool differs = apart_ms > OFFSET_MAX_MS + precision_ms;
-    print_duration(duration, apart_ms);
     if (differs) {
         found(doctor, PROBLEM, of, check,
               "Let NTP set the clocks of all hosts (chrony, systemd-timesyncd). No lease depends on it, but "
               "the times in histories and logs do.",
-              "%s is %s %s this machine's", whose, duration, offset_ms > 0 ? "ahead of" : "behind");
+              "%s is %s %s this machine's", whose, print_duration(duration, apart_ms),
+              offset_ms > 0 ? "ahead of" : "behind");
     } else {
         found(doctor, OK, of, check, "", "%s agrees with this machine's, as far as can be told", whose);
     }
@@ -689,11 +689,9 @@ static int doctor_show(const struct doctor *doctor)
             json_object_end(&out);
             continue;
         }
-        printf("%-11s  %-16s  ", weights[at->weight], at->check);
-        print_safe(stdout, bytes_of(at->what));
-        printf(at->todo[0] != '\0' ? "\n%31s" : "%s", "");
-        print_safe(stdout, bytes_of(at->todo));
-        putchar('\n');
+        print_line(stdout, "%-11s  %-16s  %s", weights[at->weight], at->check, at->what);
+        if (at->todo[0] != '\0')
+            print_line(stdout, "%31s%s", "", at->todo);
     }
     if (doctor->output == OUTPUT_JSON) {
         json_list_end(&out);

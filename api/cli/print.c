@@ -13,7 +13,7 @@
 #include "api/cli/memory.h"
 #include "shared/text/utf8.h"
 
-enum { GAP = 2 };
+enum { GAP = 2, LINE_SIZE = 8192 };
 
 /* -- texts */
 
@@ -53,6 +53,24 @@ void print_safe(FILE *out, struct bytes text)
         len = len > 0 ? len : 1;
         text = (struct bytes){text.at + len, text.len - len};
     }
+}
+
+void print_line_of(FILE *out, const char *format, va_list args)
+{
+    char line[LINE_SIZE];
+
+    vsnprintf(line, sizeof(line), format, args);
+    print_safe(out, bytes_of(line));
+    fputc('\n', out);
+}
+
+void print_line(FILE *out, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    print_line_of(out, format, args);
+    va_end(args);
 }
 
 /* Between single quotes a shell takes everything as it is, but for the quote itself. */
@@ -97,7 +115,7 @@ void print_time(char buf[PRINT_TIME_SIZE], int64_t at_ms)
     }
 }
 
-void print_duration(char buf[PRINT_DURATION_SIZE], int64_t ms)
+const char *print_duration(char buf[PRINT_DURATION_SIZE], int64_t ms)
 {
     int64_t s = ms / 1000;
 
@@ -109,6 +127,7 @@ void print_duration(char buf[PRINT_DURATION_SIZE], int64_t ms)
         snprintf(buf, PRINT_DURATION_SIZE, "%" PRId64 " m %" PRId64 " s", s / 60, s % 60);
     else
         snprintf(buf, PRINT_DURATION_SIZE, "%" PRId64 " h %" PRId64 " m", s / 3600, s % 3600 / 60);
+    return buf;
 }
 
 struct bytes print_number(char buf[PRINT_NUMBER_SIZE], int64_t number)

@@ -2,6 +2,7 @@
 #ifndef PAWL_CLI_PRINT_H
 #define PAWL_CLI_PRINT_H
 
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -10,6 +11,9 @@
 /* Text that came from elsewhere: what a terminal obeys, or what is not seen and changes what is (marks of
  * direction, zero-width characters, separators of lines) becomes '?'. */
 void print_safe(FILE *out, struct bytes text);
+/* A line, in which that is done. */
+void print_line(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void print_line_of(FILE *out, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
 
 /* KEY='value' with everything quoted that a shell could understand otherwise. */
 void print_env(const char *key, struct bytes value);
@@ -22,8 +26,8 @@ enum { PRINT_TIME_SIZE = 32 };
 void print_time(char buf[PRINT_TIME_SIZE], int64_t at_ms);
 
 enum { PRINT_DURATION_SIZE = 32 };
-/* "0.4 s", "12 s", "3 m 20 s", "2 h 5 m" */
-void print_duration(char buf[PRINT_DURATION_SIZE], int64_t ms);
+/* "0.4 s", "12 s", "3 m 20 s", "2 h 5 m"; in buf. */
+const char *print_duration(char buf[PRINT_DURATION_SIZE], int64_t ms);
 
 enum { PRINT_COLUMNS_MAX = 9, PRINT_NUMBER_SIZE = 24 };
 /* The digits, in buf. */

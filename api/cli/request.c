@@ -524,8 +524,7 @@ static void tell_members(const struct json *json)
             if (text.len > 0)
                 cli_hint("%s: %.*s", members[i].label, (int)text.len, text.at);
         } else if (strcmp(members[i].name, "expires_in_ms") == 0) {
-            print_duration(duration, number);
-            cli_hint("free in: %s, if it is not renewed", duration);
+            cli_hint("free in: %s, if it is not renewed", print_duration(duration, number));
         } else {
             cli_hint("%s: %lld", members[i].label, (long long)number);
         }

@@ -55,11 +55,9 @@ static int read_either(const char *what, const char *file, const char *variable,
 
     if (file != NULL)
         return read_file(what, file, buf);
-    if (value == NULL || *value == '\0') {
-        cli_fail(CLI_USAGE, "a %s is needed: set %s, or name its file with %s", what, variable, flag);
-        cli_hint("eval \"$(pawl acquire NAME -o env)\" sets it.");
-        return CLI_USAGE;
-    }
+    if (value == NULL || *value == '\0')
+        return cli_refuse(CLI_USAGE, "eval \"$(pawl acquire NAME -o env)\" sets it.",
+                          "a %s is needed: set %s, or name its file with %s", what, variable, flag);
     return take(what, variable, value, strlen(value), buf);
 }
 

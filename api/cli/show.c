@@ -170,21 +170,16 @@ void show_event_line(const struct json *item)
 static void show_holder(FILE *out, const struct json *holder)
 {
     char left[PRINT_DURATION_SIZE], since[PRINT_DURATION_SIZE], meta[META_SIZE];
+    struct bytes name = request_text(holder, "holder"), mode = request_text(holder, "mode");
     size_t len = 0;
+    bool has_meta = json_get_object_raw(holder, "meta", meta, sizeof(meta), &len) == JSON_FOUND && len > 2 &&
+                    len <= sizeof(meta);
 
-    print_duration(left, request_int(holder, "expires_in_ms"));
-    print_duration(since, request_int(holder, "held_for_ms"));
-    fprintf(out, "  ");
-    print_safe(out, request_text(holder, "holder"));
-    fprintf(out, ", token %" PRId64 ", ", request_int(holder, "token"));
-    print_safe(out, request_text(holder, "mode"));
-    fprintf(out, ": for %s, %s left", since, left);
-    if (json_get_object_raw(holder, "meta", meta, sizeof(meta), &len) == JSON_FOUND && len > 2 &&
-        len <= sizeof(meta)) {
-        fprintf(out, ", ");
-        print_safe(out, (struct bytes){meta, len});
-    }
-    fputc('\n', out);
+    print_line(out, "  %.*s, token %" PRId64 ", %.*s: for %s, %s left%s%.*s", (int)name.len, name.at,
+               request_int(holder, "token"), (int)mode.len, mode.at,
+               print_duration(since, request_int(holder, "held_for_ms")),
+               print_duration(left, request_int(holder, "expires_in_ms")), has_meta ? ", " : "",
+               has_meta ? (int)len : 0, meta);
 }
 
 void show_look(FILE *out, const struct json *look)
@@ -209,12 +204,11 @@ void show_look(FILE *out, const struct json *look)
     count = json_list_count(look, "line", &found);
     for (size_t i = 0; i < count && i < LINE_SHOWN; i++) {
         const struct json *one = json_list_object(look, "line", i);
+        struct bytes name = request_text(one, "holder");
         char since[PRINT_DURATION_SIZE];
 
-        print_duration(since, request_int(one, "waits_ms"));
-        fprintf(out, "  in line: ");
-        print_safe(out, request_text(one, "holder"));
-        fprintf(out, ", for %s\n", since);
+        print_line(out, "  in line: %.*s, for %s", (int)name.len, name.at,
+                   print_duration(since, request_int(one, "waits_ms")));
     }
 }
 
@@ -230,9 +224,9 @@ static void show_grant_text(const struct json *grant, enum show_grant kind)
     static const char *const done[] = {"acquired", "is held already", "renewed"};
     char duration[PRINT_DURATION_SIZE];
 
-    print_duration(duration, request_int(grant, "expires_in_ms"));
     print_safe(stdout, request_text(grant, "lease"));
-    printf(" %s: token %" PRId64 ", %s left\n", done[kind], request_int(grant, "token"), duration);
+    printf(" %s: token %" PRId64 ", %s left\n", done[kind], request_int(grant, "token"),
+           print_duration(duration, request_int(grant, "expires_in_ms")));
 }
 
 /* LEASE_...: what is PAWL_... would speak to the next command. */

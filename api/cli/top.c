@@ -71,17 +71,11 @@ static void condition_show(const struct json *overview)
         return;
     }
     print_safe(stdout, request_text(condition, "code"));
-    if (json_get_int(condition, "for_ms", &number) == JSON_FOUND) {
-        print_duration(duration, number);
-        printf(" for %s", duration);
-    }
-    fputs(detail.len > 0 ? ": " : "", stdout);
-    print_safe(stdout, detail);
-    putchar('\n');
-    print_safe(stdout, remedy);
-    fputs(command.len > 0 ? " Command: " : "", stdout);
-    print_safe(stdout, command);
-    putchar('\n');
+    if (json_get_int(condition, "for_ms", &number) == JSON_FOUND)
+        printf(" for %s", print_duration(duration, number));
+    print_line(stdout, "%s%.*s", detail.len > 0 ? ": " : "", (int)detail.len, detail.at);
+    print_line(stdout, "%.*s%s%.*s", (int)remedy.len, remedy.at, command.len > 0 ? " Command: " : "",
+               (int)command.len, command.at);
 }
 
 static void counts_show(const struct json *overview)

@@ -480,10 +480,7 @@ static void put_show(const struct call *call)
     struct json_out out;
 
     if (call->given.output == OUTPUT_TEXT) {
-        print_safe(stdout, key);
-        printf(" %s, ETag ", created ? "created" : "written");
-        print_safe(stdout, etag);
-        putchar('\n');
+        print_line(stdout, "%s %s, ETag %s", key.at, created ? "created" : "written", etag.at);
     } else if (call->given.output == OUTPUT_ENV) {
         print_env("RESOURCE_KEY", key);
         print_env("RESOURCE_ETAG", etag);
@@ -514,8 +511,7 @@ static void rm_show(const struct call *call)
         print_json_end(&out);
         return;
     }
-    print_safe(stdout, bytes_of(call->name));
-    puts(" deleted");
+    print_line(stdout, "%s deleted", call->name);
 }
 
 /* -- routes */

@@ -254,9 +254,8 @@ static int shim_open(struct shim *shim, const char *given)
     if (given != NULL || child_find_beside("torture/shim.so", R_OK, path) ||
         child_find_beside("../lib/pawl/shim.so", R_OK, path))
         return shim_page_open(shim, given != NULL ? given : path);
-    cli_fail(CLI_CONFIG, "the shim that shifts a clock is neither beside pawl nor in ../lib/pawl");
-    cli_hint("Install the package pawl-lab, or name it: --shim FILE.");
-    return CLI_CONFIG;
+    return cli_refuse(CLI_CONFIG, "Install the package pawl-lab, or name it: --shim FILE.",
+                      "the shim that shifts a clock is neither beside pawl nor in ../lib/pawl");
 }
 
 static void shim_close(struct shim *shim)

@@ -254,10 +254,9 @@ static int hold_refused(const struct run *run, enum pawl_outcome outcome, const 
     struct bytes advice = cli_advice(bytes_of(problem->detail), buf, sizeof(buf));
     const char *remedy = request_access_remedy(problem->detail);
 
-    print_duration(left, problem->expires_in_ms);
     if (outcome == PAWL_HELD && problem->holder[0] != '\0' && problem->expires_in_ms > 0)
         return cli_fail(RUN_NOT_OBTAINED, "%s is held by %s, for another %s if it is not renewed", run->name,
-                        problem->holder, left);
+                        problem->holder, print_duration(left, problem->expires_in_ms));
     if (outcome == PAWL_HELD)
         return cli_fail(RUN_NOT_OBTAINED, "%s was not obtained: %.*s", run->name, (int)advice.len, advice.at);
     cli_fail(RUN_FAILED, "%s could not be acquired, and the command was not started: %.*s", run->name,

@@ -252,9 +252,9 @@ static void command_stopped(struct run *run, int number)
         return; /* somebody else stopped it, and continues it; the lease is renewed */
     run->stop_passed_on = false;
     run_terminal_take(&run->terminal);
-    print_duration(left, pawl_guard_remaining_ms(run->guard));
     run_tell(&run->deferred, RUN_LINE_HINT,
-             "pawl: while it is stopped, %s is not renewed; it is held for another %s.", run->name, left);
+             "pawl: while it is stopped, %s is not renewed; it is held for another %s.", run->name,
+             print_duration(left, pawl_guard_remaining_ms(run->guard)));
     run_signals_stop_self();
     front_again(run);
 }

@@ -80,11 +80,9 @@ static int status_of_quorum(struct asking *s)
 
 static int no_store_known(const struct store_reply *reply)
 {
-    cli_fail(CLI_CONFIG, "%s; nothing was changed",
-             store_reply_is(reply, "empty") ? "this Redis has no store"
-                                            : "what is here is no store that this release knows");
-    cli_hint("pawl store status says more.");
-    return CLI_CONFIG;
+    return cli_refuse(CLI_CONFIG, "pawl store status says more.", "%s; nothing was changed",
+                      store_reply_is(reply, "empty") ? "this Redis has no store"
+                                                     : "what is here is no store that this release knows");
 }
 
 struct refusal {
@@ -96,13 +94,9 @@ static int refuse(const struct refusal *refusals, size_t count, const char *id, 
 {
     if (store_reply_is(reply, "empty") || store_reply_is(reply, "another"))
         return no_store_known(reply);
-    for (size_t i = 0; i < count; i++) {
-        if (store_reply_is(reply, refusals[i].word)) {
-            cli_fail(CLI_REFUSED, "%s was not %s: %s", id, deed, refusals[i].what);
-            cli_hint("%s", refusals[i].todo);
-            return CLI_REFUSED;
-        }
-    }
+    for (size_t i = 0; i < count; i++)
+        if (store_reply_is(reply, refusals[i].word))
+            return cli_refuse(CLI_REFUSED, refusals[i].todo, "%s was not %s: %s", id, deed, refusals[i].what);
     return cli_fail(CLI_BUG, "the script gave an answer that this program does not know");
 }
 
@@ -144,12 +138,10 @@ static int forget_answer(struct store_ask *ask, const struct store_reply *reply)
         puts("): the next admission does not wait for it");
         return CLI_OK;
     }
-    if (store_reply_is(reply, "fresh")) {
-        print_duration(age, store_reply_integer(reply, 1));
-        cli_fail(CLI_REFUSED, "%s was not forgotten: it lives, its last pulse came %s ago", f->word, age);
-        cli_hint("Stop it: with SIGTERM it leaves by itself.");
-        return CLI_REFUSED;
-    }
+    if (store_reply_is(reply, "fresh"))
+        return cli_refuse(CLI_REFUSED, "Stop it: with SIGTERM it leaves by itself.",
+                          "%s was not forgotten: it lives, its last pulse came %s ago", f->word,
+                          print_duration(age, store_reply_integer(reply, 1)));
     return forget_refuse(f, reply);
 }
 
@@ -189,12 +181,10 @@ static int marks_answer(struct store_ask *ask, const struct store_reply *reply)
         return cli_fail(
             CLI_REFUSED,
             "%s is this very store: for its own tokens its epoch is the mark; nothing was changed", m->of);
-    if (store_reply_is(reply, "lower")) {
-        cli_fail(CLI_REFUSED, "token %" PRId64 " of epoch %" PRId64 " was named before; nothing was changed",
-                 store_reply_integer(reply, 2), store_reply_integer(reply, 1));
-        cli_hint("--force lowers it: what is below is let in again.");
-        return CLI_REFUSED;
-    }
+    if (store_reply_is(reply, "lower"))
+        return cli_refuse(CLI_REFUSED, "--force lowers it: what is below is let in again.",
+                          "token %" PRId64 " of epoch %" PRId64 " was named before; nothing was changed",
+                          store_reply_integer(reply, 2), store_reply_integer(reply, 1));
     return no_store_known(reply);
 }
 
@@ -546,10 +536,9 @@ static int init_run(int argc, char **argv)
 
     if (status != CLI_GO_ON)
         return status;
-    if (state_path(inbox.state_dir, path) == NULL && state_file_open(&file, path, why) == STATE_IN_USE) {
-        status = cli_fail(CLI_CONFIG, "%s", why);
-        cli_hint("Stop it first: a store is made before its lease service runs.");
-    }
+    if (state_path(inbox.state_dir, path) == NULL && state_file_open(&file, path, why) == STATE_IN_USE)
+        status = cli_refuse(CLI_CONFIG, "Stop it first: a store is made before its lease service runs.", "%s",
+                            why);
     state_file_close(&file);
     return status == CLI_GO_ON ? cli_store_exec_lease(argv, argc) : status;
 }

@@ -57,10 +57,8 @@ const char *store_diagnosis_name(char buf[MEMBER_TEXT_BYTES], const char *id,
     if (member == NULL)
         return buf;
     text_add(buf, MEMBER_TEXT_BYTES, " (%s", member->who[0] != '\0' ? member->who : member->role);
-    if (member->age_ms >= 0) {
-        print_duration(age, member->age_ms);
-        text_add(buf, MEMBER_TEXT_BYTES, ", last seen %s ago", age);
-    }
+    if (member->age_ms >= 0)
+        text_add(buf, MEMBER_TEXT_BYTES, ", last seen %s ago", print_duration(age, member->age_ms));
     text_add(buf, MEMBER_TEXT_BYTES, ")");
     return buf;
 }
@@ -533,10 +531,10 @@ void store_diagnosis_quorum(const struct quorum_facts *facts, struct store_diagn
         for (unsigned k = 0; k < sizeof(remedies) / sizeof(remedies[0]); k++) {
             if (strcmp(node->state, remedies[k].state) != 0)
                 continue;
-            print_duration(wait, node->for_ms);
             find(diagnosis, CLI_OK, remedies[k].todo, "node %u, %s, is %s%s%s%s%s", i + 1, node->node,
                  node->state, node->for_ms >= 0 ? ", at least for another " : "",
-                 node->for_ms >= 0 ? wait : "", node->why[0] != '\0' ? ": " : "", node->why);
+                 node->for_ms >= 0 ? print_duration(wait, node->for_ms) : "",
+                 node->why[0] != '\0' ? ": " : "", node->why);
         }
         if (node->refusal != NULL)
             find(diagnosis, CLI_OK, node->refusal->todo, "node %u, %s: %s", i + 1, node->node,

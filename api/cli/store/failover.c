@@ -112,13 +112,12 @@ static int failover_outsiders(struct failover *f)
 
         snprintf(node, sizeof(node), "%.*s", (int)one.len, one.at);
         if (!outsider_is_never_chosen(f, node)) {
-            cli_fail(
+            status = cli_refuse(
                 CLI_REFUSED,
+                "Wait until it is in the set (/readyz says what keeps it out), or set its "
+                "replica-priority to 0.",
                 "%s copies the primary, is not in the in-sync set, and may be chosen; nothing was changed",
                 node);
-            cli_hint("Wait until it is in the set (/readyz says what keeps it out), or set its "
-                     "replica-priority to 0.");
-            status = CLI_REFUSED;
         }
     }
     return status;

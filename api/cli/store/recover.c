@@ -177,9 +177,8 @@ static int empty_made(struct store_ask *ask, const struct store_reply *reply)
     (void)ask;
     if (store_reply_is(reply, "made"))
         return CLI_GO_ON;
-    cli_fail(CLI_REFUSED, "there is a store by now, and nothing was changed");
-    cli_hint("pawl store status says more.");
-    return CLI_REFUSED;
+    return cli_refuse(CLI_REFUSED, "pawl store status says more.",
+                      "there is a store by now, and nothing was changed");
 }
 
 static int empty_make(struct recover *r)
@@ -320,18 +319,15 @@ static int floor_compare(const struct recover *r)
 
 static int floor_refuse_in_order(const struct recover *r)
 {
-    if (!r->force && r->facts.asked == 2) {
-        cli_fail(CLI_REFUSED, "a lease service has every floor that it needs, and admits this store by "
-                              "itself; nothing was changed");
-        cli_hint("Look again in a few seconds: pawl store status.");
-        return CLI_REFUSED;
-    }
+    if (!r->force && r->facts.asked == 2)
+        return cli_refuse(CLI_REFUSED, "Look again in a few seconds: pawl store status.",
+                          "a lease service has every floor that it needs, and admits this store by itself; "
+                          "nothing was changed");
     if (r->force || !store_facts_lease_lives(&r->facts) || !store_facts_is_admitted(&r->facts))
         return CLI_GO_ON;
-    cli_fail(CLI_REFUSED,
-             "this store is in order: it is admitted, and a lease service is alive; nothing was changed");
-    cli_hint("--force does it all the same: every hold would end.");
-    return CLI_REFUSED;
+    return cli_refuse(
+        CLI_REFUSED, "--force does it all the same: every hold would end.",
+        "this store is in order: it is admitted, and a lease service is alive; nothing was changed");
 }
 
 /* -- sure? */
@@ -404,16 +400,14 @@ static int floor_answer(struct store_ask *ask, const struct store_reply *reply)
                         "--floor %" PRId64 " is too low by now: it must be at least %" PRId64
                         "; nothing was changed",
                         r->floor, store_reply_integer(reply, 1));
-    if (store_reply_is(reply, "alive")) {
-        cli_fail(CLI_REFUSED, "services are at work on this store; nothing was changed");
-        cli_hint("Is it the copy? Stop all services of the copy, wait 10 s, and try again.");
-        return CLI_REFUSED;
-    }
-    cli_fail(CLI_REFUSED, store_reply_is(reply, "in-order")
-                              ? "the store is in order by now; nothing was changed"
-                              : "another store is here by now; nothing was changed");
-    cli_hint("pawl store status says more.");
-    return CLI_REFUSED;
+    if (store_reply_is(reply, "alive"))
+        return cli_refuse(CLI_REFUSED,
+                          "Is it the copy? Stop all services of the copy, wait 10 s, and try again.",
+                          "services are at work on this store; nothing was changed");
+    return cli_refuse(CLI_REFUSED, "pawl store status says more.",
+                      store_reply_is(reply, "in-order")
+                          ? "the store is in order by now; nothing was changed"
+                          : "another store is here by now; nothing was changed");
 }
 
 static int floor_ask(struct recover *r)

@@ -11,15 +11,12 @@
 
 __attribute__((format(printf, 2, 3))) static void line(const char *name, const char *format, ...)
 {
-    char text[STATE_PATH_MAX + FACT_TEXT_SIZE * 2];
     va_list args;
 
-    va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
-    va_end(args);
     printf("%-10s ", name);
-    print_safe(stdout, bytes_of(text));
-    putchar('\n');
+    va_start(args, format);
+    print_line_of(stdout, format, args);
+    va_end(args);
 }
 
 /* As many cells as there are columns. */
@@ -105,17 +102,15 @@ static void show_nodes(const struct store_facts *facts)
     show_failover(facts);
     putchar('\n');
     for (EACH_NODE(node, facts)) {
-        char offset[PRINT_NUMBER_SIZE], lag[PRINT_DURATION_SIZE] = "-";
+        char offset[PRINT_NUMBER_SIZE], lag[PRINT_DURATION_SIZE];
 
-        if (node->lag_ms >= 0)
-            print_duration(lag, node->lag_ms);
-        row(&table,
-            (const char *const[]){node->node, node->reached ? node->role : "-", node->kept ? "yes" : "no",
-                                  node->away != NULL ? node->away : "-",
-                                  node->offset >= 0 ? print_number(offset, node->offset).at : "-", lag,
-                                  !node->reached            ? "-"
-                                  : node->unsafe[0] != '\0' ? node->unsafe
-                                                            : "safe"});
+        row(&table, (const char *const[]){node->node, node->reached ? node->role : "-",
+                                          node->kept ? "yes" : "no", node->away != NULL ? node->away : "-",
+                                          node->offset >= 0 ? print_number(offset, node->offset).at : "-",
+                                          node->lag_ms >= 0 ? print_duration(lag, node->lag_ms) : "-",
+                                          !node->reached            ? "-"
+                                          : node->unsafe[0] != '\0' ? node->unsafe
+                                                                    : "safe"});
     }
     print_table_end(&table);
     putchar('\n');
@@ -182,17 +177,16 @@ static void show_members(const struct store_facts *facts)
         putchar('\n');
     for (unsigned i = 0; i < facts->member_count; i++) {
         const struct member_fact *member = &facts->members[i];
-        char floor[PRINT_NUMBER_SIZE], roll[PRINT_NUMBER_SIZE], age[PRINT_DURATION_SIZE] = "never";
+        char floor[PRINT_NUMBER_SIZE], roll[PRINT_NUMBER_SIZE], age[PRINT_DURATION_SIZE];
 
-        if (member->age_ms >= 0)
-            print_duration(age, member->age_ms);
         row(&table, (const char *const[]){
                         member->id, member->role,
                         !gated             ? member->state
                         : member->reported ? "reported"
                                            : "not reported",
                         strcmp(member->role, "lease") == 0 ? print_number(floor, member->floor).at : "-",
-                        print_number(roll, member->roll).at, age, member->who});
+                        print_number(roll, member->roll).at,
+                        member->age_ms >= 0 ? print_duration(age, member->age_ms) : "never", member->who});
     }
     if (facts->member_count > 0)
         print_table_end(&table);
@@ -208,11 +202,10 @@ static void show_doubts(const struct store_facts *facts)
     putchar('\n');
     for (unsigned i = 0; i < facts->doubt_count; i++) {
         const struct doubt_fact *doubt = &facts->doubts[i];
-        char age[PRINT_DURATION_SIZE] = "-";
+        char age[PRINT_DURATION_SIZE];
 
-        if (doubt->dead_ms >= 0)
-            print_duration(age, doubt->dead_ms);
-        row(&table, (const char *const[]){doubt->gateway, doubt->incarnation, doubt->state, age});
+        row(&table, (const char *const[]){doubt->gateway, doubt->incarnation, doubt->state,
+                                          doubt->dead_ms >= 0 ? print_duration(age, doubt->dead_ms) : "-"});
     }
     print_table_end(&table);
 }
@@ -222,11 +215,9 @@ static void show_findings(FILE *out, const struct store_diagnosis *diagnosis)
     for (unsigned i = 0; i < diagnosis->count; i++) {
         const struct store_finding *finding = &diagnosis->findings[i];
 
-        fprintf(out, "\n%s: ", finding->weight == FINDING_REFUSED ? "REFUSED" : "warning");
-        print_safe(out, bytes_of(finding->what));
-        fputs("\n  ", out);
-        print_safe(out, bytes_of(finding->todo));
         fputc('\n', out);
+        print_line(out, "%s: %s", finding->weight == FINDING_REFUSED ? "REFUSED" : "warning", finding->what);
+        print_line(out, "  %s", finding->todo);
     }
 }
 
@@ -439,16 +430,14 @@ static void quorum_text(const struct quorum_facts *facts, const struct store_dia
     putchar('\n');
     for (unsigned i = 0; i < facts->count; i++) {
         const struct quorum_fact *node = &facts->nodes[i];
-        char name[STORE_NODE_MAX + 4], wait[PRINT_DURATION_SIZE] = "-", numbers[2][PRINT_NUMBER_SIZE];
+        char name[STORE_NODE_MAX + 4], wait[PRINT_DURATION_SIZE], numbers[2][PRINT_NUMBER_SIZE];
 
         snprintf(name, sizeof(name), "%u %s", i + 1, node->node);
-        if (node->for_ms >= 0)
-            print_duration(wait, node->for_ms);
-        row(&table,
-            (const char *const[]){name, node->state, wait,
-                                  node->epoch >= 0 ? print_number(numbers[0], node->epoch).at : "-",
-                                  node->highest >= 0 ? print_number(numbers[1], node->highest).at : "-",
-                                  node->reached ? node->policy : "-", node->reached ? node->version : "-"});
+        row(&table, (const char *const[]){
+                        name, node->state, node->for_ms >= 0 ? print_duration(wait, node->for_ms) : "-",
+                        node->epoch >= 0 ? print_number(numbers[0], node->epoch).at : "-",
+                        node->highest >= 0 ? print_number(numbers[1], node->highest).at : "-",
+                        node->reached ? node->policy : "-", node->reached ? node->version : "-"});
     }
     print_table_end(&table);
     show_findings(stdout, diagnosis);
