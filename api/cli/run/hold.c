@@ -20,7 +20,6 @@
 #include "api/cli/print.h"
 #include "api/cli/request.h"
 #include "api/client/client.h"
-#include "api/client/pawl.h"
 
 /* -- the line on the terminal: who holds the lease that is waited for */
 
@@ -267,18 +266,11 @@ static int hold_refused(const struct run *run, enum pawl_outcome outcome, const 
     return RUN_FAILED;
 }
 
-static enum pawl_outcome hold_take(struct run *run, struct pawl_problem *problem)
-{
-    const struct pawl_guard_options told = {
-        .size = sizeof(told), .lost = hold_lost, .renewed = hold_renewed, .user = run};
-
-    run->ask.cancel_fd = &run->signal_fd;
-    return pawl_guard_open(run->pawl, run->name, &run->ask, &told, &run->guard, problem);
-}
-
 int run_hold_open(struct run *run)
 {
     const struct pawl_options options = {.size = sizeof(options), .lease_url = run->lease_url};
+    const struct pawl_guard_options told = {
+        .size = sizeof(told), .lost = hold_lost, .renewed = hold_renewed, .user = run};
     struct pawl_problem problem = {.size = sizeof(problem)};
     enum pawl_outcome outcome = PAWL_NOT_DONE;
     int number;
@@ -287,7 +279,8 @@ int run_hold_open(struct run *run)
     if (run->pawl != NULL) {
         run->pawl->sending = run->trace ? run_trace_request : NULL;
         run->show = run->ask.wait_ms > 0 && !run->trace ? run_show_begin(run->name, run->lease_url) : NULL;
-        outcome = hold_take(run, &problem);
+        run->ask.cancel_fd = &run->signal_fd;
+        outcome = pawl_guard_open(run->pawl, run->name, &run->ask, &told, &run->guard, &problem);
         run_show_end(run->show);
         if (outcome != PAWL_OK)
             run_show_free(run->show); /* else when the lease is given back */

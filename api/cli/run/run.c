@@ -29,12 +29,6 @@ enum { TOKEN_SIZE = 32, TTL_USUAL_MS = 30000, SIGNALS = 65, WHY_SIZE = 512 };
 
 /* -- what was asked */
 
-struct words {
-    const char *signal, *on_lost, *holder, *mode;
-    unsigned permits;
-    bool at_once;
-};
-
 static bool signal_read(const char *text, int *number)
 {
     const char *name = strncasecmp(text, "SIG", 3) == 0 ? text + 3 : text;
@@ -65,47 +59,31 @@ static bool on_lost_read(const char *text, enum run_on_lost *on_lost)
     return false;
 }
 
-static int run_check(struct run *run, const struct words *words)
+static int run_read(struct run *run, int argc, char **argv)
 {
-    uint64_t ttl_ms = run->ask.ttl_ms > 0 ? run->ask.ttl_ms : TTL_USUAL_MS;
-
-    if (words->at_once && run->ask.wait_ms > 0)
-        return cli_fail(RUN_FAILED, "--no-wait and --wait exclude each other");
-    if (!signal_read(words->signal, &run->signal_number))
-        return cli_fail(RUN_FAILED, "--signal takes a name like TERM, INT, HUP or USR1, or a number");
-    if (!on_lost_read(words->on_lost, &run->on_lost))
-        return cli_fail(RUN_FAILED, "--on-lost takes term, kill or warn");
-    if (run->kill_after_ms > ttl_ms / 2) {
-        return cli_fail(RUN_FAILED, "--kill-after can be half the ttl at most: the command is signalled so "
-                                    "long before the hold ends, and every hitch would reach it");
-    }
-    run->ask.size = sizeof(run->ask);
-    run->ask.wait_ms = words->at_once ? 0 : run->ask.wait_ms > 0 ? run->ask.wait_ms : PAWL_WAIT_FOREVER;
-    return cli_ask(RUN_FAILED, &run->ask, words->holder, words->mode, words->permits, run->holder);
-}
-
-static int run_read(struct run *run, struct words *words, int argc, char **argv)
-{
+    const char *end_by = "TERM", *on_lost = "term", *holder = NULL, *mode = NULL;
+    unsigned permits = 0;
+    bool at_once = false;
     const struct option flags[] = {
         {.name = "no-wait",
          .letter = 'n',
          .kind = OPTION_FLAG,
-         .place = &words->at_once,
+         .place = &at_once,
          .help = "do not wait: exit status 75 if it is held"},
         FLAG_WAIT("wait so long at most (default: for ever)",
                   "a duration above 0 with its unit (ms, s, m, h, d); to not wait, use --no-wait",
                   &run->ask.wait_ms),
         FLAG_TTL(&run->ask.ttl_ms),
         FLAG_TEXT("signal", "SIGNAL", "what the command gets when the hold is about to end (default TERM)",
-                  &words->signal),
+                  &end_by),
         FLAG_MS("kill-after", "DUR",
                 "and so long after it SIGKILL (default a quarter of the ttl, 5s at most)",
                 &run->kill_after_ms),
         FLAG_TEXT("on-lost", "term|kill|warn", "signal and kill (default), kill at once, or only say it",
-                  &words->on_lost),
-        FLAG_MODE(&words->mode),
-        FLAG_PERMITS(&words->permits),
-        FLAG_HOLDER(&words->holder),
+                  &on_lost),
+        FLAG_MODE(&mode),
+        FLAG_PERMITS(&permits),
+        FLAG_HOLDER(&holder),
         FLAG_LEASE_URL(&run->lease_url),
         FLAG_TRACE(&run->trace),
         {0},
@@ -121,7 +99,18 @@ static int run_read(struct run *run, struct words *words, int argc, char **argv)
         return cli_fail(RUN_FAILED, "missing argument: CMD; see pawl run --help");
     run->name = arguments[0];
     run->argv = argv + split;
-    return run_check(run, words);
+    if (at_once && run->ask.wait_ms > 0)
+        return cli_fail(RUN_FAILED, "--no-wait and --wait exclude each other");
+    if (!signal_read(end_by, &run->signal_number))
+        return cli_fail(RUN_FAILED, "--signal takes a name like TERM, INT, HUP or USR1, or a number");
+    if (!on_lost_read(on_lost, &run->on_lost))
+        return cli_fail(RUN_FAILED, "--on-lost takes term, kill or warn");
+    if (run->kill_after_ms > (run->ask.ttl_ms > 0 ? run->ask.ttl_ms : TTL_USUAL_MS) / 2)
+        return cli_fail(RUN_FAILED, "--kill-after can be half the ttl at most: the command is signalled so "
+                                    "long before the hold ends, and every hitch would reach it");
+    run->ask.size = sizeof(run->ask);
+    run->ask.wait_ms = at_once ? 0 : run->ask.wait_ms > 0 ? run->ask.wait_ms : PAWL_WAIT_FOREVER;
+    return cli_ask(RUN_FAILED, &run->ask, holder, mode, permits, run->holder);
 }
 
 /* -- what the command finds in its environment */
@@ -268,9 +257,8 @@ static int run_prepare(struct run *run)
 
 int cli_run(int argc, char **argv)
 {
-    struct words words = {.signal = "TERM", .on_lost = "term"};
     struct run run = {.kill_ms = RUN_NEVER_MS, .watchdog_fd = -1, .loss_fd = -1};
-    int status = run_read(&run, &words, argc, argv);
+    int status = run_read(&run, argc, argv);
 
     if (status != CLI_GO_ON)
         return status;
