@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "api/cli/cli.h"
-#include "api/cli/flags.h"
 #include "api/cli/print.h"
 #include "api/cli/request.h"
 #include "shared/access/access.h"

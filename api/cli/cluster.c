@@ -21,13 +21,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "api/cli/child.h"
 #include "api/cli/cli.h"
 #include "api/cli/cluster.h"
 #include "api/cli/demo/redis.h"
 #include "api/cli/print.h"
 #include "api/cli/request.h"
-#include "api/client/http_client.h"
 #include "shared/http/http_server.h"
 #include "shared/text/ascii.h"
 #include "shared/token/token.h"

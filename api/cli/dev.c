@@ -11,7 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/cli/child.h"
 #include "api/cli/cli.h"
 #include "api/cli/cluster.h"
 #include "api/cli/flags.h"

@@ -361,19 +361,18 @@ static void look_at_nodes(struct doctor *doctor, const struct store_facts *facts
                   "%s cannot be reached", facts->nodes[i].node);
         look_at_registrars_of(doctor, facts, facts->nodes[i].node);
     }
-    if (facts->copies > 0)
-        found(doctor, kept > facts->copies ? OK : PROBLEM, "", "copies",
-              "Have one more node than --copies says.",
-              kept > facts->copies ? "%u nodes have a copy, and %" PRId64 " must: one may be lost"
-                                   : "%u nodes have a copy, and %" PRId64
-                                     " must: the loss of either stops grants",
-              kept, facts->copies);
-    if (facts->copies > 0)
-        found(doctor, facts->registrar_count > 2 ? OK : PROBLEM, "", "registrars",
-              "Have three lease services, and pawl store registrar add ID; or make the "
-              "store with --registrars 3.",
-              "%u registrars%s", facts->registrar_count,
-              facts->registrar_count > 2 ? "" : ": the restart of a lease service may stop the gateways");
+    if (facts->copies == 0)
+        return;
+    found(doctor, kept > facts->copies ? OK : PROBLEM, "", "copies", "Have one more node than --copies says.",
+          kept > facts->copies ? "%u nodes have a copy, and %" PRId64 " must: one may be lost"
+                               : "%u nodes have a copy, and %" PRId64
+                                 " must: the loss of either stops grants",
+          kept, facts->copies);
+    found(doctor, facts->registrar_count > 2 ? OK : PROBLEM, "", "registrars",
+          "Have three lease services, and pawl store registrar add ID; or make the "
+          "store with --registrars 3.",
+          "%u registrars%s", facts->registrar_count,
+          facts->registrar_count > 2 ? "" : ": the restart of a lease service may stop the gateways");
 }
 
 /* A replica that was away for no longer goes on where it was; else it copies all, and is as long out of the

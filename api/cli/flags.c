@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "api/cli/cli.h"
-#include "shared/service/options.h"
 
 enum { NAME_SIZE = 64, WORD_SIZE = 128, WIDTH = 26, COMMANDS_MAX = 40, STATUS_LOST = 76, SIGNALLED = 128 };
 

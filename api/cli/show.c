@@ -5,8 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/cli/request.h"
-
 enum { CELL_SIZE = 512, LIST_SIZE = 16, META_SIZE = 2048, EVENT_COLUMNS = 6, LINE_SHOWN = 10 };
 
 /* -- cells */

@@ -11,7 +11,6 @@
 #include <time.h>
 
 #include "api/client/client.h"
-#include "api/client/http_client.h"
 #include "shared/text/ascii.h"
 
 /* -- a struct pawl */

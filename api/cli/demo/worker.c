@@ -42,7 +42,6 @@
 #include "api/cli/demo/demo_internal.h"
 #include "api/cli/demo/redis.h"
 #include "api/cli/flags.h"
-#include "api/client/pawl.h"
 #include "shared/token/random.h"
 
 enum {

@@ -20,7 +20,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "api/client/pawl.h"
 #include "shared/text/bytes.h"
 
 enum {

@@ -22,8 +22,6 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "api/client/pawl.h"
-
 enum { AGAIN_MS = 50, GONE_MOST_MS = 1000, FD_MAX = 3 };
 
 enum watchdog_state { WATCHDOG_IDLE, WATCHDOG_WATCHING, WATCHDOG_SIGNALLED, WATCHDOG_KILLED };

@@ -16,7 +16,6 @@
 
 #include "api/cli/child.h"
 #include "api/cli/cli.h"
-#include "api/cli/flags.h"
 #include "api/cli/print.h"
 #include "api/cli/store/store.h"
 #include "scripts.h"

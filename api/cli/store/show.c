@@ -7,7 +7,6 @@
 
 #include "api/cli/cli.h"
 #include "api/cli/print.h"
-#include "shared/text/json_write.h"
 
 __attribute__((format(printf, 2, 3))) static void line(const char *name, const char *format, ...)
 {
