@@ -350,8 +350,6 @@ static void floor_warn(const struct recover *r)
 
 static int floor_confirm(const struct recover *r)
 {
-    char answer[8] = "";
-
     floor_warn(r);
     if (r->yes)
         return CLI_GO_ON;
@@ -359,23 +357,19 @@ static int floor_confirm(const struct recover *r)
         return cli_fail(CLI_USAGE, "every hold would end: say --yes, or do this in a terminal");
     if (r->inbox.count > 1)
         printf("Tokens of this quorum go on above %" PRId64
-               ". If a token above it was ever granted, it can come "
-               "twice. Type \"yes\" to go on: ",
+               ". If a token above it was ever granted, it can come twice. ",
                r->floor);
     else if (r->new_id)
         printf("Store %s becomes another store: every hold ends, and its services come anew, with empty "
-               "state directories.\nType \"yes\" to go on: ",
+               "state directories.\n",
                store_facts_id(&r->facts));
     else
         printf("Store %s begins a new life: every hold ends, tokens go on above %" PRId64
                ", all services come anew.\n"
-               "If a token above %" PRId64 " was ever granted, it can come twice. Type \"yes\" to go on: ",
+               "If a token above %" PRId64 " was ever granted, it can come twice. ",
                r->facts.kind == FACT_EMPTY ? recover_wanted_id(r) : store_facts_id(&r->facts), r->floor,
                r->floor);
-    fflush(stdout);
-    if (fgets(answer, sizeof(answer), stdin) == NULL || strcmp(answer, "yes\n") != 0)
-        return cli_fail(CLI_REFUSED, "nothing was changed");
-    return CLI_GO_ON;
+    return cli_confirm("yes");
 }
 
 /* -- do it */
