@@ -27,9 +27,9 @@ extern const struct completion {
     const char *name, *text;
 } completions[]; /* the same */
 
-/* The command of that name. flags end with name NULL (NULL: it has none); with --lease-url or --gateway-url those that say who
- * asks are there, too, and become the environment's. CLI_GO_ON, or the exit status (0: --help was asked for);
- * has said why. arguments that were not given are NULL; arguments may be NULL. */
+/* The command of that name. flags end with name NULL, or are NULL; with --lease-url or --gateway-url those
+ * that say who asks are there, too, and become the environment's. CLI_GO_ON, or the exit status (0: --help
+ * was asked for); has said why. arguments that were not given are NULL; arguments may be NULL. */
 int flags_read(const char *name, const struct option *flags, int argc, char **argv,
                const char *arguments[ARGUMENTS_MAX + 1]);
 /* Those in front of the command: the same up to the first word that is no flag, which is *used. */

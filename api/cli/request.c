@@ -477,14 +477,6 @@ int doubt_tell(enum doubt doubt, enum output output, const char *format, ...)
     return CLI_UNREACHABLE;
 }
 
-/* "acquire orders:42" */
-static const char *what_of(const struct request *request, char buf[WHAT_SIZE])
-{
-    snprintf(buf, WHAT_SIZE, "%s%s%s", request->what, request->name != NULL ? " " : "",
-             request->name != NULL ? request->name : "");
-    return buf;
-}
-
 /* A read changes nothing, whatever became of it; but a fenced one keeps older writes from landing. */
 static bool changes_nothing(const struct http_client_request *request)
 {
@@ -561,14 +553,14 @@ void request_show(const struct request *request, const char *name, const char *v
     json_out_done(&more);
 }
 
-static int tell_refusal(const struct request *request)
+static int tell_refusal(const struct request *request, const char *what)
 {
     bool in_doubt = request_judge(request) == PAWL_UNKNOWN && !changes_nothing(&request->http);
     enum doubt doubt = in_doubt ? DOUBT_UNKNOWN : DOUBT_NOT_DONE;
     int status = status_of(request->answer.status, request_text(request->json, "code"));
     bool refused = status != CLI_UNREACHABLE && !in_doubt;
     bool only_asked = !in_doubt && request_is_problem(request, "outcome-unknown");
-    char what[WHAT_SIZE], advice[SENTENCE_SIZE];
+    char advice[SENTENCE_SIZE];
     struct bytes title = request_text(request->json, "title"), detail = request_text(request->json, "detail");
 
     if (request->output == OUTPUT_JSON)
@@ -578,19 +570,18 @@ static int tell_refusal(const struct request *request)
         title = BYTES("The store did not answer in time");
         detail = BYTES("Nothing was changed by asking. Ask again.");
     }
-    cli_fail(status, "%s%s%s: %.*s", refused ? "" : doubts[doubt].says, refused ? "" : ": ",
-             what_of(request, what), (int)title.len, title.at);
+    cli_fail(status, "%s%s%s: %.*s", refused ? "" : doubts[doubt].says, refused ? "" : ": ", what,
+             (int)title.len, title.at);
     cli_hint("%.*s", (int)detail.len, detail.at);
     tell_members(request->json);
     return status;
 }
 
-static int tell_unknown(const struct request *request)
+static int tell_unknown(const struct request *request, const char *what)
 {
     enum doubt doubt = changes_nothing(&request->http) ? DOUBT_NOT_DONE : DOUBT_UNKNOWN;
-    char what[WHAT_SIZE];
 
-    doubt_tell(doubt, request->output, "%s: %s%s", what_of(request, what),
+    doubt_tell(doubt, request->output, "%s: %s%s", what,
                request->answer.status == 0 ? "no whole answer came: " : "", request->answer.why);
     cli_hint("%s %s right, and what stands between?",
              doubt == DOUBT_UNKNOWN ? "Look before you go on: is" : "Is", request->flag);
@@ -607,19 +598,21 @@ const char *request_access_remedy(const char *why)
 int request_tell(const struct request *request, enum http_client_outcome outcome)
 {
     const char *remedy = request_access_remedy(request->answer.why);
-    char what[WHAT_SIZE];
+    char what[WHAT_SIZE]; /* "acquire orders:42" */
 
+    snprintf(what, sizeof(what), "%s%s%s", request->what, request->name != NULL ? " " : "",
+             request->name != NULL ? request->name : "");
     switch (outcome) {
     case HTTP_CLIENT_NOT_SENT:
-        doubt_tell(DOUBT_NOT_DONE, request->output, "%s: %s cannot be reached: %s", what_of(request, what),
-                   request->service, request->answer.why);
+        doubt_tell(DOUBT_NOT_DONE, request->output, "%s: %s cannot be reached: %s", what, request->service,
+                   request->answer.why);
         if (remedy != NULL)
             cli_hint("%s", remedy);
         else
             cli_hint("Is it running (pawl dev starts one), and is %s right?", request->flag);
         return CLI_UNREACHABLE;
-    case HTTP_CLIENT_UNKNOWN: return tell_unknown(request);
-    case HTTP_CLIENT_ANSWERED: return is_2xx(request) ? CLI_GO_ON : tell_refusal(request);
+    case HTTP_CLIENT_UNKNOWN: return tell_unknown(request, what);
+    case HTTP_CLIENT_ANSWERED: return is_2xx(request) ? CLI_GO_ON : tell_refusal(request, what);
     }
     abort();
 }
