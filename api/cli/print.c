@@ -7,7 +7,6 @@
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "api/cli/memory.h"
@@ -100,19 +99,6 @@ void print_env_word(const char *key, struct bytes value)
         value = (struct bytes){value.at + len, value.len - len};
     }
     fputs("' ", stdout);
-}
-
-void print_time(char buf[PRINT_TIME_SIZE], int64_t at_ms)
-{
-    time_t seconds = (time_t)(at_ms / 1000);
-    struct tm broken;
-    size_t len;
-
-    snprintf(buf, PRINT_TIME_SIZE, "-");
-    if (at_ms > 0 && gmtime_r(&seconds, &broken) != NULL) {
-        len = strftime(buf, PRINT_TIME_SIZE, "%Y-%m-%dT%H:%M:%S", &broken);
-        snprintf(buf + len, PRINT_TIME_SIZE - len, ".%03dZ", (int)(at_ms % 1000));
-    }
 }
 
 const char *print_duration(char buf[PRINT_DURATION_SIZE], int64_t ms)

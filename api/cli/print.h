@@ -21,10 +21,6 @@ void print_env(const char *key, struct bytes value);
  * that it stays one line. */
 void print_env_word(const char *key, struct bytes value);
 
-enum { PRINT_TIME_SIZE = 32 };
-/* Milliseconds since 1970 as "2026-11-22T17:35:00.250Z"; "-" when it is none. */
-void print_time(char buf[PRINT_TIME_SIZE], int64_t at_ms);
-
 enum { PRINT_DURATION_SIZE = 32 };
 /* "0.4 s", "12 s", "3 m 20 s", "2 h 5 m"; in buf. */
 const char *print_duration(char buf[PRINT_DURATION_SIZE], int64_t ms);

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { CELL_SIZE = 512, LIST_SIZE = 16, META_SIZE = 2048, EVENT_COLUMNS = 6, LINE_SHOWN = 10 };
@@ -48,6 +49,20 @@ static struct bytes list_text(const struct json *owner, const char *member, char
     return (struct bytes){buf, len < CELL_SIZE ? (size_t)len : CELL_SIZE - 1};
 }
 
+/* Milliseconds since 1970 as "2026-11-22T17:35:00.250Z"; "-" when it is none. */
+static void time_text(char buf[CELL_SIZE], int64_t at_ms)
+{
+    time_t seconds = (time_t)(at_ms / 1000);
+    struct tm broken;
+    size_t len;
+
+    snprintf(buf, CELL_SIZE, "-");
+    if (at_ms > 0 && gmtime_r(&seconds, &broken) != NULL) {
+        len = strftime(buf, CELL_SIZE, "%Y-%m-%dT%H:%M:%S", &broken);
+        snprintf(buf + len, CELL_SIZE - len, ".%03dZ", (int)(at_ms % 1000));
+    }
+}
+
 static struct bytes cell(const struct show_column *column, const struct json *item, char buf[CELL_SIZE])
 {
     const char *member = column->member;
@@ -66,7 +81,7 @@ static struct bytes cell(const struct show_column *column, const struct json *it
         print_duration(buf, request_int(owner, member));
         break;
     case SHOW_TIME:
-    case SHOW_SECONDS: print_time(buf, request_int(owner, member)); break;
+    case SHOW_SECONDS: time_text(buf, request_int(owner, member)); break;
     }
     if (column->kind == SHOW_SECONDS && strchr(buf, '.') != NULL)
         memcpy(strchr(buf, '.'), "Z", sizeof("Z"));

@@ -177,7 +177,8 @@ _Noreturn static void child_main(const struct run *run, char **environment, pid_
         _exit(RUN_FAILED);
     if (is_too_late(run))
         _exit(RUN_LOST);
-    run_terminal_give_self(&run->terminal);
+    if (run->terminal.given)
+        tcsetpgrp(STDIN_FILENO, getpid()); /* for its own group */
     run_signals_restore(run);
     execvpe(run->argv[0], run->argv, environment);
     error = errno;

@@ -177,8 +177,6 @@ void run_terminal_open(struct run_terminal *terminal);
 /* Whether it is this job that may read it now. */
 bool run_terminal_is_front(const struct run_terminal *terminal);
 void run_terminal_give(struct run_terminal *terminal, pid_t group);
-/* Safe between fork and exec: the command takes it for its own group. */
-void run_terminal_give_self(const struct run_terminal *terminal);
 /* Back to us. */
 void run_terminal_take(struct run_terminal *terminal);
 /* What a command that was killed could not put back. */

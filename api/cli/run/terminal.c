@@ -116,12 +116,6 @@ void run_terminal_give(struct run_terminal *terminal, pid_t group)
     terminal->given = terminal->is_ours && tcsetpgrp(STDIN_FILENO, group) == 0;
 }
 
-void run_terminal_give_self(const struct run_terminal *terminal)
-{
-    if (terminal->given)
-        tcsetpgrp(STDIN_FILENO, getpid());
-}
-
 void run_terminal_take(struct run_terminal *terminal)
 {
     if (terminal->given) {

@@ -87,6 +87,14 @@ static bool state_is(const struct member_fact *member, const char *state)
     member < (facts)->members + (facts)->member_count;                                                       \
     member++
 
+static const struct member_fact *member_find(const struct store_facts *facts, const char *id)
+{
+    for (EACH_MEMBER(member, facts))
+        if (strcmp(member->id, id) == 0)
+            return member;
+    return NULL;
+}
+
 /* Lease services that take part in this epoch, alive or not. */
 static void leases_add(const struct store_facts *facts, char names[FINDING_TEXT_SIZE])
 {
@@ -202,7 +210,7 @@ static void find_gate(const struct store_facts *facts, struct store_diagnosis *d
                         "more: pawl store accept-loss NODE, which goes on with what this one has.");
     } else if (facts->asked == 1 && facts->waiting_count > 0) {
         for (unsigned i = 0; i < facts->waiting_count; i++)
-            name_add(names, facts->waiting[i], store_facts_member(facts, facts->waiting[i]));
+            name_add(names, facts->waiting[i], member_find(facts, facts->waiting[i]));
         if (facts->majority > 0)
             WHAT(finding, "Waiting until %" PRId64 " of %" PRId64 " registrars are heard; missing are %s",
                  facts->majority, facts->registrars, names);

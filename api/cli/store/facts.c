@@ -527,14 +527,6 @@ const char *store_facts_id(const struct store_facts *facts)
     return colon != NULL ? colon + 1 : "";
 }
 
-const struct member_fact *store_facts_member(const struct store_facts *facts, const char *id)
-{
-    for (unsigned i = 0; i < facts->member_count; i++)
-        if (strcmp(facts->members[i].id, id) == 0)
-            return &facts->members[i];
-    return NULL;
-}
-
 bool store_facts_is_admitted(const struct store_facts *facts)
 {
     return facts->kind == FACT_STORE && facts->sound && facts->gate[0] == '\0' &&

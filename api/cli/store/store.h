@@ -265,8 +265,6 @@ int store_facts_persist(struct store_inbox *inbox);
 
 /* The store's id without its schema; "" when there is none. */
 const char *store_facts_id(const struct store_facts *facts);
-/* NULL: there is none. */
-const struct member_fact *store_facts_member(const struct store_facts *facts, const char *id);
 /* Not gated, whole, on the Redis that was admitted. */
 bool store_facts_is_admitted(const struct store_facts *facts);
 /* A lease service that is in and heartbeats. */
