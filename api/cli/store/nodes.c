@@ -80,22 +80,19 @@ static void copy_info_take(void *at, const struct store_reply *reply)
 
 static void copy_setting_take(void *at, const struct store_reply *reply)
 {
+    struct bytes value = store_reply_text(reply, 1);
     struct node_fact *fact = at;
 
-    fact_copy(store_reply_text(reply, 1), fact->diskless_load, sizeof(fact->diskless_load));
-}
-
-static void copy_backlog_take(void *at, const struct store_reply *reply)
-{
-    struct node_fact *fact = at;
-
-    fact->backlog = bytes_number(store_reply_text(reply, 1), 18);
+    if (store_reply_is(reply, "repl-backlog-size"))
+        fact->backlog = bytes_number(value, 18);
+    else
+        fact_copy(value, fact->diskless_load, sizeof(fact->diskless_load));
 }
 
 static const struct question copy_questions[] = {
     {{"INFO", "server", "replication", "persistence"}, copy_info_take, NULL},
     {{"CONFIG", "GET", "repl-diskless-load"}, copy_setting_take, NULL},
-    {{"CONFIG", "GET", "repl-backlog-size"}, copy_backlog_take, NULL},
+    {{"CONFIG", "GET", "repl-backlog-size"}, copy_setting_take, NULL},
     {{NULL}, NULL, NULL},
 };
 

@@ -26,18 +26,13 @@ enum {
     LOOK_AGAIN_MS = 50
 };
 
-/* A token that somebody has seen; epoch 0: not known. */
-struct recover_seen {
-    int64_t number, epoch;
-};
-
 struct recover {
     struct store_inbox inbox;
     const char *store_id, *floor_text, *seen_text; /* NULL: not given */
     bool force, yes, new_id;
     uint64_t wait_ms;
-    int64_t floor; /* 0: not given */
-    struct recover_seen seen[RECOVER_SEEN_MAX];
+    int64_t floor;                       /* 0: not given */
+    struct token seen[RECOVER_SEEN_MAX]; /* epoch 0: not known */
     unsigned seen_count;
     struct store_facts facts;
     struct store_ask ask;
@@ -54,18 +49,15 @@ int64_t recover_token_number(struct bytes text)
 
 static int seen_add(struct recover *r, const char *text)
 {
-    struct token_claim claim;
+    struct token_claim claim = {.token.number = recover_token_number(bytes_of(text))};
     struct bytes kid;
-    struct recover_seen seen = {recover_token_number(bytes_of(text)), 0};
 
-    if (seen.number == 0 && token_read(bytes_of(text), &claim, &kid))
-        seen = (struct recover_seen){claim.token.number, claim.token.epoch};
-    if (seen.number == 0)
+    if (claim.token.number == 0 && !token_read(bytes_of(text), &claim, &kid))
         return cli_fail(CLI_USAGE,
                         "--seen takes a token's number, or the whole value of a Fencing-Token header");
     if (r->seen_count == RECOVER_SEEN_MAX)
         return cli_fail(CLI_USAGE, "--seen can be given %d times: name the highest", RECOVER_SEEN_MAX);
-    r->seen[r->seen_count++] = seen;
+    r->seen[r->seen_count++] = claim.token;
     return CLI_GO_ON;
 }
 
