@@ -10,20 +10,11 @@
  *   extend 0 -        sets the lock's end anew (timestamp)
  *   read 0 -
  *   release 0 -
- * and writes a line for each event: "AT_MS WORD NUMBER TEXT", AT_MS on the monotonic clock:
- *   held 0 HOLDER           another has it (reported once)
- *   granted TOKEN MS        good for MS by its own clock; TOKEN 0: a recipe, which has none
- *   vain TRIES -            gave up asking
- *   set 0 -                 SETNX is done, EXPIRE is to come (expire)
- *   looked 0 -              GET said that the lock is its own, DEL is to come (get-del)
- *   holds MS -              by its own clock it holds for MS more
- *   over 0 -                by its own clock it holds no more, so it does not write
- *   written STATUS -        refused STATUS CODE      failed STATUS WHAT
- *   leaving 0 -             begins to release
- *   released 0 -            it had the lock until then
- *   deleted N -             DEL removed N keys, whosever they were
- *   lost STATUS CODE        its release was refused: it had lost the lock
- *   extended 0 -            reads 0 TEXT
+ * and writes a line for each event: "AT_MS WORD NUMBER TEXT", AT_MS on the monotonic clock. What a word means
+ * the sayings of play.c tell people; leaving: it begins to release, which is not shown.
+ *   held 0 HOLDER (reported once)   granted TOKEN MS (TOKEN 0: a recipe, which has none)   vain TRIES -
+ *   holds MS -   written STATUS -   refused STATUS CODE   failed STATUS WHAT   deleted KEYS -
+ *   lost STATUS CODE   reads 0 TEXT   and, with 0 -, set, looked, over, leaving, released, extended
  *
  * It is careful in the way in which most programs are: before it writes it looks whether its lock is still
  * running. Its mistake is that time passes between the look and the write. */
