@@ -342,15 +342,6 @@ static int wait_a_little(struct cluster *cluster, uint64_t deadline_ms, const ch
     abort();
 }
 
-static int find_program(const char *name, char path[CHILD_PATH_SIZE])
-{
-    if (child_find(name, path))
-        return CLI_GO_ON;
-    cli_fail(CLI_CONFIG, "the program %s is neither beside pawl nor in PATH", name);
-    cli_hint("Install the package: apt-get install %s.", name);
-    return CLI_CONFIG;
-}
-
 /* Those up to a NULL; how many there are then. */
 static unsigned words_add(const char *words[WORDS_MAX + 1], unsigned count, const char *const *more)
 {
@@ -368,8 +359,11 @@ int cluster_spawn(struct cluster *cluster, const struct cluster_process *process
     const char *words[WORDS_MAX + 1] = {program};
     unsigned count = 1;
 
-    if (find_program(process->program, program) != CLI_GO_ON)
+    if (!child_find(process->program, program)) {
+        cli_fail(CLI_CONFIG, "the program %s is neither beside pawl nor in PATH", process->program);
+        cli_hint("Install the package: apt-get install %s.", process->program);
         return CLI_CONFIG;
+    }
     if (process->socket != NULL) {
         count = words_add(words, count,
                           (const char *const[]){"--port", "0", "--unixsocket", process->socket,

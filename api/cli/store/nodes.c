@@ -96,16 +96,6 @@ static const struct question copy_questions[] = {
     {{NULL}, NULL, NULL},
 };
 
-static void copy_open(struct copy_ask *copy, const struct store_inbox *inbox, struct node_fact *fact,
-                      bool is_primary)
-{
-    copy->probe = is_primary ? NULL : store_probe_open(inbox->store, fact->node);
-    copy->ask = (struct node_ask){.call.done = node_heard,
-                                  .store = is_primary ? inbox->store : store_probe_store(copy->probe),
-                                  .fact = fact,
-                                  .next = copy_questions};
-}
-
 static bool copy_turn(struct copy_ask *copy)
 {
     struct node_ask *ask = &copy->ask;
@@ -161,8 +151,13 @@ void store_nodes_ask(struct store_inbox *inbox, struct store_facts *facts)
     uint64_t deadline_ms = loop_now_ms() + inbox->timeout_ms;
     bool is_over = false;
 
-    for (unsigned i = 0; i < facts->node_count; i++)
-        copy_open(&asks[i], inbox, &facts->nodes[i], i == 0);
+    for (unsigned i = 0; i < facts->node_count; i++) {
+        asks[i].probe = i == 0 ? NULL : store_probe_open(inbox->store, facts->nodes[i].node);
+        asks[i].ask = (struct node_ask){.call.done = node_heard,
+                                        .store = i == 0 ? inbox->store : store_probe_store(asks[i].probe),
+                                        .fact = &facts->nodes[i],
+                                        .next = copy_questions};
+    }
     while (!is_over && loop_now_ms() < deadline_ms) {
         is_over = true;
         for (unsigned i = 0; i < facts->node_count; i++)
