@@ -88,7 +88,8 @@ bool gateway_leave(struct service *service)
         return true;
     if (!member_daemon_leave(service))
         return false;
-    incarnations_end(member_self(service).state_dir, gateway->incarnation);
+    if (gateway->has_recovered)
+        incarnations_end(member_self(service).state_dir, gateway->incarnation);
     return true;
 }
 

@@ -49,6 +49,7 @@ struct gateway {
     atomic_uint generation;              /* rises with every new table */
     _Atomic(const char *) sent_by; /* hash of the table by which the last write was let out; NULL: none was */
     atomic_bool routes_lacking;    /* the last SIGHUP found a table that cannot be served */
+    bool has_recovered;            /* the first worker's: nothing of former incarnations rests on its word */
     const char *id, *incarnation;  /* as the store knows this process; set when the first worker opens */
 };
 

@@ -382,12 +382,14 @@ static void take_begin(struct recovery *recovery)
 static void dead_ask(struct recovery *recovery)
 {
     bool is_lost = recovery->lost_unseen;
-    unsigned args = 3, ended = is_lost ? 0 : INCARNATION_ENDED; /* which had nothing that could be lost */
+    unsigned args = 3;
 
     recovery_own(recovery, 0);
     /* A store was lost before what they had open was seen: then only this process knows of them. */
     recovery->argv[3] = is_lost ? BYTES("lost") : BYTES("these");
-    args += former_put(recovery, 1 + args, BYTES("-"), INCARNATION_DEAD | ended);
+    args += former_put(recovery, 1 + args, BYTES("-"), INCARNATION_DEAD);
+    /* A lease service that stopped before them may have named them: they had nothing that could be lost. */
+    args += former_put(recovery, 1 + args, BYTES("ended"), INCARNATION_ENDED);
     if (is_lost)
         args += former_put(recovery, 1 + args, BYTES("open"), INCARNATION_UNPROVEN);
     recovery_run(recovery, 0, &script_unreported_dead, args, "dead", dead_recorded);
@@ -491,6 +493,7 @@ static void leave_done(struct recovery *recovery, const struct store_reply *repl
 {
     (void)reply;
     recovery->lost_unseen = false;
+    recovery->own->gateway->has_recovered = recovery->before.count == 0 || recovery->has_taken;
     found_log(recovery, "intents-of-the-dead", recovery->taken);
     recovery->again_ms = recovery->is_done ? 0 : loop_now_ms() + SWEEP_AGAIN_MS;
     recovery->is_done = true;

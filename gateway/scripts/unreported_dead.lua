@@ -7,16 +7,24 @@
 --            store knows nothing of it. Who has not seen what they had open before a store was lost (all of
 --            intent_takeover.lua) must say so
 --   ARGV[4..]  the incarnations, "-": none; with "all" nothing, or one: then not the one that is the member
---            by now, if it is another than that; with "lost", then perhaps "open" and those of which it is
---            not known whether they are dead: they are in doubt, as living ones are
+--            by now, if it is another than that; else then perhaps "ended" and those that ended in order with
+--            nothing open: they are in no doubt; with "lost", then perhaps "open" and those of which it is not
+--            known whether they are dead: they are in doubt, as living ones are
 --   returns  {"dead", seq, {those of them that are in doubt}, with "lost" the roll at which state
 --            directories have those that are in doubt, else 0}; asked again, it says the same
 local doubt, dead, these = 'pawl:{store}:doubt', {}, {}
-local are_unproven = false
+local have_ended, are_unproven = false, false
 for i = 4, #ARGV - OWN_ARGS do
     local entry = ARGV[1] .. ' ' .. ARGV[i]
     if ARGV[3] == 'lost' and ARGV[i] == 'open' then
         are_unproven = true
+    elseif ARGV[3] ~= 'all' and ARGV[i] == 'ended' then
+        have_ended = true
+    elseif have_ended and not are_unproven then
+        if redis.call('HGET', doubt, entry) then
+            touch()
+            redis.call('HDEL', doubt, entry)
+        end
     elseif not are_unproven and ARGV[i] ~= '-' then
         these[ARGV[i]] = ARGV[3] == 'lost' and 'open ' .. whole(EPOCH) or ''
     elseif are_unproven and ARGV[i] ~= ARGV[2] and not redis.call('HGET', doubt, entry) then

@@ -808,6 +808,9 @@ def of_whom_nobody_knows_whether_they_are_dead_are_brought_back_as_living_ones_a
     check_equal(states, {"gate-b life-3": "dead", "gate-b life-6": "dead", "gate-b life-7": "open"})
     check_equal(STORE.redis("HGET", DOUBT, "gate-b life-6"), b"dead 5 0 3", "what was known stays")
     check_equal(STORE.unchanged_by(lambda: dead(*lost)), ["dead", 1, ["life-3"]])
+    check_equal(dead("lost", "life-3", "ended", "life-2", "life-7", "open", "life-6"), ["dead", 2, ["life-3"]])
+    check_equal(dead("these", "life-3", "ended", "life-6"), ["dead", 3, ["life-3"]])
+    check_equal(text(STORE.redis("HKEYS", DOUBT)), ["gate-b life-3"], "who ended in order is in no doubt")
 
 
 @test

@@ -177,6 +177,46 @@ def who_ended_in_order_with_nothing_open_is_not_in_doubt_and_all_others_are():
         stage.close()
 
 
+@test_in(Stage)
+def who_ended_in_order_after_the_last_lease_service_is_not_in_doubt_when_its_successor_comes(stage):
+    """The lease service's state directory still names it."""
+    stage.ready()
+    life = stage.lives()[1]
+    stage.world.daemons.remove(stage.world.lease_daemon)
+    check_equal((stage.world.lease_daemon.end(), stage.daemon.end()), (0, 0))
+    stage.redis.kill()
+    stage.redis.start()
+    stage.world.lease = stage.world.client(stage.world.daemon("pawl-lease"))
+    stage.daemon = None
+    stage.ready()
+    check_equal(stage.own_doubts(), {life: "open"})
+    stage.start()
+    wait_until(lambda: stage.doubts() == {}, "nobody is in doubt")
+
+
+@test_in(lambda: Stage(former=(ELSEWHERE, FORMER), starts=False))
+def who_ends_before_directories_have_those_it_brought_into_doubt_has_not_ended_in_order(stage):
+    stage.ready()
+    kept = stage.keep()
+    held = stage.relay.hold(FROM_REDIS, b"$5\r\ntaken")
+    stage.start()
+    held.wait_met()
+    stage.redis.set_back(kept)
+    stage.relay.cut()
+    held = stage.relay.hold(FROM_REDIS, b"$5\r\ntaken")
+    held.wait_met()
+    place = pathlib.Path(stage.redis.path).parent / "state-pawl-lease-0" / "high-water.new"
+    place.mkdir()  # the lease service writes nothing
+    held.go()
+    wait_until(lambda: stage.own_doubts().get(FORMER) == "dead", "it has named those before it")
+    gateway, life = stage.lives()
+    check_equal(stage.daemon.end(), 0)
+    place.rmdir()
+    stage.start()
+    stage.ready()
+    wait_until(lambda: stage.doubts().get(f"{gateway} {life}") == "dead", "its successor knows that it is dead, and no more")
+
+
 @test_in(lambda: Stage(former=(ELSEWHERE, FORMER), starts=False))
 def former_incarnations_that_were_seen_to_do_not_come_into_doubt(stage):
     left = stage.relay.hold(FROM_REDIS, b"$4\r\nleft")
