@@ -10,19 +10,20 @@
 #include "api/cli/print.h"
 #include "shared/text/problem.h"
 #include "shared/text/read_all.h"
+#include "shared/token/random.h"
 #include "shared/token/token.h"
 
-enum { DATE_KID_SIZE = sizeof("k20261121") };
+enum { DATE_SIZE = sizeof("k20261121-"), RANDOM_CHARS = 4 };
 
 int cli_keygen(int argc, char **argv)
 {
     const char *kid = NULL, *out = NULL;
     const struct option flags[] = {
-        FLAG_TEXT("kid", "NAME", "the key's name (default: k and the date)", &kid),
+        FLAG_TEXT("kid", "NAME", "the key's name (default: k, the date, and 4 random characters)", &kid),
         FLAG_TEXT("out", "FILE", "a new file instead of standard output", &out),
         {0},
     };
-    char line[TOKEN_KEY_LINE_SIZE], usual[DATE_KID_SIZE];
+    char line[TOKEN_KEY_LINE_SIZE], usual[DATE_SIZE + RANDOM_CHARS];
     int status = flags_read("keygen", flags, argc, argv, NULL);
     time_t now = time(NULL);
     struct tm utc;
@@ -30,9 +31,9 @@ int cli_keygen(int argc, char **argv)
 
     if (status != CLI_GO_ON)
         return status;
-    /* In UTC, so that it is the same wherever the key is made; it only has to tell one key from the next. */
-    if (strftime(usual, sizeof(usual), "k%Y%m%d", gmtime_r(&now, &utc)) == 0)
-        memcpy(usual, "k1", sizeof("k1"));
+    /* In UTC, so that it is the same wherever the key is made; it only has to tell one key from the next, of
+     * the same day, too: a file with a kid twice is refused. */
+    random_text(usual + strftime(usual, DATE_SIZE, "k%Y%m%d-", gmtime_r(&now, &utc)), RANDOM_CHARS);
     kid = kid != NULL ? kid : usual;
     len = token_keygen(kid, line, sizeof(line));
     if (len == 0)

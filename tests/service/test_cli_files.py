@@ -60,8 +60,8 @@ def signs(line):
 def keygen_prints_one_line_of_a_key_file_named_after_the_day():
     first, second = pawl("keygen"), pawl("keygen")
     check_equal((first.stderr, len(first.stdout), first.stdout[:3], first.stdout.find(":"), first.stdout.index("\n")),
-                ("", len("k20261121:") + 45, "k20", 9, len(first.stdout) - 1))
-    check(signs(first.stdout) and first.stdout != second.stdout, first.stdout)
+                ("", len("k20261121-abcd:") + 45, "k20", 14, len(first.stdout) - 1))
+    check(signs(first.stdout + second.stdout) and first.stdout[15:] != second.stdout[15:], first.stdout + second.stdout)
 
 
 @test
