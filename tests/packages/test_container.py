@@ -321,6 +321,7 @@ def compose_and_kubernetes_files_are_what_the_published_schemas_allow():
     for name in ("compose-sentinel.yaml", "compose.yaml"):
         compose = yaml.safe_load((DEPLOY / name).read_text(encoding="utf-8"))
         jsonschema.validate(compose, schema)
+    check_in(pathlib.Path(compose["secrets"]["keys"]["file"]).name, (ROOT / ".dockerignore").read_text(encoding="utf-8").split())
     compose["services"]["redis"]["imagee"] = "x"
     try:
         jsonschema.validate(compose, schema)
