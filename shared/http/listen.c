@@ -115,6 +115,7 @@ static int listen_on(const char *text, int share_port, unsigned *port, const cha
 
     if (len == 0) {
         *why = "an address is written like 127.0.0.1:8700 or [::1]:8700";
+        errno = EINVAL;
         return -1;
     }
     fd = socket(address.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

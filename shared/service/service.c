@@ -1,4 +1,5 @@
 /* service.c - the epoch of a daemon: settings, sockets, store, threads, signals, the end. */
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -396,6 +397,15 @@ static void process_prepare(void)
     }
 }
 
+/* An address that is taken, or that the machine does not have yet, may come right by itself. */
+static int listen_fail(const struct service *service, const char *at, const char *why)
+{
+    bool may_come = errno == EADDRINUSE || errno == EADDRNOTAVAIL;
+    int status = service_fail(service, "cannot listen on %s: %s", at, why);
+
+    return may_come ? SERVICE_UNREACHABLE : status;
+}
+
 /* One socket for each thread; the kernel shares the connections out (SO_REUSEPORT). Those of the service
  * manager take the place of --listen. */
 static int service_listen(struct service *service)
@@ -417,7 +427,7 @@ static int service_listen(struct service *service)
                      : http_listen(address, &service->listen_port, &why);
 
         if (fd < 0)
-            return service_fail(service, "cannot listen on %s: %s", address, why);
+            return listen_fail(service, address, why);
         service->workers[i].listen_fd = fd;
         char *port = strrchr(address, ':'); /* port 0: the others get the one that the first was given */
         snprintf(port, (size_t)(address + sizeof(address) - port), ":%u", service->listen_port);
@@ -436,10 +446,10 @@ static int service_listen_beside(struct service *service)
         return service_fail(service, "cannot listen on unix:%s: %s", path, why);
     if (at != NULL)
         ui_fd = http_address_is_free(at, &why) ? http_listen(at, &service->ui_port, &why) : -1;
+    if (ui_fd < 0)
+        return listen_fail(service, at, why);
     if (ui_fd > 0 && service->ui_port == service->listen_port)
-        why = "its port is that of --listen";
-    if (why != NULL)
-        return service_fail(service, "cannot listen on %s: %s", at, why);
+        return service_fail(service, "cannot listen on %s: its port is that of --listen", at);
     for (unsigned i = 0; i < settings->threads; i++) {
         service->workers[i].unix_fd = i == 0 || unix_fd == 0 ? unix_fd : fcntl(unix_fd, F_DUPFD_CLOEXEC, 0);
         service->workers[i].ui_fd = i == 0 || ui_fd == 0 ? ui_fd : fcntl(ui_fd, F_DUPFD_CLOEXEC, 0);

@@ -23,7 +23,7 @@ from world.record import record_of
 WORLD = World()
 BOTH = ("pawl-lease", "pawl-gateway")
 VERSION = (ROOT / "VERSION").read_text(encoding="utf-8").strip()
-CONFIG = 78
+CONFIG, UNREACHABLE = 78, 69
 
 
 def file_with(text, name="file"):
@@ -140,9 +140,9 @@ def port_0_is_one_that_the_kernel_picks_and_a_taken_one_is_an_error():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
-        flags = [flag if flag != "127.0.0.1:0" else address for flag in WORLD.flags]
-        fails(run_daemon("pawl-lease", *flags), CONFIG, address)
+        for address, why in ((f"127.0.0.1:{taken.getsockname()[1]}", "in use"), ("192.0.2.1:80", "does not have")):
+            flags = [flag if flag != "127.0.0.1:0" else address for flag in WORLD.flags]
+            fails(run_daemon("pawl-lease", *flags, "--allow-anonymous"), UNREACHABLE, address, why)
 
 
 @test

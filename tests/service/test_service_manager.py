@@ -411,7 +411,7 @@ def the_units_ask_for_what_the_services_speak():
         text = unit.read_text(encoding="utf-8")
         name = unit.stem.removeprefix("pawl-")
         for line in ("Type=notify", "User=pawl", "LoadCredential=keys:/etc/pawl/keys", f"StateDirectory=pawl/{name}",
-                     f"ExecStart=@bindir@/pawl-{name} --config /etc/pawl/{name}.conf", "RestartPreventExitStatus=64 78"):
+                     f"ExecStart=@bindir@/pawl-{name} --config /etc/pawl/{name}.conf", "RestartPreventExitStatus=78", "StartLimitIntervalSec=0"):
             check_in(f"\n{line}\n", text, unit.name)
         check("PrivateUsers=yes" not in text, f"{unit.name}: the uids of an access file are others then")
         check_in(f"\nRuntimeDirectory=pawl-{name}\n", text, unit.name)
