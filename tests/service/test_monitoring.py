@@ -74,6 +74,23 @@ def every_alert_can_be_raised_and_is_not_raised_by_nothing():
         promtool("test", "rules", file.name)
 
 
+# What a service exports only with several nodes, or an access file: looked for in the source.
+NOT_EVERYWHERE = {"pawl_access_file_info", "pawl_store_nodes", "pawl_store_registrars"}
+
+
+@test
+def each_alert_asks_for_names_and_labels_that_are_exported():
+    exported = "".join(client("GET", "/metrics", held=False).body.decode() for client in (WORLD.lease, WORLD.gateway))
+    source = "".join(path.read_text(encoding="utf-8") for room in ("shared", "lease") for path in (ROOT / room).rglob("*.c"))
+    for alert, rule in RULES.items():
+        for name, labels in re.findall(r"\b((?:pawl|process)_\w+)(?:\{([^}]*)\})?", rule["expr"]):
+            lines = "\n".join(re.findall(rf"^{name}[{{ ].*", exported, re.M))
+            check(lines or name in NOT_EVERYWHERE and f'"{name}"' in source, f"{alert}: nothing exports {name}")
+            for label, values in re.findall(r'(\w+)=~?"([^"]*)"', labels):
+                for value in values.split("|") if label not in ("job", "instance") else ():
+                    check(f'{label}="{value}"' in lines or name in NOT_EVERYWHERE and f'"{value}"' in source, f"{alert}: {name} has no {label}={value}")
+
+
 @test
 def operations_say_what_to_do_about_each_alert():
     text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
