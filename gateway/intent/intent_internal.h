@@ -21,10 +21,12 @@ bool recovery_allows(enum recovery_state from, enum recovery_state to);
  * INCARNATIONS_MAX: "INCARNATION BOOT_ID" (random(4), /proc/sys/kernel/random/boot_id). The process that
  * holds the directory's lock knows that those which held it before are dead, if the lock is a real one: on a
  * file system that is shared between machines it may not be. Two processes under one kernel (the same
- * boot_id) see the same lock; so only incarnations of this very boot are proven dead. After a reboot nothing
- * is proven: `pawl resolve --gateway ID --dead`. One that ended in order, with nothing open, has said so
- * itself in place of its boot_id: what it had sent has ended, whatever a store loses. A file that cannot be
- * read as that is begun anew, with INCARNATION_LOST in place of those that stood there. */
+ * boot_id) see the same lock; so only incarnations of this very boot are proven dead. A copy of the directory
+ * has a lock of its own, and those that its file names may live: the second half of the BOOT_ID is the
+ * directory's inode and device. After a reboot nothing is proven: `pawl resolve --gateway ID --dead`. One
+ * that ended in order, with nothing open, has said so itself in place of its boot_id: what it had sent has
+ * ended, whatever a store loses. A file that cannot be read as that is begun anew, with INCARNATION_LOST in
+ * place of those that stood there. */
 enum { INCARNATIONS_MAX = 64, BOOT_ID_CHARS = 36 };
 
 /* Whichever it was: of MEMBER_ID_CHARS, as that of an unknown store (api/cli/scripts/recover.lua).

@@ -38,6 +38,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "gateway/intent/intent_internal.h"
@@ -583,6 +584,20 @@ static bool text_write(int dir_fd, const char *text, size_t len)
     return good && renameat(dir_fd, new_name, dir_fd, file_name) == 0 && fsync(dir_fd) == 0;
 }
 
+/* Of this boot and this very directory. */
+static bool boot_read(int dir_fd, char boot_id[BOOT_ID_CHARS + 1])
+{
+    struct stat dir;
+
+    if (text_read(open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC), boot_id, BOOT_ID_CHARS) !=
+            BOOT_ID_CHARS ||
+        fstat(dir_fd, &dir) != 0)
+        return false;
+    snprintf(boot_id + BOOT_ID_CHARS / 2, BOOT_ID_CHARS / 2 + 1, "-%017llx",
+             (unsigned long long)dir.st_ino ^ (unsigned long long)dir.st_dev << 32);
+    return true;
+}
+
 bool incarnations_begin(struct incarnations *incarnations, int dir_fd, const char *incarnation)
 {
     char boot_id[BOOT_ID_CHARS + 1] = "", text[TEXT_MAX + LINE_CHARS + 1];
@@ -592,8 +607,7 @@ bool incarnations_begin(struct incarnations *incarnations, int dir_fd, const cha
     *incarnations = (struct incarnations){.has_boot = true};
     if (dir_fd < 0)
         return true;
-    incarnations->has_boot = text_read(open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC), boot_id,
-                                       BOOT_ID_CHARS) == BOOT_ID_CHARS;
+    incarnations->has_boot = boot_read(dir_fd, boot_id);
     got = text_read(openat(dir_fd, file_name, O_RDONLY | O_CLOEXEC), text, TEXT_MAX);
     len = got > 0 ? (size_t)got : 0;
     if (len >= LINE_CHARS && memcmp(text + len - LINE_CHARS, incarnation, MEMBER_ID_CHARS) == 0)

@@ -28,8 +28,8 @@ def routes(upstream):
 class Stage(staged.Stage):
     def __init__(self, former=(), threads=1, damaged=False, starts=True):
         super().__init__(routes, threads, PATIENT_S)
-        boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        lines = [f"{FORMER} {boot}\n" if one == FORMER else f"{one} {OTHER_BOOT}\n" for one in former]
+        boot, place = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii"), self.state_dir.stat()
+        lines = [f"{FORMER} {boot[:18]}-{place.st_ino ^ place.st_dev << 32:017x}\n" if one == FORMER else f"{one} {OTHER_BOOT}\n" for one in former]
         if lines or damaged:
             self.incarnations = "".join(lines) + ("damaged" if damaged else "")
             (self.state_dir / "incarnations").write_text(self.incarnations, encoding="ascii")

@@ -283,6 +283,21 @@ PLACE_TEST(each_start_knows_those_before_it_and_which_have_ended_in_order)
     check_found(&found, "");
 }
 
+PLACE_TEST(in_a_copy_of_the_directory_nobody_is_known_to_be_dead)
+{
+    struct incarnations found;
+    struct place copy;
+
+    CHECK(incarnations_begin(&found, place->dir_fd, ONE));
+    place_open(&copy);
+    CHECK(linkat(place->dir_fd, "incarnations", copy.dir_fd, "incarnations", 0) == 0);
+    CHECK(incarnations_begin(&found, copy.dir_fd, TWO));
+    check_found(&found, "u " ONE " ");
+    CHECK(incarnations_begin(&found, place->dir_fd, THREE));
+    check_found(&found, "d " ONE " ");
+    place_close(&copy);
+}
+
 static void check_somebody_is_lost(int dir_fd)
 {
     struct incarnations found;
