@@ -209,10 +209,10 @@ void handshake_new(struct store *store)
     }
 }
 
-/* Nothing when sending the one before has shown that the link is broken. */
+/* Nothing when sending the one before has shown that the link is broken, or it is being left. */
 static void handshake_send(struct store *store, struct handshake_call *handshake)
 {
-    if (store->dial.context == NULL)
+    if (store->dial.context == NULL || store->link.state == LINK_LEAVING)
         return;
     handshake->call.deadline_ms = loop_now_ms() + store->timeout_ms;
     link_send(store, &handshake->call);
@@ -272,16 +272,28 @@ void handshake_look(struct store *store)
 /* The link broke: none of them will be answered. */
 void handshake_forget(struct store *store)
 {
-    store->link.by_name = store->link.is_loading = false;
+    store->link.by_name = store->link.is_loading = store->link.replaces = false;
     store->link.greeting_left = 0;
     store->safety.left = 0;
     if (store->safety.aof == AOF_SEEN_WHOLE)
         store->safety.aof = AOF_NOT_SEEN;
 }
 
+/* Redis works for 10 ms to replace a library by the same text, and keeps each in its file: where all links
+ * find that it is missing, the first one loads it. */
+static void handshake_put_load(struct store *store)
+{
+    struct bytes text = {store->library->text, store->library->len};
+    bool replaces = store->link.replaces;
+
+    wire_put_command(
+        &store->dial.wire,
+        (struct bytes[]){BYTES("FUNCTION"), BYTES("LOAD"), replaces ? BYTES("REPLACE") : text, text},
+        replaces ? 4 : 3);
+}
+
 void handshake_put(struct store *store, const struct handshake_call *handshake)
 {
-    const struct store_library *library = store->library;
     struct store_wire *wire = &store->dial.wire;
 
     switch (handshake->kind) {
@@ -290,15 +302,9 @@ void handshake_put(struct store *store, const struct handshake_call *handshake)
     case HANDSHAKE_RUN_ID: wire_put_words(wire, "INFO server"); return;
     case HANDSHAKE_ROLE: wire_put_words(wire, "INFO replication"); return;
     case HANDSHAKE_LIBRARY:
-        wire_put_words(wire, "FUNCTION LIST LIBRARYNAME %s WITHCODE", library->name);
+        wire_put_words(wire, "FUNCTION LIST LIBRARYNAME %s WITHCODE", store->library->name);
         return;
-    case HANDSHAKE_LOAD: /* what else has our name and another text is not ours, but in place of it */
-        wire_put_command(
-            wire,
-            (struct bytes[]){
-                BYTES("FUNCTION"), BYTES("LOAD"), BYTES("REPLACE"), {library->text, library->len}},
-            4);
-        return;
+    case HANDSHAKE_LOAD: handshake_put_load(store); return;
     case HANDSHAKE_LOOK:
         if (handshake->index < SETTINGS)
             wire_put_words(wire, "CONFIG GET %s", settings[handshake->index].name);
@@ -457,13 +463,23 @@ static void take_library(struct store *store, const redisReply *reply)
 
     store->link.by_name = code.len == store->library->len &&
                           memcmp(code.at, store->library->text, code.len) == 0;
-    if (!store->link.by_name)
+    if (store->link.by_name)
+        store->link.replaces = false;
+    else
         handshake_load(store);
 }
 
 static void take_load(struct store *store, const redisReply *reply)
 {
+    struct bytes said = {reply->str, reply->type == REDIS_REPLY_ERROR ? reply->len : 0};
+
     store->link.is_loading = false;
+    store->link.replaces = !store->link.replaces && bytes_take(&said, BYTES("ERR Library '"));
+    if (store->link.replaces) { /* by another link, as a rule */
+        store->link.greeting_left += store->link.state == LINK_GREETING;
+        handshake_send(store, &store->link.handshake[HANDSHAKE_LIBRARY]);
+        return;
+    }
     store->link.by_name = reply->type != REDIS_REPLY_ERROR;
     if (!store->link.by_name) {
         snprintf(store->link.not_loaded, sizeof(store->link.not_loaded),

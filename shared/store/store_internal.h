@@ -84,6 +84,7 @@ struct store_link {
     struct handshake_call handshake[HANDSHAKE_CALLS]; /* by kind; the look's are the last */
     unsigned greeting_left;
     bool by_name, is_loading; /* whether Redis has the library: else calls are sent whole */
+    bool replaces;            /* what it has under the library's name may be another text */
     char not_loaded[160];     /* why it has not */
     const char *check;        /* for store_not_ready() while the state is not READY */
     char detail[544];

@@ -187,6 +187,30 @@ TEST_STORE(functions_that_are_gone_are_loaded_and_called_once_more, 2000)
     CHECK_INT(store_counts(world->store).reconnects, 0);
 }
 
+TEST_STORE(functions_that_several_links_miss_are_loaded_by_one, 2000)
+{
+    struct probe probes[2] = {0};
+    struct world other;
+    const char *loads;
+
+    world_open_on(&other, redis, 2000);
+    redis_does(redis, "FUNCTION FLUSH SYNC");
+    redis_does(redis, "CONFIG RESETSTAT");
+    kill(redis->pid, SIGSTOP);
+    CHECK_INT(waitpid(redis->pid, NULL, WUNTRACED), redis->pid); /* it has stopped */
+    probe_start(world, &probes[0], &script_INCR, "n", "");
+    probe_start(&other, &probes[1], &script_INCR, "n", "");
+    loop_turn(world->loop, 1);
+    loop_turn(other.loop, 1);
+    kill(redis->pid, SIGCONT);
+    WAIT(world, world->open == 0, 2000);
+    WAIT(&other, other.open == 0 && other.store->link.by_name, 2000);
+    CHECK(probes[0].outcome == STORE_DONE && probes[1].outcome == STORE_DONE);
+    loads = strstr(redis_ask(redis, "INFO commandstats"), "cmdstat_function|load:calls=2,");
+    CHECK(loads != NULL && strstr(loads, "failed_calls=1") != NULL);
+    world_close(&other);
+}
+
 /* The later one may find what somebody else has loaded. */
 TEST_STORE(a_call_is_not_sent_again_behind_a_later_one_with_a_key_of_it, 2000)
 {
