@@ -24,6 +24,7 @@ class Open:
         return " ".join(parts + ([str(self.leaps)] if self.state == "d" else []))
 
 
+STEP_MS = 2000  # by so much the clock may be stepped unnoticed: it does not count for a grace
 BUT = {"o": "", "o+": "", "o~": "", "c": "cka"}  # whom a write of this kind does not wait for; the others wait for nobody
 
 
@@ -51,7 +52,7 @@ class IntentModel:
         self.marks[name] = max(mark if mark[0] >= self.alive else (0, 0), token)
 
     def dead_for(self, at, leaps):
-        return self.now - at - (self.leaps - leaps)
+        return self.now - at - (self.leaps - leaps) - STEP_MS
 
     def doubtful(self, unknown):
         grace = grace_of(unknown)

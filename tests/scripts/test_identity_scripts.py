@@ -308,7 +308,7 @@ def an_intent_says_who_began_the_hold_and_its_grace_is_what_it_was():
     held(lease, "id-b")
     newer = Holder(2, hold=hold_of("id-b"))
     check_equal(gate.admit(lease, newer)[0], "queued")
-    STORE.at(NOW + 501)
+    STORE.at(NOW + 2501)
     check_equal(gate.admit(lease, newer)[0], "sending")
     check_equal([one.unknown for one in open_of(STORE, lease)], ["h"] * 2, "nobody's has nothing behind it")
     check_equal(text(STORE.call(script("intent_list"), [lease.stripe], NAME, "", 10))[0], "listed")

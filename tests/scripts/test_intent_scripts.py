@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Every reply of the scripts that say what may be sent to an upstream, and keep what is being sent."""
 
+from intent_model import STEP_MS
 from intents import DOUBT, ROUTES, Gateway, close, grant, open_of, parse, same_stripe, script, texts_of
 from lua_test import EPOCH, MEMBERS, RECORD, Connection, Holder, Lease, Store, check, check_equal, main, stripe_do, test, text
 
@@ -604,10 +605,10 @@ def an_incarnation_that_has_joined_since_an_operator_looked_is_left_alone():
 def a_grace_begins_when_the_gateway_is_known_to_be_dead_and_is_that_of_the_older_write():
     for unknown, is_over in (("g500", True), ("h", False), ("p", False), ("g90000", False)):
         heir, lease, bob, first = dead(unknown)
-        STORE.at(NOW + 499)
+        STORE.at(NOW + STEP_MS + 499)
         second = queued(heir.admit(lease, bob, unknown="g500"), first)
         check_equal(heir.read(lease, bob, "g500")[3], first)
-        STORE.at(NOW + 500)
+        STORE.at(NOW + STEP_MS + 500)
         reply = heir.promote(lease, bob, second, "g500")
         check_equal((reply[0], reply[4:]), ("sending", []) if is_over else ("queued", [first]), unknown)
         check_equal(states(lease), [(2, "s")] if is_over else [(1, "d"), (2, "q")])
@@ -617,7 +618,7 @@ def a_grace_begins_when_the_gateway_is_known_to_be_dead_and_is_that_of_the_older
 def a_grace_that_is_over_lets_new_ones_pass_and_silence_starts_none():
     for deed in ("admit", "read"):
         heir, lease, bob, _ = dead("g500")
-        STORE.at(NOW + 500)
+        STORE.at(NOW + STEP_MS + 500)
         check_equal(getattr(heir, deed)(lease, bob)[0], "sending" if deed == "admit" else "accepted")
         check_equal(states(lease), [(2, "s")] if deed == "admit" else [])
     gate, lease, _, bob, first = overtaken("g500")
@@ -630,9 +631,9 @@ def a_grace_that_is_over_lets_new_ones_pass_and_silence_starts_none():
 def a_leap_of_the_clock_is_no_grace():
     heir, lease, bob, first = dead("g500")
     STORE.redis("HSET", RECORD, "leaps", 360000)
-    STORE.at(NOW + 360000 + 499)
+    STORE.at(NOW + STEP_MS + 360000 + 499)
     second = queued(heir.admit(lease, bob), first)
-    STORE.at(NOW + 360000 + 500)
+    STORE.at(NOW + STEP_MS + 360000 + 500)
     sending(heir.promote(lease, bob, second))
     STORE.redis("HSET", RECORD, "leaps", 7000)
     gate, lease, _, bob, _ = overtaken("g500")
@@ -641,9 +642,9 @@ def a_leap_of_the_clock_is_no_grace():
     check_equal(parse(first).leaps, 7000)
     STORE.redis("HDEL", RECORD, "leaps")  # the record was made anew, and has leapt 300 ms since
     STORE.redis("HSET", RECORD, "leaps", 300)
-    STORE.at(NOW + 799)
+    STORE.at(NOW + STEP_MS + 799)
     second = queued(gate.admit(lease, bob), first)
-    STORE.at(NOW + 800)
+    STORE.at(NOW + STEP_MS + 800)
     sending(gate.promote(lease, bob, second))
 
 
@@ -774,12 +775,12 @@ def one_in_doubt_that_is_dead_counts_no_more_when_the_routes_grace_is_over():
     check_equal(mark_dead("gate-c", "", "all"), ["dead", 2, ["life-7"]])
     STORE.at(NOW + 100)
     check_equal(mark_dead("gate-c", "", "all"), ["dead", 2, ["life-7"]], "it was known before")
-    STORE.at(NOW + 500)
+    STORE.at(NOW + STEP_MS + 500)
     check_equal(gate.admit(lease, ada, unknown="g500")[4], "gate-b life-8")
     STORE.call(script("unreported_leave"), ["pawl:{00}"], "gate-b", "life-8", "", EPOCH, 0)
-    STORE.at(NOW + 499)
+    STORE.at(NOW + STEP_MS + 499)
     check_equal(gate.admit(lease, ada, unknown="g500")[0], "in-doubt")
-    STORE.at(NOW + 500)
+    STORE.at(NOW + STEP_MS + 500)
     for unknown in ("h", "p", "g501"):
         check_equal(gate.admit(lease, ada, unknown=unknown)[0], "in-doubt", unknown)
     sending(gate.admit(lease, ada, unknown="g500"))
@@ -850,9 +851,9 @@ def the_grace_of_a_dead_one_that_is_recorded_again_begins_anew():
     STORE.at(NOW + 400)
     heir.again(lease, first)
     check_equal(open_of(STORE, lease), [parse(first)._replace(at=NOW + 400, leaps=11)])
-    STORE.at(NOW + 899)
+    STORE.at(NOW + STEP_MS + 899)
     second = queued(heir.admit(lease, bob))
-    STORE.at(NOW + 900)
+    STORE.at(NOW + STEP_MS + 900)
     sending(heir.promote(lease, bob, second))
 
 

@@ -82,11 +82,12 @@ local function store_leaps()
     return leaps_known
 end
 
--- For how many ms somebody has certainly been dead. A record that was made anew begins to count its leaps
--- anew: then all of them may have been since.
+-- For how many ms somebody has certainly been dead: the clock may have been stepped by AHEAD_MS before that is
+-- noticed as a leap. A record that was made anew begins to count its leaps anew: then all of them may have been
+-- since.
 local function dead_for(at, leaps)
     local since = store_leaps() - tonumber(leaps)
-    return NOW - tonumber(at) - (since < 0 and store_leaps() or since)
+    return NOW - tonumber(at) - (since < 0 and store_leaps() or since) - AHEAD_MS
 end
 
 -- "GATEWAY INCARNATION" of one who leaves it in doubt whether something older is on its way, or nil.
