@@ -253,7 +253,7 @@ void lease_held_write(struct json_out *json, const struct http_request *req, str
 {
     json_text(json, "lease", name);
     json_int(json, "token", store_reply_integer(reply, at));
-    /* null: free, but delayed, or promised to those in line; or not to be told */
+    /* null: free, but delayed, or promised to those in line; or not to be shown */
     json_text_or_null(json, "holder", service_holder(req, name, store_reply_text(reply, at + 1)));
     json_int(json, "expires_in_ms", store_reply_integer(reply, at + 2));
 }

@@ -78,7 +78,7 @@ struct bytes grant_may(const struct worker *worker);
 /* The same for an acquire: "full" also while too much must be remembered. */
 struct bytes grant_may_new(const struct worker *worker);
 
-/* Whether callers have identities here, which scripts are told, and answers tell: --access. */
+/* Whether callers have identities here, which scripts get and answers have: --access. */
 bool lease_has_access(const struct worker *worker);
 /* The member identity, beside a holder: a text, or null; without --access nothing. */
 void lease_identity_write(struct json_out *json, const struct worker *worker, struct bytes identity);

@@ -585,7 +585,7 @@ static bool wants_env(int argc, char **argv)
     return output != NULL && strcmp(output, "env") == 0;
 }
 
-/* Its place in the table, or how many there are: it is not there, or nothing is to be told for eval. */
+/* Its place in the table, or how many there are: it is not there, or eval needs no line. */
 static unsigned assigning_find(const char *command, int argc, char **argv)
 {
     unsigned i = 0, count = sizeof(assigning) / sizeof(assigning[0]);

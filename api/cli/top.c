@@ -122,7 +122,7 @@ static int top_once(const struct call *call)
     status = status == CLI_GO_ON ? request_send(&overview) : status;
     if (status == CLI_GO_ON && call->given.output != OUTPUT_JSON &&
         top_address(call, &leases, "/v1/leases?limit=20", "items") == CLI_GO_ON)
-        request_try(&leases); /* a store that is away is told above */
+        request_try(&leases); /* a store that is away stands above */
     if (clears)
         fputs("\033[H\033[J", stdout);
     if (status == CLI_GO_ON)

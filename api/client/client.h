@@ -119,7 +119,7 @@ struct hold_told {
     struct http_client_answer answer; /* to the last attempt; the caller's to free */
 };
 
-/* The whole structs of this version; told may be NULL. */
+/* The whole structs of this version; the last may be NULL. */
 enum pawl_outcome hold_acquire(const struct pawl *pawl, const char *name, const struct pawl_ask *ask,
                                struct pawl_grant *grant, struct hold_told *told,
                                struct pawl_problem *problem);

@@ -60,11 +60,11 @@ struct pawl_problem {
                                     * "deadline-passed" (a guard could not renew in time), "ended" (a guard
                                     * that was released), "other-process" (after fork()), "in-callback" */
     char detail[PAWL_DETAIL_SIZE]; /* a sentence: what happened and what to do now */
-    char ended[PAWL_ENDED_SIZE];   /* with a lost hold, how, if told: "expired", "forced", "session", ... */
-    char holder[PAWL_HOLDER_SIZE]; /* who holds it, if told; else "" */
-    int64_t token;                 /* and that hold's token, if told; else 0 */
-    int64_t expires_in_ms;         /* and its rest, if told; else 0 */
-    int64_t retry_after_ms;        /* if told; else 0 */
+    char ended[PAWL_ENDED_SIZE];   /* with a lost hold, how, if known: "expired", "forced", "session", ... */
+    char holder[PAWL_HOLDER_SIZE]; /* who holds it, if known; else "" */
+    int64_t token;                 /* and that hold's token, if known; else 0 */
+    int64_t expires_in_ms;         /* and its rest, if known; else 0 */
+    int64_t retry_after_ms;        /* if known; else 0 */
 };
 
 /* -- the services */
@@ -142,9 +142,9 @@ int64_t pawl_now_ms(void);
  * an attempt whose answer was lost, whose hold is over. Repeats itself when an answer is lost: with the same
  * lease_id that is safe. When it is still not known at the end, PAWL_UNKNOWN is said, and a lease_id of the
  * library's own is released, once; one of the caller's, which may have held before, is not: ask again with
- * it. What a cancelled wait is granted in the moment in which it leaves the line is released, whoever made
- * the lease_id. grant is filled with PAWL_OK only, but for name and lease_id, which are there with
- * PAWL_UNKNOWN too. */
+ * it. What a cancelled wait is granted in the moment in which it leaves the line is released, also with a
+ * lease_id that the caller made. grant is filled with PAWL_OK only, but for name and lease_id, which are
+ * there with PAWL_UNKNOWN too. */
 enum pawl_outcome pawl_acquire(struct pawl *pawl, const char *name, const struct pawl_ask *ask,
                                struct pawl_grant *grant, struct pawl_problem *problem);
 /* PAWL_OK, PAWL_LOST, PAWL_NOT_DONE, PAWL_UNKNOWN. ttl_ms 0: the one of before. Changes grant with PAWL_OK;
@@ -212,7 +212,7 @@ void pawl_resource_done(struct pawl_resource *resource);
  * A thread of the library renews at a third of the ttl (somewhat earlier, at random), and more often after a
  * failure. The guard is lost when a service says so, or when its deadline passes without a good renewal,
  * whichever comes first; what is lost stays lost, also when an answer comes late. The first cause is the one
- * that the callback and every later call are told.
+ * that the callback and every later call get.
  *
  * Callbacks run on the guard's thread, one at a time, and may run before pawl_guard_open() has returned.
  * Inside them every call of this header may be made but pawl_guard_close(), pawl_close() and the last
@@ -254,7 +254,7 @@ int64_t pawl_guard_remaining_ms(struct pawl_guard *guard);
  * meanwhile; never when it was released before. Poll only: never read, close or change it. -1 for NULL. */
 int pawl_guard_fd(const struct pawl_guard *guard);
 /* Hold counts, for parts of a program that call each other. A guard opens with one; enter adds one, leave
- * takes one away. The guard is of the whole process: threads are not told apart. Both say PAWL_OK, PAWL_LOST
+ * takes one away. The guard is of the whole process: threads are not kept apart. Both say PAWL_OK, PAWL_LOST
  * when it is lost (whatever the count), or PAWL_NOT_DONE ("ended", "other-process", "in-callback"). The last
  * leave releases the lease: if the guard was not lost it ends as pawl_release() does, PAWL_UNKNOWN included,
  * and the guard is over however that ends; pawl_guard_close() then tries once more. */

@@ -22,8 +22,8 @@
  * they are recorded as unreported.
  *
  * CLOSING: a store that was set back has again, as open, what this process had closed: it is closed once
- * more, or newer holders would wait until this gateway starts anew. An intent is a stray when the store lists
- * it as one of this very incarnation and the list of the process (intent.h) has it not. Then it has ended,
+ * more, or newer holders would wait until this gateway starts anew. That is reconciled: the store lists it
+ * as one of this very incarnation, and the list of the process (intent.h) has it not. Then it has ended,
  * and nothing of it is sent any more:
  *   - an admission is in the list before its script leaves, on whichever worker; a script that had not left
  *     recorded nothing that could be listed before; the list is asked after the listing has arrived. So what
@@ -78,7 +78,7 @@ struct recovery {
     bool passed_over;        /* a text that fits nowhere; it stays in the store, and others wait for it */
     bool is_told;            /* that there is one is in the log */
     bool waits;              /* for closers' calls to end: what is being closed must not come back */
-    unsigned taken, strays;
+    unsigned taken, reconciled;
     struct member_call call;
     const char *word; /* of its answer: any other is a failure */
     recovery_then_fn *then;
@@ -97,7 +97,7 @@ static recovery_then_fn again_recorded;
 static void take_begin(struct recovery *recovery);
 static void dead_ask(struct recovery *recovery);
 static recovery_then_fn dead_recorded;
-static void stray_begin(struct recovery *recovery);
+static void reconcile_begin(struct recovery *recovery);
 static void leave_ask(struct recovery *recovery);
 static recovery_then_fn leave_done;
 
@@ -370,7 +370,7 @@ static void take_begin(struct recovery *recovery)
     recovery->passed_over = false;
     recovery_enter(recovery, RECOVERY_TAKING);
     if (recovery->before.count == 0) {
-        stray_begin(recovery);
+        reconcile_begin(recovery);
         return;
     }
     recovery_own(recovery, 0);
@@ -403,12 +403,12 @@ static void dead_recorded(struct recovery *recovery, const struct store_reply *r
     recovery->has_taken = !recovery->passed_over;
     if (version > 0)
         recovery->members_version = version;
-    stray_begin(recovery);
+    reconcile_begin(recovery);
 }
 
 /* -- closing: what has ended here, and is open again in a store that was set back */
 
-static void stray_close(struct recovery *recovery, unsigned stripe, struct bytes text)
+static void reconcile_close(struct recovery *recovery, unsigned stripe, struct bytes text)
 {
     struct gateway *gateway = recovery->own->gateway;
 
@@ -421,43 +421,43 @@ static void stray_close(struct recovery *recovery, unsigned stripe, struct bytes
     } else {
         intent_end(&recovery->own->closer, intent_new(&gateway->intents, stripe, text, INTENT_OPEN),
                    INTENT_CLOSE);
-        recovery->strays++;
+        recovery->reconciled++;
     }
 }
 
 /* {"listed", seq, what to go on behind, or "", {texts}} */
-static bool stray_page(struct walk *walk, const struct store_reply *reply)
+static bool reconcile_page(struct walk *walk, const struct store_reply *reply)
 {
     struct recovery *recovery = container_of(walk, struct recovery, walk);
     const struct store_reply *texts = store_reply_list(reply, 3);
 
     for (size_t i = 0; texts != NULL && i < store_reply_count(texts); i++)
-        stray_close(recovery, walk->stripe, store_reply_text(texts, i));
+        reconcile_close(recovery, walk->stripe, store_reply_text(texts, i));
     return !recovery->own->closer.stopped;
 }
 
-static enum step stray_ended(struct walk *walk, enum problem bad)
+static enum step reconcile_ended(struct walk *walk, enum problem bad)
 {
     struct recovery *recovery = container_of(walk, struct recovery, walk);
 
     if (recovery_goes_on(recovery, bad, walk->call.epoch)) {
-        found_log(recovery, "intents-closed-again", recovery->strays);
+        found_log(recovery, "intents-closed-again", recovery->reconciled);
         leave_ask(recovery);
     }
     return ANSWERED;
 }
 
-static void stray_begin(struct recovery *recovery)
+static void reconcile_begin(struct recovery *recovery)
 {
-    static const struct walk_plan plan = {&script_intent_list, "listed",   1, 2, 2, NULL,
-                                          stray_page,          stray_ended};
+    static const struct walk_plan plan = {&script_intent_list, "listed",       1, 2, 2, NULL,
+                                          reconcile_page,      reconcile_ended};
 
     if (!recovery->was_unreported) {
         leave_ask(recovery);
         return;
     }
     recovery_enter(recovery, RECOVERY_CLOSING);
-    recovery->strays = 0;
+    recovery->reconciled = 0;
     recovery->argv[1] = BYTES("");
     recovery->argv[3] = BYTES("100");
     recovery_walk(recovery, &plan, 3);

@@ -1,10 +1,10 @@
 -- intent_again.lua - intents that a store may have lost are recorded again, by the gateway that has them.
 -- flags: allow-oom
 --   KEYS[1]  stripe
---   ARGV[1..]  1 to 32 texts of intents of this stripe (lib/intent.lua), as they were last told
+--   ARGV[1..]  1 to 32 texts of intents of this stripe (lib/intent.lua), as the store answered them last
 --   returns  {"recorded", seq, how many were not there}
 --
--- One that is there already stays as it is, unless it waits in the store and was sent by what is told: a
+-- One that is there already stays as it is, unless it waits in the store and was sent by its text here: a
 -- store that was put back may know it by an older text. The grace of one whose gateway is dead begins
 -- anew: of how the clock went before, this store may know nothing. No intent of the list may be closed while
 -- this call is under way, nor for 2 s after one without a reply was sent (intent_close.lua, "forget").

@@ -27,7 +27,7 @@ local function page(texts, behind)
         end
     end
 
-    -- Those with the number of the last page's last may not have been told yet.
+    -- Those with the number of the last page's last may not have been listed yet.
     if behind_head then
         add(redis.call('ZRANGEBYLEX', OPEN, '[' .. behind_head .. ' ', '(' .. behind_head .. '!'))
     end

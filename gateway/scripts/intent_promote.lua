@@ -1,7 +1,7 @@
 -- intent_promote.lua - is it the turn of a write that waits? Then it is being sent from this very step on, if
 -- its token is still good.
 -- flags: allow-oom
---   KEYS[1], ARGV[1..12]  as in intent_admit.lua   ARGV[13]  text of the intent, as it was last told
+--   KEYS[1], ARGV[1..12]  as in intent_admit.lua   ARGV[13]  text of the intent, as the store answered it last
 --   returns  {"sending", seq, mark, its new text}: send it
 --            {"queued", seq, mark, text, text of the first that it waits for}; or "store", "GATEWAY
 --              INCARNATION" in place of that: this one has yet to say what it has sent

@@ -1,4 +1,4 @@
--- intent_resolve.lua - an operator knows what has become of writes whose end nobody told.
+-- intent_resolve.lua - an operator knows what has become of writes whose end is unknown.
 -- flags: allow-oom
 --   KEYS[1]  stripe
 --   ARGV[1]  name of the lease   ARGV[2]  SEQ of one intent (lib/intent.lua), with zeros in front or without;

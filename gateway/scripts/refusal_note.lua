@@ -1,5 +1,5 @@
 -- refusal_note.lua - notes in a lease's history what was refused, and whose token it was (lib/fence.lua says when).
--- It is a call of its own: what it is told costs a request that is let through nothing.
+-- It is a call of its own: its arguments cost a request that is let through nothing.
 -- flags: allow-oom
 -- batch: yes
 --   KEYS[1]  stripe

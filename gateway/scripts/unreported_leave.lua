@@ -5,7 +5,7 @@
 --   ARGV[1]  gateway   ARGV[2]  its incarnation   ARGV[3]  hash of the route table by which it had sent what is
 --            open; of its own, where nothing is; or "": it has none
 --   ARGV[4]  epoch of the epoch in which that is known: a doubt that a later one has begun stays
---   ARGV[5]  roll that all living lease services must have recorded, as unreported_dead.lua has told, 0: none
+--   ARGV[5]  roll that all living lease services must have recorded, as unreported_dead.lua answered, 0: none
 --   ARGV[6]  "open" if anything of it is; or nothing, or ""
 --   returns  {"left", seq, how many are left who have yet to say}
 --            {"unrecorded", seq}: nothing was changed

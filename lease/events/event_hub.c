@@ -85,7 +85,7 @@ struct event_hub {
     struct event_lines *lines;
     struct store_subscriber *subscriber;
     struct store_subscriber_owner owner;
-    struct member_held *held; /* items that are heard, and not told yet */
+    struct member_held *held; /* items that have come, and are not sent yet */
     struct member_held_owner held_owner;
     struct listen listen;
     void *tree; /* of the channels, by name; tsearch(3) */

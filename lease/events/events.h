@@ -88,7 +88,7 @@ struct event_listener {
     void (*lost)(struct event_listener *listener);
     enum events_form form;
     /* the hub's own */
-    bool gathers, has_line; /* has_line: it was told who waits */
+    bool gathers, has_line; /* has_line: it was sent who waits */
     uint64_t from;          /* how much text of its form the channel had when it last got some */
     LIST_ENTRY(event_listener) entry;
     struct event_channel *channel;
@@ -114,7 +114,7 @@ void event_hub_forget(struct event_hub *event_hub, struct event_listener *listen
 int64_t event_hub_now_ms(const struct event_hub *event_hub);
 /* Whether the store notes nothing of what happens, as it last said. */
 bool event_hub_is_off(const struct event_hub *event_hub);
-/* The line of the one lease that it listens to is told, if somebody waits; later it is when it changes. */
+/* The line of the one lease that it listens to is sent, if somebody waits; later it is when it changes. */
 void event_hub_line(struct event_listener *listener);
 /* Whether the item "SS.EPOCH.SEQ.N" is one of those that are kept; then nothing that was heard after it is
  * missing. */
@@ -125,7 +125,7 @@ void event_hub_replay(const struct event_hub *event_hub, struct bytes id, struct
                       bool (*item)(struct event_listener *listener, struct bytes lease, struct bytes item));
 
 /* -- lines: who waits for the leases that somebody listens to. The store says when one may have changed; then
- * it is asked, at most once in EVENT_LINE_APART_MS for a lease, and what is another than before is told. */
+ * it is asked, at most once in EVENT_LINE_APART_MS for a lease, and what is another than before is sent. */
 enum { EVENT_LINE_APART_MS = 500 };
 
 struct event_line {
@@ -133,13 +133,13 @@ struct event_line {
     /* line.c's own */
     bool is_due, is_wanted;
     uint64_t at_ms;             /* not to be asked for before */
-    char told[DIGEST_TEXT + 1]; /* digest of what was told last; "": that nobody waits, or nothing */
+    char told[DIGEST_TEXT + 1]; /* digest of what was sent last; "": that nobody waits, or nothing */
     TAILQ_ENTRY(event_line) entry;
 };
 
 struct event_lines;
 /* {"line", seq, how many wait, {{holder, ...}, ...}, store time} of this line, which may be forgotten in this
- * call; is_new: another than was told last. */
+ * call; is_new: another than was sent last. */
 typedef void event_line_fn(struct event_line *line, const struct store_reply *reply, bool is_new);
 
 struct event_lines *event_lines_new(struct worker *worker, event_line_fn *changed);
@@ -147,7 +147,7 @@ struct event_lines *event_lines_new(struct worker *worker, event_line_fn *change
 void event_lines_stop(struct event_lines *lines);
 /* It may have changed. */
 void event_line_due(struct event_lines *lines, struct event_line *line);
-/* It is told, changed or not, unless nobody waits. */
+/* It is sent, changed or not, unless nobody waits. */
 void event_line_tell(struct event_lines *lines, struct event_line *line);
 void event_line_forget(struct event_lines *lines, struct event_line *line);
 

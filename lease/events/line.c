@@ -2,7 +2,7 @@
  *
  *   event_line_due  the line may have changed: it is to be asked for
  *   line_run        run line.lua for the first that is to be asked for: now, or when its time comes
- *   line_answer     told, if it is another than was told last; then the next one */
+ *   line_answer     sent, if it is another than was sent last; then the next one */
 #include <stdlib.h>
 
 #include "lease/events/events.h"

@@ -6,7 +6,7 @@
  *   NEW   --it is in quarantine--------------> ILL
  *   NEW   --it is another's------------------> OTHER
  *   WELL  --it says that it is not-----------> ILL, OTHER
- *   ILL   --it is healed, by whomever--------> WELL
+ *   ILL   --it is healed, here or elsewhere--> WELL
  *   OTHER --asked again, it is of this store-> WELL, ILL
  *   any   --the link ends--------------------> GONE
  *

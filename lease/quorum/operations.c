@@ -183,7 +183,7 @@ static const struct quorum_heard *hold_find(struct quorum_call *call, unsigned l
 }
 
 /* To those that did not count, so that it survives the loss of one that did. Nobody waits. A node that was
- * healed has a higher number of every lease: it takes the hold if that is what it has told in this round. */
+ * healed has a higher number of every lease: it takes the hold if it has answered that in this round. */
 static void hold_spread(struct quorum_call *call, unsigned nodes, struct bytes about, struct bytes who)
 {
     char token[BYTES_NUMBER_SIZE], ttl[BYTES_NUMBER_SIZE], told[BYTES_NUMBER_SIZE];

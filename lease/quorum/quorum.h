@@ -9,7 +9,7 @@
  *   look     one round to all, and the highest number goes back to a majority before anybody hears of it
  *
  * A node that has restarted, was wiped or is behind is in quarantine: it is asked nothing until a majority
- * of well ones has told it the highest number, and the longest ttl is over. */
+ * of well ones has given it the highest number, and the longest ttl is over. */
 #ifndef PAWL_LEASE_QUORUM_H
 #define PAWL_LEASE_QUORUM_H
 

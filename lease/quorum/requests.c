@@ -23,7 +23,7 @@ struct quorum_request {
     struct http_request *req;
     enum step (*send)(struct quorum_request *r); /* what was asked for is so */
     struct lease_request body;
-    struct json *about;    /* what the nodes keep beside the hold that was found, while it is told; or NULL */
+    struct json *about;    /* what the nodes keep beside the hold that was found, for the answer; or NULL */
     struct bytes lease_id; /* as it came, or was made */
     uint64_t began_us;     /* of an acquire */
     int64_t waited_ms;     /* until its last attempt was begun */
@@ -283,7 +283,7 @@ static bool wait_is_denied(const struct quorum_wait *w)
             !access_allows(w->worker->access, w->identity, ACCESS_ACQUIRE, w->r.call.name));
 }
 
-/* If not, it ends by its ttl: nobody has been told of it. */
+/* If not, it ends by its ttl: no answer has named it. */
 static void wait_given_back(struct quorum_call *call, enum problem problem)
 {
     (void)problem;

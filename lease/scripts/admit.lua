@@ -266,7 +266,7 @@ local absent = unasked(needed)
 if #absent > 0 and nothing_lost and ARGV[5] == 'wait' then
     return { 'members-missing', table.concat(absent, ',') }
 end
--- A node of the in-sync set has all that was told, whoever is not heard; else only memory proves that.
+-- A node of the in-sync set has all that was answered, also when others are silent; else only memory proves that.
 local newest, known = insync_newest(store, all), insync_read(store.insync)
 local is_of_this = newest and newest.stream == string.match(RUN, '%S+$')
 local fit = is_of_this and newest.epoch == tonumber(store.ballot) or newest and insync_is_fit(newest, RUN)

@@ -4,7 +4,7 @@
 --   ARGV[1]  "SCHEMA:ID"   ARGV[2]  epoch, 1 to 999999999999999   ARGV[3]  run_id of this Redis
 --   ARGV[4]  member id of the state directory that begins   ARGV[5]  floor that it has recorded
 --   ARGV[6]  how many registrars there are to be; 0: all lease services count
---   ARGV[7]  how many nodes must have a copy of what is told; 0: there is no in-sync set
+--   ARGV[7]  how many nodes must have a copy of what is answered; 0: there is no in-sync set
 --   returns  {"created"}
 --            {"exists", identity or ""}: there is a store already, a part of one, or a node of a quorum; nothing was changed
 --            {"forbidden", command}: the user may not do it; a store that is made halfway could not be mended

@@ -4,7 +4,7 @@
 --   KEYS[1]  stripe   KEYS[2]  due index
 --   ARGV[1]  prefix of the names, or ""   ARGV[2]  remember_ms
 --   ARGV[3]  the name after which to go on, or ""   ARGV[4]  how many, 1 to 1000
---   ARGV[5]  "held" | "waiting" | "delayed"   ARGV[6]  who holds it, among others perhaps, or "": whoever
+--   ARGV[5]  "held" | "waiting" | "delayed"   ARGV[6]  who holds it, among others perhaps, or "": anybody
 --   ARGV[7]  of the search that goes on (lib/lowest.lua), or ""
 --   returns  {"listed", seq, name after which to go on or "" when the stripe is done,
 --             {{name, state, token, epoch, mode or "", how many wait, {holder, ...}: at most 16 of them, and so on,

@@ -143,7 +143,7 @@ const char *http_identity(const struct http_request *req);
 /* Whether it still is who it was, by what it has shown (http_options.stands): when *judged_by has changed
  * it is asked anew. Also of one that is suspended; and, in pieces.h, of one that is answered in pieces. */
 bool http_stands(struct http_request *req);
-/* What it has shown in its head, as http_identify() was told. */
+/* What it has shown in its head, as http_identify() was given it. */
 struct bytes http_shown(const struct http_request *req);
 /* Not after http_resume(). */
 const char *http_identified_by(const struct http_request *req);

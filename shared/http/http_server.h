@@ -1,4 +1,4 @@
-/* http_server.h - for whoever runs an HTTP server: its options, its end, listening sockets. */
+/* http_server.h - for a program that runs an HTTP server: its options, its end, listening sockets. */
 #ifndef PAWL_SHARED_HTTP_SERVER_H
 #define PAWL_SHARED_HTTP_SERVER_H
 

@@ -40,8 +40,8 @@ void epoch_free(struct epoch *store_epoch);
 void epoch_admit(struct epoch *store_epoch, const char *identity, const char *run, struct bytes stream,
                  int64_t epoch, const uint64_t seqs[STRIPES], uint64_t confirmed_us);
 /* The same epoch, confirmed once more. seqs may be NULL in both: what was seen goes on. Of a store with an
- * in-sync set they are of more than was told; and its epoch is raised without an admission: what is told late
- * of the one before still counts. */
+ * in-sync set they are of more than was answered; and its epoch is raised without an admission: what is
+ * answered late of the one before still counts. */
 void epoch_confirm(struct epoch *store_epoch, const uint64_t seqs[STRIPES], uint64_t confirmed_us);
 /* No call may be made any more, and why: PROBLEM_STORE_NOT_ADMITTED, _BEHIND, _NOT_OURS or
  * _UNAVAILABLE. check: one
@@ -51,7 +51,7 @@ void epoch_suspend(struct epoch *store_epoch, enum problem problem, const char *
  * what is no time at all is no sample. */
 void epoch_clock_sample(struct epoch *store_epoch, int64_t store_ms);
 
-/* The nodes that must acknowledge what is told (store_keep()), this store's own first; count 0: there is
+/* The nodes that must acknowledge what is answered (store_keep()), this store's own first; count 0: there is
  * no in-sync set. Before the epoch in which they must: calls of that epoch go by this set or a later one. */
 struct epoch_set {
     unsigned copies, count;

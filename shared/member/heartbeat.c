@@ -188,8 +188,8 @@ static void seqs_take(const struct store_reply *list, uint64_t seqs[STRIPES])
         seqs[i] = list != NULL ? (uint64_t)store_reply_integer(list, i) : 0;
 }
 
-/* Of a store with an in-sync set: what the heartbeat shows may never be told; and what was told before a gate
- * may be lost by an operator's word. */
+/* Of a store with an in-sync set: what the heartbeat shows may never be answered; and what was answered
+ * before a gate may be lost by an operator's word. */
 static void seqs_told(const struct member *member, uint64_t seqs[STRIPES])
 {
     for (unsigned i = 0; i < STRIPES; i++) {
@@ -535,7 +535,7 @@ void member_heartbeat(struct member *member)
     member->settled_asked = settled;
     member->asked_link = member->line->link;
     member->asked_us = loop_now_us();
-    member->pulsed_ms = loop_now_ms();
+    member->heartbeat_ms = loop_now_ms();
     member->in_flight = true;
     member->call.done = heartbeat_answered;
     store_run(member->store, &member->call, &script_heartbeat, 1, MEMBER_HEARTBEAT_ARGS, member->argv);

@@ -1,8 +1,8 @@
 /* held.c - messages of Redis that tell a client something wait for the in-sync set, as answers do.
  *
- *   member_held_take   told at once while answers wait for nobody; else behind those that wait
+ *   member_held_take   handed on at once while answers wait for nobody; else behind those that wait
  *   held_ask           one command for all that have come: its answer is kept when they are
- *   held_asked         what had come before it is told; or all that waits is missed */
+ *   held_asked         what had come before it is handed on; or all that waits is missed */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
@@ -76,7 +76,7 @@ static enum step held_asked(struct store_call *call, enum store_outcome outcome,
         held_miss(held);
         return ANSWERED;
     }
-    while (held->asked > 0) { /* what is told may have all that waits forgotten */
+    while (held->asked > 0) { /* who gets it may have all that waits forgotten */
         struct held_message *one = held_pop(held);
 
         held->asked--;

@@ -123,7 +123,7 @@ void insync_take(struct member *member, const struct store_reply *list)
     }
     for (size_t i = 3; i < count; i++)
         if (!node_take(&set, store_reply_text(list, i)))
-            return; /* of a set that is not understood nothing is told: that of before stays */
+            return; /* a set that is not understood changes nothing: that of before stays */
     if (member->insync != NULL && set.growing && member->insync->grow_epoch != member->listed_epoch) {
         member->insync->grow_epoch = member->listed_epoch;
         member->insync->grow_us = loop_now_us();

@@ -75,7 +75,7 @@ struct member_call {
 enum problem member_run(struct member_line *line, struct member_call *call, unsigned stripe,
                         const struct store_script *script, unsigned keys, unsigned args, struct bytes *argv);
 
-/* What a member_done_fn is told; remembers the sequence number. */
+/* What a member_done_fn gets; remembers the sequence number. */
 enum problem member_problem(struct member_call *call, enum store_outcome outcome,
                             const struct store_reply *reply);
 
@@ -86,7 +86,7 @@ struct member_held_owner { /* the owner embeds it and finds itself with containe
     /* A message, in the order in which they were taken; while answers wait for nobody from inside of
      * member_held_take(). Both valid during the call only. */
     void (*kept)(struct member_held_owner *owner, struct bytes channel, struct bytes message);
-    /* What waited is not told: it was too much, its copies were not known in the store's timeout, or the
+    /* What waited is not handed on: it was too much, its copies were not known in the store's timeout, or the
      * lease on the epoch is over. */
     void (*missed)(struct member_held_owner *owner);
 };
@@ -95,7 +95,7 @@ struct member_held *member_held_new(struct member_line *line, struct member_held
 void member_held_free(struct member_held *held);
 /* Both are copied, if they wait. */
 void member_held_take(struct member_held *held, struct bytes channel, struct bytes message);
-/* What waits is told to nobody. */
+/* What waits is handed on to nobody. */
 void member_held_forget(struct member_held *held);
 
 /* What a script may answer: a row for each first word, the likeliest first; the last, ANSWER_OTHER or another

@@ -63,7 +63,7 @@ struct member {
     } look;
     bool in_flight, leave_wanted, left;
     char incarnation[MEMBER_ID_CHARS + 1], run[EPOCH_RUN_SIZE];
-    uint64_t asked_link, asked_us, pulsed_ms;
+    uint64_t asked_link, asked_us, heartbeat_ms;
     /* as of the last heartbeat */
     int64_t epoch, beats, ceiling, members_version;
     int64_t listed_epoch; /* of our entry in the store, whether in or pending */

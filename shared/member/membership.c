@@ -151,7 +151,7 @@ static bool heartbeat_is_due(struct member *member)
                                                                    : HEARTBEAT_MS;
 
     return member->line->link != member->asked_link || epoch_wants_heartbeat(member->store_epoch) ||
-           loop_now_ms() >= member->pulsed_ms + every_ms || report_is_due(member);
+           loop_now_ms() >= member->heartbeat_ms + every_ms || report_is_due(member);
 }
 
 static void member_tick(struct loop_timer *timer)

@@ -155,7 +155,7 @@ void overview_walk_look(struct overview_walk *walk, struct walk_found *found)
     pthread_mutex_unlock(&walk->mutex);
 }
 
-/* -- its life */
+/* -- its begin and end */
 
 struct overview_walk *overview_walk_new(struct worker *first, struct member_line *line)
 {

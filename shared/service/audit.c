@@ -17,7 +17,7 @@
 #include "shared/text/memory.h"
 
 /* CALLERS_MAX: of one minute, identities and addresses each; those that come then are counted together, under
- * "". An address of IPv6 is its /64: whoever has one has all of it. */
+ * "". An address of IPv6 is its /64: who has one has all of it. */
 enum { DENIED_MAX = 10, MINUTE_MS = 60000, CALLERS_MAX = 256, CALLER_SIZE = 80 };
 
 struct denied_caller {

@@ -388,7 +388,7 @@ static void process_prepare(void)
     struct rlimit files;
 
     standard_streams_fill();
-    signals_mask(SIG_UNBLOCK); /* whoever starts us may have blocked them */
+    signals_mask(SIG_UNBLOCK); /* the parent may have blocked them */
     signal(SIGPIPE, SIG_IGN);  /* a client or a store that has gone is reported by the call that writes */
     signal(SIGXFSZ, SIG_IGN);  /* so is a file that may not grow */
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {

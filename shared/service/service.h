@@ -108,7 +108,7 @@ struct service_plan {
      * it says true (or time is up): requests that wait longer than a call to the store takes are ended. */
     bool (*drain)(struct worker *worker);
     /* When every request of the process is answered, on the first worker's thread, until it says true (or
-     * time is up): says farewell to the store. */
+     * time is up): leaves the store. */
     bool (*leave)(struct service *service);
     /* For /readyz, beside what the store itself knows: NULL, or the check that fails, in one word. */
     const char *(*ready)(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE]);
@@ -247,7 +247,7 @@ bool service_allows(const struct http_request *req, enum access_verb verb, struc
 bool service_still_allows(struct http_request *req, enum access_verb verb, struct bytes lease);
 bool service_allows_some(const struct http_request *req, enum access_verb verb);
 bool service_covers(const struct http_request *req, enum access_verb verb, struct bytes prefix);
-/* What it may be told of who holds the lease: the identity, which is the holder if none was said, is for who
+/* What it may know of who holds the lease: the identity, which is the holder if none was said, is for who
  * may look. */
 struct bytes service_holder(const struct http_request *req, struct bytes lease, struct bytes holder);
 /* Whether an access token of Pawl's stands in Authorization, in Basic's base64, too. */

@@ -137,7 +137,7 @@ static bool worker_is_open(struct worker *worker)
                                             : http_server_running_requests(worker->http) > 0;
 }
 
-/* The first worker goes last, for it is the one that says farewell to the store. */
+/* The first worker goes last, for it is the one that leaves the store. */
 static void worker_drain(struct worker *worker)
 {
     struct service *service = worker->service;
@@ -350,7 +350,7 @@ static void worker_handshake_failed(const struct http_owner *owner, enum tls_fai
     audit_handshake(worker, reasons[failure], why, address);
 }
 
-/* -- its life */
+/* -- its begin and end */
 
 void worker_open(struct worker *worker, struct service *service, unsigned index)
 {

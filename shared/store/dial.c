@@ -406,7 +406,7 @@ static void host_found(struct loop_lookup *lookup, const struct addrinfo *list, 
     }
     dial->is_naming = false;
     if (!connect_next(dial))
-        dial->ready(&dial->watch, LOOP_WRITE); /* to be told why */
+        dial->ready(&dial->watch, LOOP_WRITE); /* which says why */
 }
 
 static bool is_address(const char *host)

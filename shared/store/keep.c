@@ -1,11 +1,11 @@
-/* keep.c - group commit by offset: an answer is told when every node of the in-sync set has it.
+/* keep.c - group commit by offset: an answer is handed on when every node of the in-sync set has it.
  *
  * The calls' link is never blocked. ROLE ends each flush of it and names the offset of the stream that the
  * calls before it need. A second connection, the witness, asks in a loop while an answer is held:
  *
  *   keep_begin   PUBLISH, so that something new is in the stream; WAIT, which has Redis ask for
  *                acknowledgements; INFO replication, which names who has acknowledged what
- *   keep_take    what each node has; what all nodes of the set have, of the stream of the link, is told
+ *   keep_take    what each node has; what all nodes of the set have, of the stream of the link, is handed on
  *   keep_go_on   the next cycle: at once, or after a pause when nothing is held or nothing moved
  *
  * An answer that comes meanwhile has one more cycle asked for behind it: Redis begins that as soon as the

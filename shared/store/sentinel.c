@@ -238,7 +238,7 @@ static void sentinel_names(struct peer *sentinel, struct bytes host, struct byte
         peer_ask(&finder->nodes[node]);
 }
 
-/* How it has been told to judge, for pawl doctor. */
+/* How it is set to judge, for pawl doctor. */
 static void sentinel_judges(struct peer *sentinel, const struct store_reply *list)
 {
     for (size_t i = 0; i + 1 < store_reply_count(list); i += 2) {

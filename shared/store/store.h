@@ -265,7 +265,7 @@ enum { STORE_SYNCS_ANY = -1, STORE_SYNCS_NONE = -2 };
 
 /* The set, of 1 to STORE_NODES_MAX nodes, from now on; the first is the one that the store is connected
  * to. The last `joins` of them are waited for and may not take over yet: they are no copies. With fewer than
- * so many copies, that one counted, nothing is told. One node and copies 1: nothing waits, and with
+ * so many copies, that one counted, nothing is answered. One node and copies 1: nothing waits, and with
  * STORE_SYNCS_ANY Redis is asked nothing. What waits already waits for this set. */
 void store_keep(struct store *store, const struct bytes *nodes, unsigned count, unsigned joins,
                 unsigned copies, int64_t syncs);

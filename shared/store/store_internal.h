@@ -71,13 +71,13 @@ struct store_link {
     unsigned unflushed; /* commands since the last write */
     uint64_t number;    /* of times that it became READY */
     uint64_t ready_us;
-    char run_id[STORE_RUN_ID_LEN + 1]; /* as this greeting has read it */
-    char stream[STORE_RUN_ID_LEN + 1]; /* its master_replid, in the same way */
-    char auth_refused[16];             /* the code of the error; "": taken, or not said */
-    struct call_list flight;           /* in the order of their replies */
+    char run_id[STORE_RUN_ID_LEN + 1];       /* as this greeting has read it */
+    char stream[STORE_RUN_ID_LEN + 1];       /* its master_replid, in the same way */
+    char auth_refused[16];                   /* the code of the error; "": taken, or not said */
+    struct call_list flight;                 /* in the order of their replies */
     struct call_list not_yet, reads_not_yet; /* what waits until less that is heavy is in flight */
-    unsigned heavy, heavy_may;         /* how much that is in flight; may be at once */
-    struct store_call *gathered;       /* the last of them, which are not on the wire yet, from this one on */
+    unsigned heavy, heavy_may;               /* how much that is in flight; may be at once */
+    struct store_call *gathered; /* the last of them, which are not on the wire yet, from this one on */
     unsigned gathered_count;
     size_t gathered_bytes;
     uint64_t alone_ms; /* calls whose deadline is before that are not batched */

@@ -37,7 +37,7 @@ void tls_attach(struct tls *tls, int fd, gnutls_pull_func pull);
 void tls_release(struct tls *tls);
 /* What waits, to the kernel: 0; or -1 and errno. */
 int tls_flush(struct tls *tls);
-/* It has failed: the other side is told, as far as there is an alert for code. */
+/* It has failed: the other side gets an alert, where there is one for code. */
 void tls_handshake_end(struct tls *tls, int code);
 /* Of the certificates that the other side has shown, before one of their keys is used: 0, or
  * GNUTLS_E_CERTIFICATE_ERROR. */

@@ -246,7 +246,7 @@ static void ahead_fill(struct tls_peer *peer)
     peer->to = n > 0 ? (size_t)n : 0;
 }
 
-/* GnuTLS is not told of the end: it would not write any more either, and an answer may be on its way. */
+/* GnuTLS does not learn of the end: it would not write any more either, and an answer may be on its way. */
 static ssize_t peer_pull(gnutls_transport_ptr_t tls_at, void *to, size_t size)
 {
     struct tls_peer *peer = container_of(tls_at, struct tls_peer, tls);

@@ -164,7 +164,7 @@ TEST_MEMBER(a_redis_that_was_killed_and_has_lost_nothing_is_admitted_as_complete
  * sentence: then once more. A replica goes on with its stream until it is a primary again. */
 static bool look_notices(struct stage *stage, struct party *lease, const char *before, const char *seen)
 {
-    UNTIL(stage, lease->member.state == MEMBER_IN && loop_now_ms() > lease->member.pulsed_ms + 200);
+    UNTIL(stage, lease->member.state == MEMBER_IN && loop_now_ms() > lease->member.heartbeat_ms + 200);
     int64_t epoch = epoch_number(lease->store_epoch);
 
     redis_ask(&stage->redis, before);
@@ -339,13 +339,13 @@ TEST_MEMBER(who_waits_or_is_shut_out_does_not_heartbeat_more_often_than_every_se
     CHECK(strtol(member_field(gateway, "beats"), NULL, 10) <= beats + 1);
     damage(stage);
     UNTIL(stage, gateway->member.state == MEMBER_GATED && gateway->member.reported);
-    uint64_t pulsed_ms = gateway->member.pulsed_ms;
+    uint64_t heartbeat_ms = gateway->member.heartbeat_ms;
     unsigned heartbeats = 0;
     calls = store_counts(gateway->store).done;
     while (store_counts(gateway->store).done < calls + QUIET_CALLS) {
         stage_turn(stage);
-        heartbeats += gateway->member.pulsed_ms != pulsed_ms;
-        pulsed_ms = gateway->member.pulsed_ms;
+        heartbeats += gateway->member.heartbeat_ms != heartbeat_ms;
+        heartbeat_ms = gateway->member.heartbeat_ms;
     }
     CHECK(heartbeats <= 1);
     CHECK(went(gateway, MEMBER_PENDING, MEMBER_GATED));

@@ -167,6 +167,8 @@ FAULTS = (
     ("shell", "a shell script with a loose end", {"deploy/bad": "#!/bin/sh\nif true; then\n"}, "deploy/bad:1: "),
     ("python", "Python that cannot be read", {"tests/bad.py": "def f(:\n"}, "tests/bad.py:1: "),
     ("markers", "a mark that something is left for later", {"docs/bad.md": "later\nTO" + "DO: this\n"}, "docs/bad.md:2: "),
+    ("words", "a word of ours, in C", {"shared/text/bad.c": c("/* The client is\n * told. */")}, "bad.c:3: told"),
+    ("words", "a word of ours, in a script", {"lease/scripts/go.lua": "-- go.lua - x.\nlocal told = 1 -- whoever asks\nreturn told\n"}, "go.lua:2: whoever"),
     ("named-files", "a file that has gone, in C", {"shared/text/bad.c": c("/* As nobody.c does. */")}, "bad.c:2: nobody.c is not there"),
     ("named-files", "a file that has gone, in a script", {"lease/scripts/go.lua": "-- go.lua - tells the time (gone/clock.lua).\nreturn clock()\n"},
      "go.lua:1: gone/clock.lua is not there"),

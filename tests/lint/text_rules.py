@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 
-from tree import c_functions, lua_functions
+from tree import C_ASIDE, c_functions, lua_functions
 
 FUNCTION_LINES_MAX = 60
 FILE_LINES_MAX = 800
@@ -18,6 +18,7 @@ BANNED_IN_PRODUCTS = re.compile(r"\b(system|popen)\s*\(")
 SLEEPS_C = re.compile(r"\b(sleep|usleep|nanosleep|clock_nanosleep|uv_sleep|thrd_sleep)\s*\(")
 SLEEPS_SH = re.compile(r"^[^#]*\b(sleep)\s+[0-9.]")
 MARKER = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b")
+OUR_WORDS, LUA_COMMENT = re.compile(r"\b(told(?!\()|who(m)?ever|pulses?|farewell|strays?)\b"), re.compile(r"--[^\n]*")
 RETURNING_MACRO = re.compile(r"^[ \t]*#[ \t]*define\b(?:[^\n]*\\\n)*[^\n]*\b(return|goto)\b", re.MULTILINE)
 HEAD = {".c": r"/\* {name} - \S", ".h": r"/\* {name} - \S", ".lua": r"-- {name} - \S"}
 FILE_NAME = re.compile(r"(?<![\w/.%\"'-])((?:[a-z][\w-]*/)*[a-zA-Z][\w-]*\.(?:c|h|lua))\b(?!\w)")
@@ -162,6 +163,16 @@ def markers(tree):
                 yield f"{path}:{number}: {match.group(1)}"
 
 
+def words(tree):
+    """no comment of the product has a word of ours that nobody would search for"""
+    for path in tree.files(*PRODUCT_C, *(one.replace("*.c", "*.lua") for one in PRODUCT_C)):
+        text = tree.read(path)
+        for comment in (LUA_COMMENT if path.endswith(".lua") else C_ASIDE).finditer(text):
+            match = OUR_WORDS.search(comment.group()) if comment.group()[0] in "/-" else None
+            if match:
+                yield f"{path}:{line_of(text, comment.start() + match.start())}: {match.group()}"
+
+
 def named_files(tree):
     """every file of ours that a comment or CONTRIBUTING.md names is there"""
     names = {os.path.basename(path) for path in tree.paths}
@@ -221,4 +232,4 @@ def openapi(tree):
 
 
 RULES = (function_length, file_length, columns, head_comment, banned, returning_macro, sleeps, shell,
-         python, markers, named_files, size, openapi)
+         python, markers, words, named_files, size, openapi)

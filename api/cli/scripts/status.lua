@@ -95,7 +95,7 @@ fact('majority', store.majority == '1' and wanted.most or 0) -- how many must be
 local set = insync_read(store.insync)
 local newest = set and insync_newest(store, all) -- this Redis may be behind it
 set = insync_is_newer(newest, set) and newest or set
--- Promoted, and no node of the set, or of another stream: it may lack what was answered, whoever admits it.
+-- Promoted, and no node of the set, or of another stream: it may lack what was answered, no matter who admits it.
 fact('outside', store.gate and set and #set.nodes > 0
     and not insync_is_fit(set, info('server', 'run_id') .. ' ' .. info('replication', 'master_replid'))
     and string.find(info('replication', 'master_replid2'), '[^0]') and 1 or 0)

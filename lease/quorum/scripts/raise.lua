@@ -2,7 +2,7 @@
 -- there is no other one. However late it comes, no number falls, and nothing comes back that was given back here or
 -- behind which a newer token was voted for here; what it brings to a minority all the same ends with its ttl.
 -- KEYS: node, lease. ARGV: 3 of node.lua, number; of a hold: attempt, lease_id, ttl (ms), about, who, the number that
--- this node has told when a majority had the hold, or "". {raised}, {quarantine} or {not-ours}
+-- this node has answered when a majority had the hold, or "". {raised}, {quarantine} or {not-ours}
 -- on: node
 local is_own = lease.attempt == ARGV[5]
 local is_free = not lease.is_live or is_own and lease.token == ''

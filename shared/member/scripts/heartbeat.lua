@@ -32,7 +32,7 @@
 --           {"another", schema and id of the one that is here}
 --           {"open"}: a service with --access has used this store, and this one would let everybody in
 --           {"superseded"}: another process has this member id   {"forgotten"}: pawl store forget
---           {"copies", how many nodes must have a copy, or ""}: and this process was told another number
+--           {"copies", how many nodes must have a copy, or ""}: and this process has another number
 --           {"gated", epoch, gate, why, ballot, behind}: nobody may act; reported if there was a report. ballot: of a store with
 --             an in-sync set, the epoch that would begin: a lease service reports when its state directory has promised
 --             to act in no older one   behind: as lease/scripts/admit.lua has it, or ""
@@ -141,7 +141,7 @@ local function ballot_chosen(store)
     redis.call('HSET', KEYS[1], 'ballot', whole(store.ballot))
 end
 
--- A store that was made anew in an empty Redis has no in-sync set any more, and what is told waits for nobody: who
+-- A store that was made anew in an empty Redis has no in-sync set any more, and answers wait for nobody: who
 -- knows that it had one brings it back.
 local function copies_adopted(store)
     local is_news = MY_SET ~= nil and MY_SET.copies ~= '' and not store.copies
@@ -398,7 +398,7 @@ local function memory()
 end
 
 -- Nothing speaks against this process: its heartbeat in the epoch that is.
-local function pulse(store, stripes, me, all, ids)
+local function heartbeat(store, stripes, me, all, ids)
     if me.incarnation ~= INCARNATION or tonumber(me.epoch) ~= store.epoch or me.state == 'out' then
         -- What is still being written may be the list of another epoch, whose roll says nothing in this one.
         if ARGV[18] ~= 'settled' then
@@ -481,4 +481,4 @@ local copies, must = string.match(ARGV[25], '^(%d*)(s?)$')
 if (copies ~= '' and copies ~= (store.copies or '1')) or (must == 's' and not store.copies) then
     return { 'copies', store.copies or '' }
 end
-return pulse(store, stripes, me, all, ids)
+return heartbeat(store, stripes, me, all, ids)

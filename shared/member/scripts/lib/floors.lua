@@ -94,7 +94,7 @@ local function floors_known(all, asker)
 end
 
 -- The registrars, if a majority of them counts: as the newest state directory of one of them has it that has
--- reported. That the store says so is not enough, nor another lease service: both may know what was before a life
+-- reported. That the store says so is not enough, nor another lease service: both may know what was before an epoch
 -- that was admitted by all (tests/model/registrars.pml). nil: all lease services that are listed are needed; also
 -- when somebody knows of a later epoch without registrars, which an operator has begun.
 local function registrars_newest(store, all)

@@ -1,6 +1,6 @@
--- insync.lua - the in-sync set: the nodes of Redis that may take over (docs/decisions/0047). Whatever is told is on
+-- insync.lua - the in-sync set: the nodes of Redis that may take over (docs/decisions/0047). Whatever is answered is on
 -- the disks of all that are needed. Of a store without a set none of this is in the record:
---   copies   with fewer nodes nothing is told
+--   copies   with fewer nodes nothing is answered
 --   insync   "EPOCH GENERATION STREAM/COPIES NODE...", as state directories have it: the epoch of the admission, how often
 --            the set was changed in it, the replid of that Redis, and copies; NODE: "host:port/RUN_ID"
 --   needed   "NODE...": those that are waited for: also one that is being added, or whose going is not recorded yet
@@ -36,13 +36,13 @@ local function insync_listed(list)
     return insync_read(string.match(',' .. list, ',insync ([^,]+)'))
 end
 
--- A set begins without a node (insync_begin()); whoever was in it then says nothing of who has been since.
+-- A set begins without a node (insync_begin()); its first nodes say nothing of those that have been in it since.
 local function insync_is_newer(one, other)
     return one and (not other or one.epoch > other.epoch or (one.epoch == other.epoch
         and (one.generation > other.generation or #one.nodes > 0 and #other.nodes == 0)))
 end
 
--- The newest of all that is reported: whoever knows of a later set has acted by it.
+-- The newest of all that is reported: a service that knows of a later set has acted by it.
 local function insync_newest(store, all)
     local newest
     for id, one in pairs(all) do
