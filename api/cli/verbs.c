@@ -62,7 +62,7 @@ static void flags_make(const struct verb *verb, struct given *g, struct option f
                   &g->incarnation),
         FLAG_ON("dead", "the gateway is dead", &g->dead),
         FLAG_ON("settled", "and nothing that it had sent is still on its way", &g->settled),
-        FLAG_ON("force", "though its pulse is fresh; though it is being sent", &g->force),
+        FLAG_ON("force", "though its heartbeat is fresh; though it is being sent", &g->force),
         FLAG_ON("yes", "do not ask", &g->yes),
         FLAG_ON("once", "show it once, and end", &g->once),
         FLAG_ENV("lease-id-file", "FILE", "where the lease_id is (else PAWL_LEASE_ID)", &g->lease_id_file),

@@ -584,7 +584,7 @@ static void log_admission(struct member *member, const struct store_reply *reply
                                  LOG_I("counter", store_reply_integer(reply, 3)),
                                  LOG_T("not_asked", store_reply_text(reply, 4)), LOG_END};
 
-    member->event(member, LOG_WARNING, "store-life-begun", fields);
+    member->event(member, LOG_WARNING, "store-epoch-begun", fields);
     if (bytes_are(store_reply_text(reply, 2), "accepted")) {
         struct log_field loss[] = {LOG_I("epoch", store_reply_integer(reply, 1)),
                                    LOG_T("node", bytes_of(member->node)), LOG_END};
@@ -646,7 +646,7 @@ static enum step admit_answered(struct store_call *call, enum store_outcome outc
     if (store_reply_is(reply, "floors-missing")) {
         member_forbid(
             member, PROBLEM_STORE_NOT_ADMITTED, "store-not-admitted",
-            "The store has begun a new life, which only all lease services together may admit: waiting "
+            "The store has begun a new epoch, which only all lease services together may admit: waiting "
             "for %.*s. Start it; if its state directory is lost for good: pawl store recover --floor N.",
             missing.len > 0 && missing.len < 300 ? (int)missing.len : 300, whom);
     } else if (store_reply_is(reply, "registrars-missing")) {
@@ -654,7 +654,7 @@ static enum step admit_answered(struct store_call *call, enum store_outcome outc
 
         member_forbid(
             member, PROBLEM_STORE_NOT_ADMITTED, "store-not-admitted",
-            "The store has begun a new life, which a majority of the registrars may admit: %lld of %lld are "
+            "The store has begun a new epoch, which a majority of the registrars may admit: %lld of %lld are "
             "heard, waiting for %.*s. Start one; one whose state directory is an old copy does not count; if "
             "too many are lost for good: pawl store recover --floor N.",
             (long long)store_reply_integer(reply, 1), (long long)store_reply_integer(reply, 2),

@@ -39,7 +39,7 @@ struct stage {
 };
 
 static const char *const event_names[EVENTS] = {"store-admitted",    "store-suspended",
-                                                "store-life-begun",  "store-clock-corrected",
+                                                "store-epoch-begun", "store-clock-corrected",
                                                 "registrar-missing", "registrar-missing-no-more"};
 
 enum { TOLD_ADMITTED, TOLD_SUSPENDED, TOLD_BEGUN, TOLD_CLOCK, TOLD_MISSING, TOLD_MISSING_NO_MORE };

@@ -262,7 +262,7 @@ inline reports(s)
     }
 }
 
-/* Whom the new life puts in doubt, and who was before: nothing is ever proven complete here. */
+/* Whom the new epoch puts in doubt, and who was before: nothing is ever proven complete here. */
 inline weigh()
 {
     known = LARGER(doubt, OF_ALL(LARGER, REPORTED));

@@ -1,5 +1,5 @@
 /* floor.pml - no token is granted twice, and none below one that was granted before, whatever becomes of the
- * store: the floors, the lists of members, and the admission of a new life (docs/decisions/0010).
+ * store: the floors, the lists of members, and the admission of a new epoch (docs/decisions/0010).
  *
  * README.md says what is modelled, what is left out, and what each mutant takes away. Sets of lease services
  * are bit masks. A service is its state directory: a deleted one comes back under a number that nobody knows

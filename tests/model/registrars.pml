@@ -451,7 +451,7 @@ inline majority_raises_the_ceiling()
 }
 
 /* -- the store is lost, or put back, or just begins anew: floors and lists alone must do. Who else reports
- * only makes the new life begin higher. */
+ * only makes the new epoch begin higher. */
 
 inline is_admitted_by_all(i)
 {

@@ -11,7 +11,7 @@
  *   word_arrives             intent_close.lua "close" and "unknown"
  *   is_taken_over, is_said_to_be_dead   intent_takeover.lua; the same for "dead" with force
  *   is_settled               intent_resolve.lua, or a grace that is over
- *   store_is_lost, tells     admit.lua of a new life, intent_again.lua
+ *   store_is_lost, tells     admit.lua of a new epoch, intent_again.lua
  *
  * Write v carries TOKEN(v) and is sent once at most. Workers 0 and 1 are of one gateway, 2 and 3 of another.
  * A sticky intent has the number of the write that opened it. Every step of the last loop is atomic. */

@@ -139,7 +139,7 @@ static int forget_answer(struct store_ask *ask, const struct store_reply *reply)
     }
     if (store_reply_is(reply, "fresh"))
         return cli_refuse(CLI_REFUSED, "Stop it: with SIGTERM it leaves by itself.",
-                          "%s was not forgotten: it lives, its last pulse came %s ago", f->word,
+                          "%s was not forgotten: it lives, its last heartbeat came %s ago", f->word,
                           print_duration(age, store_reply_integer(reply, 1)));
     return forget_refuse(f, reply);
 }
@@ -547,7 +547,7 @@ static int init_run(int argc, char **argv)
 static const struct command commands[] = {
     {"init", init_run, "make a store in an empty Redis"},
     {"status", verb_run, "what the store is, what is refused and why, and what to do"},
-    {"recover", cli_store_recover, "begin a new life of a store that has lost everything"},
+    {"recover", cli_store_recover, "begin a new epoch of a store that has lost everything"},
     {"accept-loss", verb_run, "a node that may lack what was answered is the store all the same"},
     {"failover", verb_run, "another node of the in-sync set becomes the primary, in good order"},
     {"forget", verb_run, "do not wait any more for a service that is gone for good"},

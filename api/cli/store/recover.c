@@ -159,7 +159,7 @@ static int empty_refuse(struct recover *r)
                             "this store is not lost, and nothing was changed; what is known of it:");
     store_refuse(&r->facts, CLI_REFUSED,
                  "this Redis is not empty, and nothing was changed: what is left of the store decides");
-    cli_hint("With --floor N a new life can be begun by your word:");
+    cli_hint("With --floor N a new epoch can be begun by your word:");
     recover_say_floor();
     return CLI_REFUSED;
 }
@@ -356,7 +356,7 @@ static int floor_confirm(const struct recover *r)
                "state directories.\n",
                store_facts_id(&r->facts));
     else
-        printf("Store %s begins a new life: every hold ends, tokens go on above %" PRId64
+        printf("Store %s begins a new epoch: every hold ends, tokens go on above %" PRId64
                ", all services come anew.\n"
                "If a token above %" PRId64 " was ever granted, it can come twice. ",
                r->facts.kind == FACT_EMPTY ? recover_wanted_id(r) : store_facts_id(&r->facts), r->floor,
