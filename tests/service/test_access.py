@@ -453,6 +453,26 @@ def at_a_relay(program="pawl-lease", *flags):
         reload(rules())
 
 
+def judged_in_the_midst(called, method, target, before, after, *flags, program="pawl-lease", **more):
+    """What "right" hears, whose request has called this function of Redis when the rules become others."""
+    reload(before)
+    with at_a_relay(program, *flags) as (relay, client, judge_by):
+        call = relay.hold(TO_REDIS, called)
+        asked = Later(client, method, target, bearer("right"), **more)
+        call.wait_met()
+        judge_by(after)
+        call.go()
+        return asked.get()
+
+
+def without_its_credential(may):
+    return {**rules(may), "identities": rules()["identities"] | identities({"right": new_token()})}
+
+
+def outcome_unknown(answer):
+    check_equal((answer.status, answer.code), (504, "outcome-unknown"))
+
+
 @test
 def several_that_wait_for_their_turn_are_judged_when_it_comes():
     may = {"who": ["right"], "may": ["acquire"], "on": ["job:*"]}
@@ -501,22 +521,14 @@ def who_waits_for_a_higher_floor_is_judged_before_it_is_granted():
 @test
 def a_force_release_stops_when_its_credential_is_taken_out():
     may, lease = {"who": ["right"], "may": ["force-release"], "on": ["job:*"]}, WORLD.name()
-    reload(rules(may))
     for _ in range(251):
         acquire("all", lease, mode="shared", ttl_ms=600000)
-    with at_a_relay() as (relay, client, judge_by):
-        call = relay.hold(TO_REDIS, function_of("force_release"))
-        forced = Later(client, "POST", f"/v1/leases/{lease}/force-release", bearer("right"))
-        call.wait_met()
-        judge_by({**rules(may), "identities": rules()["identities"] | identities({"right": new_token()})})
-        call.go()
-        check_equal((forced.get().status, forced.get().code), (504, "outcome-unknown"))
-        check_equal(len(WORLD.lease("GET", f"/v1/leases/{lease}", bearer("all")).json["holders"]), 1)
+    outcome_unknown(judged_in_the_midst(function_of("force_release"), "POST", f"/v1/leases/{lease}/force-release", rules(may), without_its_credential(may)))
+    check_equal(len(WORLD.lease("GET", f"/v1/leases/{lease}", bearer("all")).json["holders"]), 1)
 
 
 @test
 def a_resolve_by_force_closes_nothing_when_its_right_is_taken_away():
-    reload(rules({"who": ["right"], "may": ["resolve"], "on": ["orders:*"]}))
     lease, go = WORLD.name("orders"), threading.Event()
     grant, path = acquire("all", lease), f"/orders/{lease.partition(':')[2]}/x"
 
@@ -525,50 +537,38 @@ def a_resolve_by_force_closes_nothing_when_its_right_is_taken_away():
     UPSTREAM.act = lambda upstream, request: check(go.wait(20), "nobody let it go on")
     write = Later(WORLD.gateway, "PUT", path, {**bearer("all"), **header(grant)}, body=b"x")
     [intent] = wait_until(intents, "it is being sent")
-    with at_a_relay("pawl-gateway", "--routes", TABLE) as (relay, client, judge_by):
-        call = relay.hold(TO_REDIS, function_of("intent_resolve"))
-        forced = Later(client, "POST", f"/v1/intents/{lease}/resolve?id={intent['id']}&force=true", bearer("right"))
-        call.wait_met()
-        judge_by(rules())
-        call.go()
-        check_equal((forced.get().status, forced.get().code), (504, "outcome-unknown"))
-        check_equal(write.get().status, 504)
-        wait_until(lambda: [one["state"] for one in intents()] == ["unknown"], "it was given up, and is open")
+    outcome_unknown(judged_in_the_midst(
+        function_of("intent_resolve"), "POST", f"/v1/intents/{lease}/resolve?id={intent['id']}&force=true",
+        rules({"who": ["right"], "may": ["resolve"], "on": ["orders:*"]}), rules(), "--routes", TABLE, program="pawl-gateway"))
+    check_equal(write.get().status, 504)
+    wait_until(lambda: [one["state"] for one in intents()] == ["unknown"], "it was given up, and is open")
     go.set()
     UPSTREAM.act = Upstream.obey
 
 
+def said_to_be_dead(called):
+    return judged_in_the_midst(called, "POST", f"/v1/gateways/{'g' * 16}/dead?settled=true", rules({"who": ["right"], "may": ["operate"]}), rules(),
+                               "--routes", TABLE, program="pawl-gateway")
+
+
 @test
 def a_gateway_is_not_settled_any_more_by_whom_that_right_is_taken_away():
-    reload(rules({"who": ["right"], "may": ["operate"]}))
     grant = acquire("all", WORLD.name("orders"))
     stripe = stripe_key(grant["lease"])
     text = f"{grant['lease']} {grant['epoch']:015d} {grant['token']:015d} {1:016d} s o {'g' * 16} {'i' * 16} 0.1 h 1700000000000"
     WORLD.redis("ZADD", stripe + ":i", 0, text)
-    with at_a_relay("pawl-gateway", "--routes", TABLE) as (relay, client, judge_by):
-        call = relay.hold(TO_REDIS, function_of("intent_takeover"))
-        dead = Later(client, "POST", f"/v1/gateways/{'g' * 16}/dead?settled=true", bearer("right"))
-        call.wait_met()
-        judge_by(rules())
-        call.go()
-        check_equal((dead.get().status, dead.get().code), (504, "outcome-unknown"))
+    outcome_unknown(said_to_be_dead(function_of("intent_takeover")))
     check_equal(WORLD.redis("ZRANGE", stripe + ":i", 0, -1), [text.encode()], "nor is more of what it had open said to be dead")
     WORLD.redis("ZREM", stripe + ":i", text)
 
 
 @test
 def of_several_that_are_in_doubt_no_more_are_settled_by_whom_that_right_is_taken_away():
-    reload(rules({"who": ["right"], "may": ["operate"]}))
     doubt, entries = "pawl:{store}:doubt", [f"{'g' * 16} {letter * 16}" for letter in "ij"]
     for entry in entries:
         WORLD.redis("HSET", doubt, entry, "dead 1700000000000 0 1")
-    with at_a_relay("pawl-gateway", "--routes", TABLE) as (relay, client, judge_by):
-        call = relay.hold(TO_REDIS, function_of("unreported_leave") + b"\r\n$1\r\n1\r\n$9\r\npawl:{00}\r\n$16\r\n" + b"g" * 16)  # not the service's own
-        dead = Later(client, "POST", f"/v1/gateways/{'g' * 16}/dead?settled=true", bearer("right"))
-        call.wait_met()
-        judge_by(rules())
-        call.go()
-        check_equal((dead.get().status, dead.get().code), (504, "outcome-unknown"))
+    its_own = b"\r\n$1\r\n1\r\n$9\r\npawl:{00}\r\n$16\r\n" + b"g" * 16  # and not the service's
+    outcome_unknown(said_to_be_dead(function_of("unreported_leave") + its_own))
     check_equal([entry.decode() for entry in WORLD.redis("HKEYS", doubt)], entries[1:])
     WORLD.redis("DEL", doubt)
 
@@ -579,45 +579,15 @@ def of_several_that_are_in_doubt_no_more_are_settled_by_whom_that_right_is_taken
 @test
 def a_list_that_is_under_way_shows_what_may_be_seen_now():
     may = {"who": ["right"], "may": ["look"], "on": ["*"]}
-    reload(rules(may))
     leases = [acquire("all", WORLD.name("listed"))["lease"] for _ in range(3)]
-    with at_a_relay() as (relay, client, judge_by):
-        call = relay.hold(TO_REDIS, function_of("list"))
-        listed = Later(client, "GET", "/v1/leases?prefix=listed&limit=1000", bearer("right"))
-        call.wait_met()
-        judge_by(rules({**may, "on": leases[:1]}))
-        call.go()
-        got = listed.get().json
-        check_equal(([one["lease"] for one in got["items"]], got["filtered"]), (leases[:1], True))
-
-
-@test
-def a_list_that_is_under_way_is_not_told_when_its_credential_is_taken_out():
-    may = {"who": ["right"], "may": ["look"], "on": ["*"]}
-    reload(rules(may))
-    acquire("all", WORLD.name("listed"))
-    with at_a_relay() as (relay, client, judge_by):
-        call = relay.hold(TO_REDIS, function_of("list"))
-        listed = Later(client, "GET", "/v1/leases?prefix=listed&limit=1000", bearer("right"))
-        call.wait_met()
-        judge_by({**rules(may), "identities": rules()["identities"] | identities({"right": new_token()})})
-        call.go()
-        refused(listed.get(), 403, "forbidden", lease=None, verb="look")
-
-
-@test
-def a_list_of_sessions_that_is_under_way_shows_whose_may_be_seen_now():
-    may = {"who": ["right"], "may": ["look"], "on": ["*"]}
-    reload(rules({**may, "may": ["look", "operate"]}))
+    asked = (function_of("list"), "GET", "/v1/leases?prefix=listed&limit=1000", rules(may))
+    got = judged_in_the_midst(*asked, rules({**may, "on": leases[:1]})).json
+    check_equal(([one["lease"] for one in got["items"]], got["filtered"]), (leases[:1], True))
+    refused(judged_in_the_midst(*asked, without_its_credential(may)), 403, "forbidden", lease=None, verb="look")
     other = WORLD.lease("POST", "/v1/sessions", bearer("all")).json["session"]
-    with at_a_relay() as (relay, client, judge_by):
-        call = relay.hold(TO_REDIS, function_of("session_list"))
-        listed = Later(client, "GET", "/v1/sessions?limit=1000", bearer("right"))
-        call.wait_met()
-        judge_by(rules(may))
-        call.go()
-        got = listed.get().json
-        check_equal((other in [one["session"] for one in got["items"]], got["filtered"]), (False, True))
+    asked = (function_of("session_list"), "GET", "/v1/sessions?limit=1000", rules({**may, "may": ["look", "operate"]}))
+    got = judged_in_the_midst(*asked, rules(may)).json
+    check_equal((other in [one["session"] for one in got["items"]], got["filtered"]), (False, True))
 
 
 @test
