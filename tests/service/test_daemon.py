@@ -99,17 +99,6 @@ def a_value_that_does_not_fit_is_an_error_that_names_the_flag():
 # -- secrets, and who may come
 
 @test
-def a_password_on_the_command_line_is_refused_and_from_elsewhere_taken():
-    for name in BOTH:
-        done = check_config(name, "--redis", "redis://u:geheim@h:1")
-        fails(done, CONFIG, "--redis", "environment", "file")
-        check("geheim" not in done.stderr + done.stdout, "and it is told")
-        passes(check_config(name, environment={"PAWL_REDIS": "redis://u:geheim@h:1"}))
-        passes(check_config(name, "--redis-password-file", file_with("geheim\n")))
-        fails(check_config(name, "--redis-password-file", "/nonexistent/x"), CONFIG, "/nonexistent/x")
-
-
-@test
 def beyond_loopback_it_must_be_told_that_anybody_may_come():
     for name in BOTH:
         for address in ("0.0.0.0:0", "[::]:0", "192.0.2.1:80"):

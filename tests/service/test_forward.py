@@ -39,6 +39,7 @@ ROUTES = [
     route(UPSTREAM, "/small/{id}", "small:{id}", max_body=1000, timeout_ms=2000),
     route(SOCKET_UPSTREAM, "/sock/{id}", "sock:{id}", timeout_ms=2000),
     {**route(UPSTREAM, "/prefixed/{id}/**", "prefixed:{id}"), "upstream": UPSTREAM.url + "/api"},
+    {**route(UPSTREAM, "/gone/{id}", "gone:{id}"), "upstream": nobody()},
 ]
 TABLE = routes_file(FOLDER, ROUTES)
 WORLD = World(gateway_flags=["--routes", TABLE])
@@ -316,17 +317,9 @@ def a_forwarded_answer_says_itself_how_it_may_be_cached():
 
 @test
 def nothing_sent_is_502_and_leaves_no_intent():
-    table = routes_file(FOLDER, [{**route(UPSTREAM, "/gone/{id}", "gone:{id}"), "upstream": nobody()}], "gone.json")
-    world = World(gateway_flags=["--routes", table])
-    try:
-        name = world.name("gone")
-        grant = world.acquire(name)
-        answer = world.gateway("PUT", "/gone/" + name.split(":", 1)[1], [("Fencing-Token", grant["fencing_token"])], b"x",
-                               held=False)
-        refused(answer, 502, "upstream-unavailable")
-        wait_until(lambda: world.gateway("GET", f"/v1/intents/{name}", held=False).json["items"] == [], "no intent is open")
-    finally:
-        world.close()
+    one, key = holder("gone")
+    refused(send("PUT", f"/gone/{key}", one, b"x"), 502, "upstream-unavailable")
+    no_intents(one.name)
 
 
 def unknown_end(act, stem="order", tail="/x"):

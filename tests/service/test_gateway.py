@@ -27,10 +27,6 @@ class Holder:
         WORLD.release(self.name, self.grant)
         return Holder(self.name, **ask)
 
-    def ends_in(self, ttl_ms):
-        """From now on: so what was done before was in time on any machine."""
-        answer = WORLD.lease("PUT", f"/v1/leases/{self.name}", {"Lease-Id": self.grant["lease_id"]}, {"ttl_ms": ttl_ms})
-        check_equal(answer.status, 200, repr(answer))
 
     def forged(self, **changes):
         """Signed with the right key, but granted by nobody."""
@@ -239,24 +235,6 @@ def a_token_comes_once_and_is_the_canonical_text(ada):
     check_equal(put(ada.name, good).status, 201)
 
 
-# -- the stale holder
-
-@test
-def the_stale_holder_is_refused_before_the_newcomers_first_write(ada):
-    check_equal(put(ada.name, ada.header, b"ada's").status, 201)
-    ada.ends_in(100)
-    answer = wait_until(lambda: (answer := put(ada.name, ada.header, b"ada's")).status != 204 and answer, "ada's hold expires")
-    refused(answer, 412, "lease-expired")
-    bob = Holder(ada.name, holder="bob")
-    refused(put(ada.name, ada.header, b"late"), 412, "stale-token", holder="bob", current_token=bob.token, mark=ada.token)
-    check_equal(get(ada.name).body, b"ada's")
-    check_equal(put(ada.name, bob.header, b"bob's").status, 204)
-    refused(put(ada.name, ada.header, b"late"), 412, "stale-token", mark=bob.token)
-    refused(delete(ada.name, ada.header), 412, "stale-token")
-    refused(get(ada.name, ada.header), 412, "stale-token")
-    check_equal(get(ada.name).body, b"bob's")
-
-
 # -- preconditions
 
 @test
@@ -292,14 +270,11 @@ def a_precondition_that_cannot_be_read_is_refused(ada):
 def what_comes_again_with_its_key_gets_its_first_answer(ada):
     key = ("Idempotency-Key", "k-1")
     first = put(ada.name, ada.header, b"one", key, ("If-None-Match", "*"))
+    bob = ada.successor()
     again = put(ada.name, ada.header, b"one", key, ("If-None-Match", "*"))
-    check_equal((again.status, again.header("ETag")), (201, first.header("ETag")))
+    check_equal((again.status, again.header("ETag")), (201, first.header("ETag")), "it was done in time")
     check_equal(get(ada.name).header("ETag"), first.header("ETag"))
-    second, bob = put(ada.name, ada.header, b"two", ("Idempotency-Key", "k-2")), ada.successor()
-    again = put(ada.name, ada.header, b"two", ("Idempotency-Key", "k-2"))
-    check_equal((second.status, again.status, again.header("ETag")), (204, 204, second.header("ETag")), "it was done in time")
-    refused(put(ada.name, ada.header, b"three", ("Idempotency-Key", "k-2")), 412, "stale-token")
-    key = ("Idempotency-Key", "k-3")
+    key = ("Idempotency-Key", "k-2")
     check_equal([delete(ada.name, bob.header, key).status for _ in range(2)], [204, 204])
     refused(delete(ada.name, bob.header), 404, "not-found")
 
@@ -337,11 +312,9 @@ def anybody_may_read(ada):
 @test
 def a_read_of_the_version_that_one_has_is_304(ada):
     etag = put(ada.name, ada.header, b"one").header("ETag")
-    for tags in (etag, f"W/{etag}", f'"x", {etag}', "*"):
-        for method in ("GET", "HEAD"):
-            answer = WORLD.gateway(method, path(ada.name), [("If-None-Match", tags)])
-            check_equal((answer.status, answer.body, answer.header("ETag")), (304, b"", etag), tags)
-    check_equal(get(ada.name, None, ("If-None-Match", '"x"')).status, 200)
+    for method in ("GET", "HEAD"):
+        answer = WORLD.gateway(method, path(ada.name), [("If-None-Match", f'"x", W/{etag}')])
+        check_equal((answer.status, answer.body, answer.header("ETag")), (304, b"", etag))
     check_equal(get(ada.name + "/none", None, ("If-None-Match", "*")).status, 404)
     fenced = get(ada.name, ada.header, ("If-None-Match", etag))
     check_equal((fenced.status, status_of(fenced)),
@@ -352,17 +325,15 @@ def a_read_of_the_version_that_one_has_is_304(ada):
 def after_a_fenced_read_no_older_write_lands(ada):
     put(ada.name, ada.header, b"one")
     bob = ada.successor()
-    check_equal(mark(ada.name)["mark"], ada.token)
     read = get(ada.name, bob.header)
     check_equal((read.status, read.body, read.header("Fencing-Mark"), status_of(read)),
                 (200, b"one", str(bob.token),
                  f"pawl; verdict=accepted; token={bob.token}; mark={bob.token}; guarantee=committed"))
-    refused(put(ada.name, ada.header), 412, "stale-token", mark=bob.token)
     missing = refused(get(ada.name + "/none", bob.header), 404, "not-found")
     check(status_of(missing).startswith("pawl; verdict=accepted"), status_of(missing))
     head = WORLD.gateway("HEAD", path(ada.name), with_token(ada.header))
-    check_equal((head.status, head.body), (412, b""))
-    check_equal(status_of(head), f"pawl; verdict=refused; reason=stale-token; token={ada.token}; mark={bob.token}")
+    check_equal((head.status, head.body, status_of(head)),
+                (412, b"", f"pawl; verdict=refused; reason=stale-token; token={ada.token}; mark={bob.token}"))
 
 
 # -- what is stored

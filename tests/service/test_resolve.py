@@ -730,24 +730,6 @@ def a_death_that_is_recorded_in_part_is_not_told_as_one_that_certainly_is_not():
     pawl("resolve", name, "--all", "--yes")
 
 
-@test
-def a_store_that_is_gone_is_told_as_such_by_all_of_them():
-    apart = World(gateway_flags=["--routes", TABLE])
-    apart.redis.kill()
-
-    def is_told(method, target):
-        answer = apart.gateway(method, target)
-        return (answer.status, answer.code) == (503, "store-unavailable")
-    for method, target in (("GET", "/v1/intents"), ("GET", "/v1/intents/a"), ("GET", "/v1/gateways/doubt"), ("POST", "/v1/intents/a/resolve"),
-                           ("POST", f"/v1/gateways/{GHOST}/dead"), ("POST", "/v1/routes/adopt")):
-        wait_until(lambda method=method, target=target: is_told(method, target), f"{target} is 503")
-    for words in (["resolve"], ["resolve", "a"], ["resolve", "a", "--all", "--yes"], ["routes", "adopt"]):
-        check_in("store-unavailable", pawl(*words, status=69, PAWL_GATEWAY_URL=apart.gateway.url).stderr)
-    check_equal(apart.gateway("GET", "/v1/routes").status, 200)
-    for daemon in apart.daemons:
-        daemon.kill()
-
-
 def close():
     release.set()
     upstream.close()

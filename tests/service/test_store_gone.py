@@ -43,6 +43,11 @@ def all_requests(name, grant):
         ("mark", lambda: gateway("GET", f"/v1/marks/{name}")),
         ("check", lambda: gateway("GET", f"/v1/check/{name}", token)),
         ("native check", lambda: gateway("GET", f"/v1/check/{name}?deny=native", token)),
+        ("intents", lambda: gateway("GET", "/v1/intents")),
+        ("intents of one", lambda: gateway("GET", f"/v1/intents/{name}")),
+        ("resolve", lambda: gateway("POST", f"/v1/intents/{name}/resolve")),
+        ("in doubt", lambda: gateway("GET", "/v1/gateways/doubt")),
+        ("dead", lambda: gateway("POST", f"/v1/gateways/{'g' * 16}/dead")),
     ]
 
 
