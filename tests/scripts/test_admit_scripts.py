@@ -97,17 +97,6 @@ def only_one_admission_comes_of_one_gating_and_only_of_reports_to_it_on_the_redi
     check_equal(unchanged_by(LIFE, a.admit), ["floors-missing", "lease-b"])
 
 
-@test
-def a_life_after_a_life_is_complete_again():
-    a, b, g = company(LIFE)
-    for life in range(3):
-        grant(LIFE, b, f"orders:{life}")
-        restarted(a, b, g)
-        admitted((a, b)[life % 2], "complete")
-        all_in(a, b, g)
-    check_equal(LIFE.record("epoch", "alive"), [str(UNIX + 2), str(EPOCH)])
-
-
 # -- what makes it incomplete, each by itself
 
 def recreated():

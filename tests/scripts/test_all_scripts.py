@@ -90,17 +90,6 @@ def one_name_behaves_as_several_do():
 
 
 @test
-def each_is_renewed_and_released_by_its_own_name():
-    leases = some("a", "b")
-    leases.acquire()
-    a, b = leases.leases
-    check_equal(a.renew("id-a", 5000)[0], "renewed")
-    check_equal(a.release("id-a")[0], "released")
-    check_equal([held_by(a), held_by(b)], [None, "id-a"])
-    check_equal(b.release("id-a")[0], "released")
-
-
-@test
 def a_replay_gets_the_same_tokens_in_the_order_that_it_asks_for():
     leases = some("a", "b")
     first = tokens(leases.acquire())

@@ -1,10 +1,9 @@
 #!/usr/bin/python3
 """Every reply of every script in gateway/scripts."""
 
-from lua_test import EPOCH, REMEMBER_MS, Holder, Lease, Resource, Store, check, check_equal, main, stripe_do, test, text
+from lua_test import EPOCH, REMEMBER_MS, Holder, Lease, Resource, Store, check, check_equal, main, test, text
 from several import desk_says
 from world.record import record_field
-from world.redis import Connection
 
 STORE = Store()
 NOW = 1000000
@@ -112,13 +111,6 @@ def a_hold_is_void_from_its_deadline_in_the_very_step_that_finds_it_and_never_li
         check_equal(resource.lease.acquire("id-b", "hold-bbbbbbb", "bob")[2], 2, name)
 
 
-@test
-def the_stripes_clock_offset_counts_at_the_gate_too():
-    resource = begin()
-    stripe_do(STORE.redis, "HSET", resource.lease.stripe, "clock", 1000)
-    check_equal(resource.write(ADA)[2], "lease-expired")
-
-
 # -- shared holds and permits
 
 MANY = {"shared": {"mode": "shared"}, "permits": {"mode": "permits", "permits": 3}}
@@ -189,21 +181,6 @@ def one_of_many_whose_hold_is_over_is_stale_though_nobody_came_after_it():
             for name in deeds(resource):
                 check_equal(deeds(resource)[name](ben)[::2][:2], ["refused", "stale-token"], f"{kind} {way}: {name}")
         check_equal(resource.lease.field("s"), None, "it was not forgotten")
-
-
-@test
-def one_of_many_and_an_exclusive_one_are_stale_when_the_other_came_later():
-    for kind in MANY:
-        resource, ann, ben = begin_many(kind)
-        resource.lease.release("id-ann"), resource.lease.release("id-ben")
-        resource.lease.acquire("id-c", "hold-ccccccc", "cyd")
-        for holder in (ann, ben):
-            refused_everywhere(resource, holder, ["stale-token", 3, EPOCH, 0, "cyd"])
-    for kind in MANY:
-        resource = begin()
-        resource.lease.release()
-        join(resource.lease, "ann", **MANY[kind])
-        refused_everywhere(resource, ADA, ["stale-token", 2, EPOCH, 0, ""])
 
 
 @test
@@ -320,19 +297,6 @@ def a_refusal_is_noted_once_a_second_with_its_reason_and_changes_nothing_else():
 
 
 @test
-def a_refusal_is_told_to_those_who_listen():
-    resource = begin()
-    listener = Connection(STORE.redis.path)
-    listener("SUBSCRIBE", "pawl:e:orders:42")
-    STORE.call("lease/scripts/listen.lua", ["pawl:{00}"], 1000)
-    resource.check(Holder(9))
-    message = [listener.file.readline() for _ in range(7)]
-    check_equal(text(message[-1]), f"{resource.lease.stripe[6:8]} {EPOCH}.2.1\trefused\t9\t\t{NOW}\tunissued-token\x1fc1\x1fggate-1\x1fi0a-1"
-                "\x1fporders:42/a\r\n")
-    listener.close()
-
-
-@test
 def a_refusal_is_noted_with_whose_token_it_was_and_what_was_asked_of_whom():
     def said(deed, token):
         deed()
@@ -397,20 +361,6 @@ def the_mark_moves_with_what_is_let_through_and_with_nothing_else():
     check_equal(resource.mark()[2:5], [2, EPOCH, 2])
 
 
-@test
-def each_deed_moves_the_mark_in_its_own_step():
-    for name in deeds(begin()):
-        resource = begin()
-        if name == "remove":
-            resource.write(ADA)
-            resource = Resource(resource.lease, "/a")
-            resource.lease.set(k=None, p=None)
-        reply, changes = STORE.changed_by(lambda name=name, resource=resource: deeds(resource)[name](ADA))
-        check(reply[0] != "refused", f"{name}: {reply}")
-        after = changes[resource.lease.key][1]
-        check_equal((after["k"], after["p"]), ("1", str(EPOCH)), name)
-
-
 # -- write and remove
 
 @test
@@ -428,21 +378,6 @@ def write_creates_and_then_replaces_with_a_new_etag():
     resource.write(ADA, body=body), whole.write(ADA, "tag-w", b"w")
     check_equal((STORE.redis("HGET", resource.key, "v"), resource.read()[6]), (body, body), "every byte is kept as it came")
     check_equal((whole.read()[6], Resource(resource.lease, "/b").read()[0]), ("w", "missing"), "resources of one lease are apart")
-
-
-@test
-def nothing_of_the_version_before_stays_under_a_new_one_and_the_mark_is_the_writers():
-    resource = begin()
-    resource.write(ADA, "tag-1", b"packed", key="key-1", digest="digest-1", encoding="gzip")
-    resource.lease.release()
-    resource.lease.acquire("id-b", "hold-bbbbbbb", "bob")
-    bob = Holder(2, hold="hold-bbbbbbb")
-    reply, changes = STORE.changed_by(lambda: resource.write(bob, "tag-2", b"plain"))
-    check_equal(reply[0], "written")
-    check_equal(changes[resource.key][1], {"z": "here", "e": "tag-2", "v": "plain", "c": "text/x"})
-    check_equal(resource.read()[2:6], [2, "tag-2", "text/x", ""])
-    check_equal(resource.write(ADA, "tag-3", b"packed", key="key-1", digest="digest-1")[:3:2], ["refused", "stale-token"])
-    check_equal(resource.write(bob, "tag-3", b"", key="key-1", digest="digest-1")[0], "written", "that key is new again")
 
 
 @test
@@ -465,25 +400,6 @@ def remove_deletes_and_leaves_nothing_behind():
     gone = {resource.key, resource.lease.stripe + ":g", resource.lease.stripe + ":u"}
     check_equal(changes, {key: (changes[key][0], None) for key in gone})
     check_equal(STORE.unchanged_by(lambda: resource.remove(ADA)), ["missing", 3, 1])
-
-
-@test
-def what_is_stored_is_counted_and_listed_whatever_becomes_of_it():
-    resource = begin()
-    other, used = Resource(resource.lease, "/b"), lambda: resource.mark()[5:]
-    listed = lambda: [one[0] for one in text(STORE.call("gateway/scripts/resource_list.lua",
-                                                        [resource.lease.stripe, resource.lease.resources], "", "", 100))[3]]
-    steps = [(resource.write, {"body": b"12345"}, [1, 5], ["a"]), (other.write, {"body": b""}, [2, 5], ["a", "b"]),
-             (resource.write, {"body": b"54321"}, [2, 5], ["a", "b"]), (resource.write, {"body": b"1"}, [2, 1], ["a", "b"]),
-             (resource.write, {"body": b"123", "encoding": "gzip", "key": "k", "digest": "d"}, [2, 3], ["a", "b"]),
-             (resource.write, {"body": b"123", "encoding": "gzip", "key": "k", "digest": "d"}, [2, 3], ["a", "b"]),  # repeated
-             (resource.write, {"body": b"12"}, [2, 2], ["a", "b"]), (resource.write, {"body": b"x", "if_match": "no"}, [2, 2], ["a", "b"]),
-             (resource.remove, {"key": "k2", "digest": "d"}, [1, 0], ["b"]), (resource.write, {"body": b"1234"}, [2, 4], ["a", "b"]),
-             (resource.remove, {}, [1, 0], ["b"]), (resource.remove, {}, [1, 0], ["b"]), (other.remove, {}, [0, 0], [])]
-    for number, (deed, how, wanted, names) in enumerate(steps):
-        deed(ADA, **how)
-        check_equal((used(), listed()), (wanted, [f"orders:42/{name}" for name in names]), f"step {number}")
-    check_equal(STORE.redis("EXISTS", resource.lease.stripe + ":g", resource.lease.stripe + ":u"), 0)
 
 
 @test
@@ -539,48 +455,6 @@ def preconditions_are_kept():
 # -- the same request again
 
 @test
-def a_write_that_comes_again_gets_its_first_answer_or_meets_the_fence():
-    resource = begin()
-    resource.write(ADA, "tag-0")
-    check_equal(resource.write(ADA, "tag-1", key="key-1", digest="digest-1")[2:], [204, "tag-1", 1])
-
-    def again():
-        return resource.write(ADA, "tag-2", key="key-1", digest="digest-1", if_none_match="*")
-    check_equal(STORE.unchanged_by(again)[:1] + again()[2:], ["repeated", 204, "tag-1", 1])
-    resource.lease.release()
-    check_equal(STORE.unchanged_by(again)[0], "repeated")
-    bob_takes_over(resource)
-    check_equal(STORE.unchanged_by(again)[0], "repeated")
-    resource = begin()
-    resource.write(ADA, "tag-1", key="key-1", digest="digest-1")
-    bob = bob_takes_over(resource)
-    resource.write(bob, "tag-2")
-    check_equal(resource.write(ADA, "tag-3", key="key-1", digest="digest-1")[2], "stale-token")
-    check_equal(resource.read()[3], "tag-2")
-    resource = begin()
-    resource.write(ADA, "tag-1", key="key-1", digest="digest-1")
-    for holder in (Holder(1, hold="hold-xxxxxxx"), Holder(2), Holder(1, EPOCH - 1)):
-        reply, changes = STORE.changed_by(lambda holder=holder: resource.write(holder, "tag-2", key="key-1", digest="digest-1"))
-        check_equal((reply[0], changes.keys() - {noted_in(resource.lease)}), ("refused", set()))
-    resource = begin()
-    resource.write(ADA, "tag-1", key="key-1", digest="digest-1")
-    bob = bob_takes_over(resource)
-    reply, changes = STORE.changed_by(lambda: resource.write(bob, "tag-2", key="key-1", digest="digest-1"))
-    check_equal((reply, [key[-9:] for key in changes]), (["repeated", 4, 201, "tag-1", 2], ["orders:42"]), "only its mark moves")
-
-
-@test
-def a_key_that_comes_with_another_request_is_refused_but_not_before_the_fence():
-    resource = begin()
-    resource.write(ADA, "tag-1", key="key-1", digest="digest-1")
-    check_equal(STORE.unchanged_by(lambda: resource.write(ADA, "tag-2", key="key-1", digest="digest-2")),
-                ["key-reused", 2, 1])
-    check_equal(STORE.unchanged_by(lambda: resource.remove(ADA, key="key-1", digest="digest-2")), ["key-reused", 2, 1])
-    check_equal(resource.write(Holder(2), "tag-2", key="key-1", digest="digest-2")[2], "unissued-token")
-    check_equal(resource.write(ADA, "tag-2", key="key-2", digest="digest-2", if_match='"tag-1"')[0], "written")
-
-
-@test
 def a_deletion_with_a_key_is_remembered_for_a_while_and_a_write_after_it_is_not_forgotten():
     resource = begin()
     resource.write(ADA, "tag-1")
@@ -625,23 +499,6 @@ def forget_takes_no_more_than_it_was_told_and_leaves_what_is_there():
 
 
 # -- reading
-
-@test
-def reading_shows_a_resource_and_a_fenced_read_fences_off_older_writes():
-    resource = begin()
-    check_equal(STORE.unchanged_by(resource.read), ["missing", 1, 0])
-    resource.write(ADA, "tag-1", b"one", kind="text/plain", encoding="gzip")
-    check_equal(STORE.unchanged_by(resource.read), ["found", 2, 1, "tag-1", "text/plain", "gzip", "one"])
-    resource.write(ADA, "tag-2", b"two")
-    check_equal(STORE.unchanged_by(resource.read)[5], "")
-    resource = begin()
-    resource.write(ADA, "tag-1", b"one")
-    bob = bob_takes_over(resource)
-    check_equal(resource.read_fenced(bob), ["found", 4, 2, "tag-1", "text/x", "", "one"])
-    check_equal(resource.mark()[2], 2)
-    check_equal(resource.write(ADA)[2], "stale-token")
-    check_equal(Resource(resource.lease, "/none").read_fenced(bob), ["missing", 5, 2])
-
 
 @test
 def a_read_that_has_this_version_already_is_told_so():

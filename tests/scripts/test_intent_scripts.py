@@ -403,21 +403,6 @@ def a_fenced_read_waits_for_every_older_write_but_those_that_the_upstream_checks
 
 
 @test
-def a_fenced_read_cancels_older_writes_that_wait_and_does_not_wait_for_its_own_token():
-    gate, lease, _, bob, first = overtaken()
-    second = queued(gate.admit(lease, bob), first)
-    check_equal(gate.read(lease, bob)[3], first)
-    check_equal(states(lease), [(1, "s"), (2, "q")])
-    carol = grant(lease, 3)
-    check_equal(gate.read(lease, carol)[3], first)
-    check_equal(states(lease), [(1, "s")])
-    check_equal(gate.promote(lease, bob, second)[0], "cancelled")
-    close(STORE, ("close", lease, first))
-    sending(gate.admit(lease, carol))
-    check_equal(gate.read(lease, carol)[0], "accepted")
-
-
-@test
 def one_of_many_reads_and_fences_older_writes_off():
     gate, lease, ada = begin()
     first = sending(gate.admit(lease, ada))
@@ -615,19 +600,6 @@ def a_grace_begins_when_the_gateway_is_known_to_be_dead_and_is_that_of_the_older
 
 
 @test
-def a_grace_that_is_over_lets_new_ones_pass_and_silence_starts_none():
-    for deed in ("admit", "read"):
-        heir, lease, bob, _ = dead("g500")
-        STORE.at(NOW + STEP_MS + 500)
-        check_equal(getattr(heir, deed)(lease, bob)[0], "sending" if deed == "admit" else "accepted")
-        check_equal(states(lease), [(2, "s")] if deed == "admit" else [])
-    gate, lease, _, bob, first = overtaken("g500")
-    close(STORE, ("unknown", lease, first))
-    STORE.at(NOW + 500000)
-    queued(gate.admit(lease, bob))
-
-
-@test
 def a_leap_of_the_clock_is_no_grace():
     heir, lease, bob, first = dead("g500")
     STORE.redis("HSET", RECORD, "leaps", 360000)
@@ -646,29 +618,6 @@ def a_leap_of_the_clock_is_no_grace():
     second = queued(gate.admit(lease, bob), first)
     STORE.at(NOW + STEP_MS + 800)
     sending(gate.promote(lease, bob, second))
-
-
-@test
-def a_queued_write_of_a_dead_gateway_stops_no_newer_token_and_no_equal_one_after_the_takeover():
-    gate, lease, _, bob, first = overtaken(kind="o+")
-    queued(gate.admit(lease, bob, "o+"), first)
-    heir = Gateway(STORE, gate.name, "life-2")
-    [dead_one] = heir.takeover(lease.stripe)[2]
-    close(STORE, ("close", lease, dead_one))
-    sending(heir.admit(lease, bob, "o+"))
-    gate, lease, _, bob, first = overtaken(kind="o+")
-    queued(gate.admit(lease, bob, "o+"), first)
-    close(STORE, ("close", lease, first))
-    sending(heir.admit(lease, grant(lease, 3), "o+"))
-
-
-@test
-def a_gateway_that_was_taken_for_dead_sends_nothing_that_it_had_queued():
-    gate, lease, _, bob, first = overtaken()
-    second = queued(gate.admit(lease, bob))
-    Gateway(STORE, gate.name, "life-2").takeover(lease.stripe)
-    close(STORE, ("close", lease, first))
-    check_equal(gate.promote(lease, bob, second)[0::2][:2], ["cancelled", ""])
 
 
 # -- a store that has lost something
@@ -749,19 +698,6 @@ def where_nobody_knows_who_was_in_doubt_the_table_of_each_that_has_said_what_it_
     leave("s" * 43, "open")
     STORE.redis("DEL", DOUBT)
     check_equal(gate.admit(lease, ada)[0], "routes-differ")
-
-
-@test
-def what_was_sent_and_waits_in_a_store_that_was_put_back_is_recorded_as_sent_again():
-    gate, lease, _, bob, first = overtaken()
-    second = queued(gate.admit(lease, bob), first)
-    close(STORE, ("close", lease, first))
-    sent = sending(gate.promote(lease, bob, second))
-    STORE.redis("ZREM", lease.stripe + ":i", sent)
-    STORE.redis("ZADD", lease.stripe + ":i", 0, second)
-    check_equal(gate.again(lease, sent)[2], 1)
-    check_equal(texts_of(STORE, lease), [sent])
-    check_equal(STORE.unchanged_by(lambda: gate.again(lease, second))[2], 0)
 
 
 @test
@@ -858,27 +794,6 @@ def the_grace_of_a_dead_one_that_is_recorded_again_begins_anew():
 
 
 # -- operators
-
-@test
-def open_intents_are_listed_page_by_page():
-    gate, lease, ada = begin()
-    told = [sending(gate.admit(lease, ada)) for _ in range(5)]
-    other = Lease(STORE, same_stripe(lease.name, 1)[0])
-    told.append(sending(gate.admit(other, grant(other, 3))))
-    told.sort()
-    listed = lambda name, behind="", most=100: STORE.unchanged_by(
-        lambda: STORE.call(script("intent_list"), [lease.stripe], name, behind, most))[2:]
-    check_equal((listed(""), listed("orders:4")), (["", told], ["", []]))
-    check_equal(listed(lease.name), ["", [one for one in told if one.startswith("orders:42 ")]])
-    for name in ("", lease.name):
-        for most in range(1, 8):
-            behind, pages = "", []
-            while not pages or behind:
-                behind, page = listed(name, behind, most)
-                check(len(page) == most or not behind, f"{len(page)} of {most}")
-                pages += page
-            check_equal(pages, [one for one in told if one.startswith(name)], f"{most} at a time")
-
 
 @test
 def an_operator_resolves_what_nobody_will_tell_but_nothing_that_a_gateway_may_yet_send():

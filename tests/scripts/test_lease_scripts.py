@@ -115,22 +115,6 @@ def a_lease_that_is_held_is_its_holders_until_the_deadline_and_then_anybodys():
 
 
 @test
-def a_lease_id_whose_hold_is_over_takes_nothing_until_somebody_else_came():
-    for how in ("expired", "released"):
-        lease = begin()
-        lease.acquire()
-        if how == "released":
-            lease.release()
-        else:
-            STORE.at(NOW + 1000)
-        check_equal(lease.acquire()[::2], ["over", how])
-        check_equal(STORE.unchanged_by(lease.acquire)[::2], ["over", how])
-        check_equal(lease.look()[2], "free")
-        lease.acquire("id-b", "hold-bbbbbbb", "bob")
-        check_equal(lease.acquire()[::3], ["held", "bob"])
-
-
-@test
 def the_last_token_is_exact_and_no_token_comes_after_it():
     lease = begin()
     stripe_do(STORE.redis, "HSET", lease.stripe, "counter", TOKEN_LAST - 1, "ceiling", TOKEN_LAST + 9)
@@ -213,23 +197,6 @@ def the_real_clock_is_redis_time_in_milliseconds():
 # -- renew
 
 @test
-def renew_sets_the_deadline_anew_longer_or_shorter_and_keeps_the_token():
-    lease = begin()
-    lease.acquire(meta='{"a":1}')
-    STORE.at(NOW + 400)
-    check_equal(lease.renew(), ["renewed", 2, 1, EPOCH, "hold-aaaaaaa", "ada", 1000, 1000, 1, '{"a":1}',
-                                "exclusive"])
-    check_equal(lease.field("d"), str(NOW + 1400))
-    reply, changes = STORE.changed_by(lambda: lease.renew(ttl=100))
-    check_equal(reply, ["renewed", 3, 1, EPOCH, "hold-aaaaaaa", "ada", 100, 100, 1, '{"a":1}', "exclusive"])
-    check_equal(changes[lease.due][1], {lease.name: NOW + 500})
-    check_equal((lease.field("d"), lease.field("l")), (str(NOW + 500), "100"))
-    STORE.at(NOW + 450)
-    check_equal(lease.renew(ttl=86400000)[6:8], [86400000, 86400000])
-    check_equal(lease.renew()[6], 86400000)
-
-
-@test
 def renew_and_release_by_anyone_but_the_holder_change_nothing():
     for word in ("renew", "release"):
         lease = begin()
@@ -239,17 +206,6 @@ def renew_and_release_by_anyone_but_the_holder_change_nothing():
         check_equal(STORE.unchanged_by(lambda: deed("id-b")), ["lost", 1, "unknown"], word)
         check_equal(STORE.unchanged_by(lambda: deed(hold="hold-bbbbbbb")), ["lost", 1, "unknown"], word)
         check_equal((lease.look()[2], deed(hold="hold-aaaaaaa")[0]), ("held", {"renew": "renewed", "release": "released"}[word]))
-
-
-@test
-def renew_and_release_of_a_hold_that_is_over_say_how_it_ended():
-    for word in ("renew", "release"):
-        lease = begin()
-        deed = getattr(lease, word)
-        lease.acquire()
-        STORE.at(NOW + 1000)
-        check_equal((deed(), lease.field("s")), (["lost", 2, "expired"], "expired"), word)
-        check_equal(STORE.unchanged_by(deed), ["lost", 2, "expired"], word)
 
 
 # -- release
@@ -267,33 +223,7 @@ def release_makes_the_lease_free_and_remembers_it():
     check_equal(lease.look(), ["looked", 2, "free", 1, EPOCH, "", 0, []])
 
 
-@test
-def release_again_is_the_same_answer_until_somebody_else_came():
-    lease = begin()
-    lease.acquire()
-    lease.release()
-    check_equal(STORE.unchanged_by(lease.release), ["released", 2, ""])
-    check_equal(STORE.unchanged_by(lambda: lease.release(hold="hold-aaaaaaa")), ["released", 2, ""])
-    check_equal(STORE.unchanged_by(lambda: lease.release(hold="hold-bbbbbbb")), ["lost", 2, "unknown"])
-    check_equal(STORE.unchanged_by(lease.renew), ["lost", 2, "released"])
-    lease.acquire("id-b", "hold-bbbbbbb")
-    check_equal(STORE.unchanged_by(lease.release), ["lost", 3, "unknown"])
-    check_equal(lease.look()[2], "held")
-
-
 # -- look and list
-
-@test
-def look_tells_what_anybody_may_know():
-    lease = begin()
-    check_equal(STORE.unchanged_by(lease.look), ["looked", 0, "free", 0, EPOCH, "", 0, []])
-    lease.acquire(meta='{"a":1}')
-    STORE.at(NOW + 300)
-    check_equal(STORE.unchanged_by(lease.look),
-                ["looked", 1, "held", 1, EPOCH, "exclusive", 0, [[1, "ada", 700, 300, 1, '{"a":1}']]])
-    lease.release()
-    check_equal(STORE.unchanged_by(lease.look), ["looked", 2, "free", 1, EPOCH, "", 0, []])
-
 
 def held_by(lease):
     """Of each that holds: name of the hold, session, ttl, ms since the last renewal, for how long it waited."""
@@ -372,23 +302,6 @@ def list_gives_the_held_leases_of_a_stripe_in_the_order_of_their_names():
     check_equal(reply[3][0], [names[1], "held", 5, EPOCH, "exclusive", 0, [hold], 0, 0, 0])
     check_equal(list(changes), [f"{lease.stripe}:l:{names[5]}"])
     check_equal([STORE.dump()[f"{lease.stripe}:l:{names[5]}"][field] for field in "sv"], ["held", "expired"], "void, not freed")
-
-
-@test
-def list_goes_on_after_a_name_ends_with_the_stripe_and_knows_prefixes():
-    lease = begin()
-    names = sorted(same_stripe(lease.name, 7))
-    for name in names:
-        Lease(STORE, name).acquire("id-" + name)
-    seen, after = [], ""
-    for _ in range(4):
-        reply = STORE.unchanged_by(lambda: lease.list(after=after, limit=2))
-        seen.append([item[0] for item in reply[3]])
-        after = reply[2]
-    check_equal((seen, after), ([names[0:2], names[2:4], names[4:6], names[6:7]], ""))
-    check_equal((lease.list(limit=7)[2], lease.list(after=names[-1])[2:]), ("", ["", []]))
-    check_equal([item[0] for item in lease.list(prefix=names[2])[3]], [n for n in names if n.startswith(names[2])])
-    check_equal(lease.list(prefix="nothing")[2:], ["", []])
 
 
 @test

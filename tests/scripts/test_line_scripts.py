@@ -147,23 +147,6 @@ def a_newcomer_does_not_overtake_the_line_even_where_it_would_fit():
 
 
 @test
-def readers_next_to_each_other_enter_together_and_a_writer_divides_them():
-    lease, ear = held(), Ear(STORE)
-    for i, (lease_id, more) in enumerate((("r1", {"mode": "shared"}), ("r2", {"mode": "shared"}), ("w1", {}),
-                                          ("r3", {"mode": "shared"}))):
-        wait(lease, lease_id, str(i), **more)
-    lease.release("id-a")
-    check_equal((sorted(holders(lease)), ear.heard()), (["r1", "r2"], ["granted 0", "granted 1"]))
-    for reader in ("r1", "r2"):
-        claim(lease, reader)
-        check_equal(lease.release(reader)[0], "released")
-    check_equal((holders(lease), ear.heard()), (["w1"], ["granted 2"]))
-    claim(lease, "w1")
-    lease.release("w1")
-    check_equal((holders(lease), ear.heard()), (["r3"], ["granted 3"]))
-
-
-@test
 def the_claim_makes_a_hold_of_a_grant_for_its_whole_ttl():
     lease = held()
     wait(lease, "id-b", ttl=700, meta='{"a":1}')
@@ -662,17 +645,6 @@ def who_left_or_joined_in_a_long_line_costs_no_more_commands_than_in_a_short_one
 # -- shared, permits
 
 @test
-def any_number_share_and_none_beside_an_exclusive_one():
-    lease = begin()
-    for i in range(5):
-        check_equal(ask(lease, f"r{i}", mode="shared")[:3], ["granted", i + 1, i + 1])
-    check_equal(ask(lease, "w")[0], "held")
-    check_equal(lease.look()[2:6], ["held", 5, EPOCH, "shared"])
-    lease = held()
-    check_equal(ask(lease, "r", mode="shared")[0], "held")
-
-
-@test
 def permits_are_never_more_than_said_and_each_expires_for_itself():
     lease = begin()
     check_equal([ask(lease, one, mode="permits", permits=2, ttl=ttl)[0] for one, ttl in (("a", 500), ("b", 900), ("c", 900))],
@@ -786,21 +758,6 @@ def a_lock_delay_after_expiry_keeps_all_out_and_the_lease_remembered():
 
 
 @test
-def a_release_a_force_release_and_a_returned_grant_delay_nothing():
-    for how in ("release", "force", "returned"):
-        lease = begin()
-        if how == "returned":
-            ask(lease, "id-a")
-            wait(lease, "id-b", delay=60000)
-            lease.release("id-a")
-            at(CLAIM_MS)
-        else:
-            ask(lease, "id-a", delay=60000)
-            lease.release("id-a") if how == "release" else lease.run("force_release", "grant", "", "")
-        check_equal(ask(lease, "id-z")[0], "granted", how)
-
-
-@test
 def the_delay_of_one_of_many_holds_for_all_and_a_list_knows_of_one_that_nobody_has_noted():
     lease = begin()
     ask(lease, "a", mode="shared", ttl=500, delay=2000), ask(lease, "b", mode="shared", ttl=60000)
@@ -885,20 +842,6 @@ def a_thousand_keys_are_kept_and_no_more_and_those_of_one_that_holds_again_are_n
     only_stripes_are_left(lease, 6 * REMEMBER_MS)
 
 
-# -- a lease_id that holds already
-
-@test
-def a_lease_id_that_holds_in_another_way_differs():
-    lease = held()
-    for more in ({"mode": "shared"}, {"mode": "permits", "permits": 2}):
-        check_equal(STORE.unchanged_by(lambda: ask(lease, "id-a", **more))[0], "differs", str(more))
-    lease = begin()
-    ask(lease, "id-a", mode="permits", permits=3)
-    for more in ({}, {"mode": "shared"}, {"mode": "permits", "permits": 2}):
-        check_equal(STORE.unchanged_by(lambda: ask(lease, "id-a", **more))[0], "differs", str(more))
-    check_equal(ask(lease, "id-a", mode="permits", permits=3)[::10], ["replayed", "permits"])
-
-
 # -- force-release
 
 @test
@@ -938,28 +881,6 @@ def a_void_hold_is_over_whatever_the_clock_does_and_is_ended_as_it_was_found():
     lease.set("id-a", v="expired")
     check_equal((lease.renew("id-a")[::2], holders(lease)), (["lost", "expired"], ["id-b"]))
     check_equal(ask(lease, "id-a", mode="shared")[0], "over")
-
-
-@test
-def nothing_is_left_of_a_lease_that_was_waited_for_shared_and_delayed():
-    lease = begin()
-    ask(lease, "a", mode="permits", permits=2, delay=100, key="k", digest="d"), ask(lease, "b", mode="permits", permits=2)
-    for i, one in enumerate(("c", "d", "e")):
-        wait(lease, one, str(i), key=f"k{i}", digest="d")
-    leave(lease, "d"), lease.release("a"), lease.release("b")
-    claim(lease, "c"), lease.release("c"), leave(lease, "e", "gone")
-    STORE.redis("DEL", DESK)
-    at(REMEMBER_MS)
-    lease.sweep()
-    check_equal(sorted(STORE.dump()), EMPTY)
-    lease = begin()
-    ask(lease, "id-a", delay=1, key="k", digest="d", reentrant=True)
-    ask(lease, "id-a", reentrant=True)
-    wait(lease, "id-b")
-    lease.release("id-a", how_many="all")
-    claim(lease, "id-b")
-    lease.release("id-b")
-    check_equal(sorted(STORE.dump()[lease.key]), sorted("stehid"))
 
 
 @test

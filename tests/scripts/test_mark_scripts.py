@@ -103,15 +103,6 @@ def what_is_stored_goes_by_the_same_marks_and_whatever_acts_raises_them():
 
 
 @test
-def the_key_of_a_write_holds_whatever_the_epoch_of_another_store_is():
-    _, lease = begin()
-    it = Resource(lease)
-    answers = [it.write(one(token, epoch=1, mode=f"exclusive\n{FOREIGN}"), key="k", digest=digest)[0]
-               for token, digest in ((33, "d"), (34, "d"), (34, "e"))]
-    check_equal(answers, ["written", "repeated", "key-reused"])
-
-
-@test
 def who_is_told_that_there_is_nothing_to_delete_fences_what_would_still_come():
     for check in (FOREIGN, OWN):
         _, lease = begin(check)

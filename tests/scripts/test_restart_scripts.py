@@ -3,7 +3,7 @@
 
 from lua_test import EPOCH, IDENTITY, REMEMBER_MS, STRIPE_FIELDS, STRIPES, Holder, Lease, Resource, check, check_equal, main, \
     stripe_do, test
-from members import Life, all_in, alone, company, grant, unchanged_by
+from members import Life, all_in, company, grant, unchanged_by
 from several import Session, desk_of, desk_says, hold_of, line_of
 
 LIFE = Life()
@@ -286,17 +286,6 @@ def a_token_that_the_store_has_forgotten_is_expired_and_not_called_unissued():
 
 
 @test
-def no_life_grants_what_a_life_that_was_lost_has_granted():
-    lease, _, members = begin()
-    old = LIFE.save()
-    members[0].do(lease.release)
-    lost = [grant(LIFE, members[0], "orders:42", "id-b"), grant(LIFE, members[1], "orders:43", "id-c")]
-    new_life("incomplete", members, old)
-    again = [grant(LIFE, members[0], "orders:42", "id-d"), grant(LIFE, members[1], "orders:43", "id-e")]
-    check(min(again) > max(lost), f"{lost} and then {again}")
-
-
-@test
 def a_store_that_is_behind_is_refused_at_once_and_shut_by_the_next_pulse():
     lease, _, (a, b, g) = begin()
     old = LIFE.save()
@@ -306,15 +295,6 @@ def a_store_that_is_behind_is_refused_at_once_and_shut_by_the_next_pulse():
     check_equal(a.do(lease.acquire, "id-c"), ["not-admitted"])
     check_equal((a.pulse(), a.reply[3]), ("gated", "behind"))
     check_equal((b.pulse(), g.pulse(), a.admit()[2]), ("gated", "gated", "incomplete"))
-
-
-@test
-def a_store_without_leases_begins_its_second_life_above_the_first_ceiling():
-    a = alone(LIFE)
-    LIFE.restart()
-    check_equal((a.pulse(), a.admit()[2:4]), ("gated", ["complete", "100"]))
-    all_in(a)
-    check_equal(grant(LIFE, a, "orders:42"), 101)
 
 
 @test
@@ -419,18 +399,6 @@ def a_session_and_its_holds_survive_a_complete_restart():
         check_equal(acquire(lease, "ada", **session.terms(), **terms)[0], "replayed")
         check_equal(session.end()[0], "ended")
         check_equal(resource.read_fenced(ada)[0], "refused")
-
-
-@test
-def keys_of_a_hold_survive_a_complete_restart():
-    lease, _, members = empty()
-    granted(lease, "ada", reentrant=True, key="k-1", digest=DIGEST)
-    check_equal(acquire(lease, "ada", reentrant=True, key="k-2", digest=DIGEST)[8], 2)
-    check_equal(lease.release("ada", key="k-3", digest=DIGEST)[::2], ["left", 1])
-    new_life("complete", members)
-    check_equal(acquire(lease, "ada", reentrant=True, key="k-2", digest=DIGEST)[::8], ["replayed", 2])
-    check_equal(acquire(lease, "ada", reentrant=True, key="k-2", digest="another")[0], "key-reused")
-    check_equal(lease.release("ada", key="k-3", digest=DIGEST)[::2], ["left", 1])
 
 
 @test

@@ -304,17 +304,6 @@ def recovery_begins_a_new_life_above_the_floor_in_which_nothing_of_before_lives(
 
 
 @test
-def after_recovery_the_first_lease_service_joins_and_the_second_is_vouched_for():
-    begin()
-    recover(5000, force="force")
-    one, two = service("three", floor=0), service("four", floor=0)
-    all_in(one)
-    check_equal((two.pulse(), LIFE.record("open")), ("pending", "0"))
-    all_in(one, two)
-    check(int(LIFE.record("ceiling")) > 5000, "grants are possible again")
-
-
-@test
 def the_epoch_rises_above_everything_that_is_known():
     for setup in (["HSET", RECORD, "epoch", 90], ["HSET", "pawl:{3f}", "epoch", -90], ["HSET", "pawl:{3f}", "alive", 90],
                   ["HSET", RECORD, "alive", 90], ["HSET", RECORD + ":m:one", "repoch", 90]):
@@ -376,17 +365,6 @@ def an_empty_redis_is_recovered_under_the_given_identity():
     check_equal((stripe(0, "id", "counter"), LIFE.record("ceiling")), (("11:mine", str(TOKEN_LAST)), str(TOKEN_LAST)))
     check_equal(hash_of(RECORD + ":doubt"), {"whichever_it_was whichever_it_was": "open 1700000001"})  # who had sent what nobody knows
     check(seen("sound")[0])
-
-
-@test
-def a_process_of_before_cannot_go_on_after_recovery():
-    one, _ = two_services()
-    ready = lambda: LIFE.run("shared/member/scripts/ready.lua", ["pawl:{3f}"], *LIFE.own_arguments(IDENTITY, EPOCH, 0, 0))[0]  # noqa: E731
-    check_equal(ready(), "ours")
-    recover(5000, force="force")
-    check_equal(ready(), "not-admitted")
-    all_in(one)
-    check_equal(one.epoch, EPOCH + 1, "it comes anew")
 
 
 # -- forget
