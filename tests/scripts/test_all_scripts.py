@@ -510,19 +510,6 @@ def whoever_stood_behind_one_that_left_or_changed_its_mind_is_served_without_del
 
 
 @test
-def a_request_for_all_takes_the_place_of_the_request_for_one():
-    leases = some("a", "b")
-    a, b = leases.leases
-    leases.acquire("id-x")
-    ear = Ear(STORE)
-    wait(b, "id-1", "1")
-    wait(b, "id-2", "2")
-    wait(leases, "id-1", "3", hold="hold-several")
-    check_equal(ear.heard(), ["superseded 1"])
-    check_equal(leases.lines(), {"a": ["id-1"], "b": ["id-2", "id-1"]})
-
-
-@test
 def one_whose_desk_was_away_for_too_long_is_not_let_in():
     leases = some("a", "b")
     leases.acquire("id-x")

@@ -383,8 +383,7 @@ def write_own_is_for_the_token_of_a_hold_of_ones_own():
     check_equal(WORLD.gateway("PUT", path, {**bearer("all"), **header(own)}, body=b"2").status, 200)
     marked = f"/marked/{order.partition(':')[2]}/x"
     refused(WORLD.gateway("PUT", marked, {**bearer("right"), **header(own)}, body=b"2"), 403, "forbidden", verb="write")
-    by_mark = WORLD.client(WORLD.daemon("pawl-gateway", "--check", "mark"))
-    wait_until(by_mark.is_ready, "it is ready")
+    by_mark = WORLD.another("pawl-gateway", "--check", "mark")
     kept = f"/v1/resources/{order}/x"
     for method, body, status in (("PUT", {"body": b"2"}, 201), ("DELETE", {}, 204)):
         refused(by_mark(method, kept, {**bearer("right"), **header(own)}, **body), 403, "forbidden", verb="write")
@@ -397,8 +396,7 @@ def write_own_goes_on_beside_an_intent_that_stays_open_and_knows_no_identity():
     reload(rules({"who": ["right"], "may": ["write-own", "acquire", "read"], "on": ["orders:*"]}))
     order = WORLD.name("orders")
     own, rest = acquire("right", order), order.partition(":")[2] + "/x"
-    one = WORLD.client(WORLD.daemon("pawl-gateway", "--threads", "1", "--routes", TABLE))
-    wait_until(one.is_ready, "it is ready")
+    one = WORLD.another("pawl-gateway", "--threads", "1", "--routes", TABLE)
 
     def put(who, path, body):
         return one("PUT", path + rest, [*bearer(who).items(), *header(own).items()], body, held=False)

@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import tempfile
-import threading
 import time
 
 from world import BUILD, ROOT, Client, Daemon, Keys, PrivateRedis, World, check, check_equal, check_in, main, of_time, read_token, \
@@ -19,6 +18,8 @@ from world.client import Closed
 from world.ports import own_port
 from world.process import die_with_parent
 from world.record import record_of
+from world.shim import preloaded
+from world.waiting import Waiter
 
 WORLD = World()
 BOTH = ("pawl-lease", "pawl-gateway")
@@ -223,12 +224,9 @@ int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints
 
 @test
 def a_resolver_that_does_not_answer_does_not_hold_up_the_end():
-    library = os.path.join(WORLD.folder, "resolver.so")
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, "-xc", "-"], input=RESOLVER, text=True, check=True, timeout=30)
+    environment = preloaded(RESOLVER)
     for name in BOTH:
-        daemon = Daemon(name, *WORLD.flags[2:], "--redis", "redis://slow.example", "--store-timeout", "1s", "--threads", "3",
-                        environment={"LD_PRELOAD": " ".join(filter(None, [os.environ.get("LD_PRELOAD"), library])),
-                                     "ASAN_OPTIONS": f"verify_asan_link_order=0:{os.environ.get('ASAN_OPTIONS', '')}"})
+        daemon = Daemon(name, *WORLD.flags[2:], "--redis", "redis://slow.example", "--store-timeout", "1s", "--threads", "3", environment=environment)
         client = WORLD.client(daemon)
         wait_until(lambda: b"its name is not found" in client("GET", "/readyz").body, "it looks for its Redis", 30)  # noqa: B023
         check_equal(daemon.end(deadline_s=30), 0)
@@ -599,11 +597,7 @@ def whoever_has_lost_its_floor_neither_grants_nor_hands_on(world, name):
     client = world.client(lost)
     world.wait_ready(client)
     grant = world.acquire(name)
-    answers = []
-    waiter = threading.Thread(target=lambda: answers.append(world.client(lost)(
-        "POST", f"/v1/leases/{name}", body={"holder": "waiter", "wait_ms": 20000})), daemon=True)
-    waiter.start()
-    wait_until(lambda: world.look(name)["waiting"] == 1, "somebody waits")
+    waiter = Waiter(world, lost, name, "waiter")
     shutil.rmtree(state)
     wait_until(lambda: client("GET", "/readyz").status == 503, "it has noticed")
     world.lease_daemon.send(signal.SIGSTOP)  # it would hand on, as it should
@@ -617,8 +611,7 @@ def whoever_has_lost_its_floor_neither_grants_nor_hands_on(world, name):
         check_equal((look["state"], look["waiting"]), ("free", 1))
     finally:
         world.lease_daemon.send(signal.SIGCONT)
-    waiter.join(15)
-    check_equal((answers[0].status, answers[0].json["holder"]), (201, "waiter"))
+    check_equal(waiter.told()["holder"], "waiter")
 
 
 main(WORLD.close, parts=2)

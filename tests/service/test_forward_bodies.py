@@ -3,10 +3,10 @@
 
 Nobody who drips, dies or sends nonsense in the middle of a body leaves work for an operator: nothing was sent on."""
 
+import contextlib
 import json
 import os
 import pathlib
-import subprocess
 import tempfile
 import threading
 import time
@@ -14,6 +14,7 @@ import time
 from world import FROM_REDIS, Daemon, Relay, World, check, check_equal, check_in, main, of_time, test, wait_until
 from world.asking import Later, refused
 from world.ports import nobody
+from world.shim import Suspension
 from world.upstream import Connection, Upstream, route, routes_file
 
 
@@ -313,8 +314,7 @@ def streamed(stem, framing, end):
     return one, got
 
 
-def silent(raw):
-    return told(raw)
+silent = told
 
 
 def killed(raw):
@@ -382,35 +382,29 @@ def an_upstream_that_never_answers_is_given_up():
 
 @test
 def what_is_being_sent_is_given_up_and_resolved_by_force():
-    other = Daemon("pawl-gateway", *WORLD.flags, *FLAGS)
-    away = WORLD.client(other)
-    wait_until(lambda: away("GET", "/readyz", held=False).status == 200, "the other gateway is ready")
-    one, answers = Holder("patient"), []
-    writer = threading.Thread(target=lambda: answers.append(one.send(rest="/hang")))
-    writer.start()
+    away = WORLD.another("pawl-gateway", *FLAGS)
+    one = Holder("patient")
+    write = Later(one.send, rest="/hang")
     states(one.name, "sending")
     number = intents(one.name)[0]["id"]
     check_equal(resolve(one, number).json, {"resolved": 0, "sending": 1})
     check_equal(resolve(one, number, "&force=true", away).json, {"resolved": 1, "sending": 0})
     check_in(f"{one.path}/hang", hung_up, "the connection is closed before it is resolved")
-    writer.join(15)
-    check_equal((answers[0].status, answers[0].code), (504, "outcome-unknown"))
+    refused(write.get(), 504, "outcome-unknown")
     states(one.name)
     check_equal(one.successor().send().status, 200)
     check_equal([WORLD.gateway("POST", f"/v1/intents/a/resolve?{query}").status for query in
                  ("force=true", "id=1&force=false", "id=1&force")], [400] * 3)
-    check_equal(other.end(), 0)
 
 
 def time_to_give_up():
     one = Holder("patient")
-    writer = threading.Thread(target=one.send, kwargs={"rest": "/hang"})
-    writer.start()
+    write = Later(one.send, rest="/hang")
     states(one.name, "sending")
     number, begin = intents(one.name)[0]["id"], time.monotonic()
     check_equal(resolve(one, number, "&force=true").json, {"resolved": 1, "sending": 0})
     took = time.monotonic() - begin
-    writer.join(15)
+    write.get()
     return took
 
 
@@ -423,62 +417,43 @@ def what_is_given_up_is_resolved_at_once():
     check(min(took) < 0.3, took)
 
 
+@contextlib.contextmanager
+def behind_a_relay(*flags, **more):
+    """The client of a gateway with its own way to Redis, and that."""
+    with contextlib.closing(Relay(WORLD.redis)) as relay:
+        late = Daemon("pawl-gateway", "--redis", relay.url, *WORLD.flags[2:], *FLAGS, *flags, **more)
+        client = WORLD.client(late)
+        WORLD.wait_ready(client)
+        yield relay, client
+        check_equal(late.end(), 0)
+
+
 @test
 def what_an_operator_gave_up_stays_open_until_its_gateway_has_heard_and_is_not_sent_so_late():
-    relay, one, count, answers = Relay(WORLD.redis), Holder("patient"), len(UPSTREAM.requests), []
-    flags = ["--keys", WORLD.keys_file, "--listen", "127.0.0.1:0", "--store-timeout", "20s"]
-    late = Daemon("pawl-gateway", "--redis", relay.url, *flags, *FLAGS)
-    client = WORLD.client(late)
-    wait_until(lambda: client("GET", "/readyz", held=False).status == 200, "it is ready")
-    heard = relay.hold(FROM_REDIS, b"$7\r\nsending\r\n")
-    writer = threading.Thread(target=lambda: answers.append(one.send(client=client)))
-    writer.start()
-    heard.wait_met()
-    check_equal(resolve(one, intents(one.name)[0]["id"], "&force=true").json, {"resolved": 0, "sending": 1})
-    heard.go()
-    writer.join(15)
-    check_equal((answers[0].status, answers[0].code), (503, "store-unavailable"))
-    states(one.name)
-    nothing_is_left(one, count)
-    check_equal(late.end(), 0)
-    relay.close()
-
-
-SUSPENDED = r"""
-#include <stdlib.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-int clock_gettime(clockid_t clock, struct timespec *at)
-{
-    int status = (int)syscall(SYS_clock_gettime, clock, at);
-    at->tv_sec += clock == CLOCK_BOOTTIME && access(getenv("SUSPENDED"), F_OK) == 0 ? 20 : 0;
-    return status;
-}
-"""
+    with behind_a_relay("--store-timeout", "20s") as (relay, client):
+        one, count, heard = Holder("patient"), len(UPSTREAM.requests), relay.hold(FROM_REDIS, b"$7\r\nsending\r\n")
+        write = Later(one.send, client=client)
+        heard.wait_met()
+        check_equal(resolve(one, intents(one.name)[0]["id"], "&force=true").json, {"resolved": 0, "sending": 1})
+        heard.go()
+        refused(write.get(), 503, "store-unavailable")
+        states(one.name)
+        nothing_is_left(one, count)
 
 
 @test
 def what_was_let_through_before_the_machine_was_suspended_is_not_sent_after_it():
     """CLOCK_MONOTONIC stands still meanwhile, and an operator may have given up a gateway that was silent."""
-    library, flag = os.path.join(FOLDER, "suspended.so"), os.path.join(FOLDER, "suspended")
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, "-xc", "-"], input=SUSPENDED, text=True, check=True, timeout=30)
-    relay, one, count = Relay(WORLD.redis), Holder("patient"), len(UPSTREAM.requests)
-    late = Daemon("pawl-gateway", "--redis", relay.url, "--keys", WORLD.keys_file, "--listen", "127.0.0.1:0", *FLAGS,
-                  environment={"LD_PRELOAD": " ".join(filter(None, [os.environ.get("LD_PRELOAD"), library])), "SUSPENDED": flag,
-                               "ASAN_OPTIONS": f"verify_asan_link_order=0:{os.environ.get('ASAN_OPTIONS', '')}"})
-    client = WORLD.client(late)
-    wait_until(lambda: client("GET", "/readyz", held=False).status == 200, "it is ready")
-    heard = relay.hold(FROM_REDIS, b"$7\r\nsending\r\n")
-    write = Later(one.send, client=client)
-    heard.wait_met()
-    pathlib.Path(flag).touch()
-    heard.go()
-    refused(write.get(), 503, "store-unavailable")
-    states(one.name)
-    nothing_is_left(one, count)
-    check_equal(late.end(), 0)
-    relay.close()
+    suspension = Suspension(20)
+    with behind_a_relay(environment=suspension.environment) as (relay, client):
+        one, count, heard = Holder("patient"), len(UPSTREAM.requests), relay.hold(FROM_REDIS, b"$7\r\nsending\r\n")
+        write = Later(one.send, client=client)
+        heard.wait_met()
+        suspension.is_over()
+        heard.go()
+        refused(write.get(), 503, "store-unavailable")
+        states(one.name)
+        nothing_is_left(one, count)
 
 
 # -- the log

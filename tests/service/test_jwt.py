@@ -7,7 +7,6 @@ import json
 import os
 import pathlib
 import ssl
-import subprocess
 import tempfile
 import time
 
@@ -15,7 +14,7 @@ from world import BUILD, Daemon, World, check, check_equal, check_in, main, run_
 from world.access import reloaded, write_private
 from world.certificate import certificate
 from world.jwt import Key, b64, jwt, openssl
-from world.shim import Shim
+from world.shim import Shim, Suspension
 
 FOLDER = pathlib.Path(tempfile.mkdtemp(dir=os.environ["TMPDIR"]))
 FILE = FOLDER / "access.json"
@@ -196,41 +195,18 @@ def a_clock_that_jumps_an_hour_ends_beginnings_and_no_hold():
         check_equal(daemon.end(), 0)
 
 
-SUSPENDED = r"""
-#include <stdlib.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-int clock_gettime(clockid_t clock, struct timespec *at)
-{
-    int status = (int)syscall(SYS_clock_gettime, clock, at);
-    at->tv_sec += clock != CLOCK_MONOTONIC && access(getenv("SUSPENDED"), F_OK) == 0 ? 3600 : 0;
-    return status;
-}
-time_t time(time_t *at)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return at != NULL ? *at = now.tv_sec : now.tv_sec;
-}
-"""
-
-
 @test
 def what_has_ended_while_the_machine_was_suspended_ended_then():
     """CLOCK_MONOTONIC stands still meanwhile: by that the ten minutes would only begin."""
-    library, flag = FOLDER / "suspended.so", FOLDER / "suspended"
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), "-xc", "-"], input=SUSPENDED, text=True, check=True, timeout=30)
-    daemon = Daemon("pawl-lease", *WORLD.flags[:6], "--access", str(FILE),
-                    environment={"LD_PRELOAD": " ".join(filter(None, [os.environ.get("LD_PRELOAD"), str(library)])), "SUSPENDED": str(flag),
-                                 "ASAN_OPTIONS": f"verify_asan_link_order=0:{os.environ.get('ASAN_OPTIONS', '')}"})
+    suspension = Suspension(3600)
+    daemon = Daemon("pawl-lease", *WORLD.flags[:6], "--access", str(FILE), environment=suspension.environment)
     client, now, held = WORLD.client(daemon), int(time.time()), []
     wait_until(client.is_ready, "it is ready")
     for ends_s in (600, 3000):
         token = jwt(KEYS["ES256"], exp=now + ends_s)
         path = f"/v1/leases/{WORLD.name()}"
         held.append((token, path, {"Lease-Id": ask(token, client, "POST", path).json["lease_id"]}))
-    flag.touch()
+    suspension.is_over()
     for (token, path, mine), status in zip(held, (401, 200)):
         refused(token, "expired", client=client, method="POST", path=path)
         check_equal(ask(token, client, "PUT", path, mine).status, status, "49 minutes ago, and 9")

@@ -97,8 +97,7 @@ def so_many_requests_a_second_are_taken_by_all_threads_together():
 
 @test
 def each_instance_counts_by_itself():
-    client = WORLD.client(WORLD.daemon("pawl-lease"))
-    wait_until(client.is_ready, "it is ready")
+    client = WORLD.another("pawl-lease")
     slow_is_limited()
     check_equal([client("GET", lease_path("job:x"), bearer("slow")).status for _ in range(10)], [200] * 10)
 
@@ -260,8 +259,7 @@ def lease_id():
 
 @test
 def so_much_may_be_held_in_the_whole_store_and_what_is_held_is_kept():
-    other = WORLD.client(WORLD.daemon("pawl-lease"))
-    wait_until(other.is_ready, "it is ready")
+    other = WORLD.another("pawl-lease")
     theirs, mine = acquire("free"), lease_id()
     held, over_already = [acquire("holder", lease_id=mine), acquire("holder")], acquire("holder")
     release("holder", over_already)
@@ -440,8 +438,7 @@ def so_many_bytes_are_stored_of_who_wrote_last():
 
 @test
 def what_one_gateway_stored_counts_at_the_other():
-    other = WORLD.client(WORLD.daemon("pawl-gateway"))
-    wait_until(other.is_ready, "it is ready")
+    other = WORLD.another("pawl-gateway")
     lease = acquire("storer")
     header = {**bearer("storer"), "Fencing-Token": lease["fencing_token"]}
 

@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import tempfile
-import threading
 import time
 
 from world import Client, Daemon, World, check, check_equal, check_in, main, of_time, read_token, run_daemon, signed_token, test, test_in, wait_until
@@ -324,14 +323,8 @@ def who_waits_is_granted_at_a_random_moment_or_its_time_is_up(world):
     first = world.acquire("job", holder="me", ttl_ms=1000)
     late = world.lease("POST", "/v1/leases/job", body={"wait_ms": 1})
     check_equal([late.status, late.json["code"], late.json["holder"], late.json["token"]], [409, "wait-timeout", "me", 1])
-    grants = []
-    for one in world.both():
-        thread = threading.Thread(target=lambda one=one: grants.append(
-            one("POST", "/v1/leases/job", body={"wait_ms": 20000, "keep_place_ms": 20000, "lease_id": "w" * 22, "holder": "w", "meta": {"b": 2}})))
-        thread.start()
-        grants.append(thread)
-    for thread in [grants.pop(0), grants.pop(0)]:
-        thread.join()
+    body = {"wait_ms": 20000, "keep_place_ms": 20000, "lease_id": "w" * 22, "holder": "w", "meta": {"b": 2}}
+    grants = [one.get(30) for one in [Later(one, "POST", "/v1/leases/job", body=body) for one in world.both()]]
     check_equal(sorted(one.status for one in grants), [200, 201], "one lease_id is one hold")
     for one in grants:
         check_equal([one.json[what] for what in ("token", "lease_id", "holder", "meta")], [2, "w" * 22, "w", {"b": 2}])
@@ -342,12 +335,11 @@ def who_waits_is_granted_at_a_random_moment_or_its_time_is_up(world):
 @test_in(lambda: Quorum(max_ttl_ms=60000))
 def who_waits_is_sent_away_by_a_service_that_stops_and_leaves_with_its_connection(world):
     world.acquire("job", ttl_ms=60000)
-    other, answers = world.both()[1], []
+    other = world.both()[1]
     line = socket.create_connection(("127.0.0.1", world.gateway_daemon.port))
     body = json.dumps({"wait_ms": 60000}).encode()
     line.sendall(b"POST /v1/leases/job HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
-    waits = threading.Thread(target=lambda: answers.append(other("POST", "/v1/leases/job", body={"wait_ms": 60000})))
-    waits.start()
+    waits = Later(other, "POST", "/v1/leases/job", body={"wait_ms": 60000})
 
     def counted(what):
         return sum(int(text.split()[-1]) for text in other("GET", "/metrics").body.decode().splitlines() if f'"{what}"' in text and text.startswith("pawl_"))
@@ -355,8 +347,7 @@ def who_waits_is_sent_away_by_a_service_that_stops_and_leaves_with_its_connectio
     line.close()
     wait_until(lambda: counted("gone") == 1, "it has left")
     world.gateway_daemon.end()
-    waits.join()
-    check_equal([answers[0].status, answers[0].json["code"]], [503, "draining"])
+    refused(waits.get(), 503, "draining")
 
 
 @test_in(Quorum)
@@ -397,14 +388,11 @@ def a_hold_is_for_the_identity_that_acquired_it():
     check_equal([ask("b", "PUT", {}, **ids).code, ask("b", "DELETE", **ids).code, ask("b", "POST", {"lease_id": grant["lease_id"]}).code],
                 ["not-yours"] * 3)
     check_equal([ask("a", "PUT", {}, **ids).json["identity"], ask("b", "GET").json["holders"][0]["identity"]], ["a", "a"])
-    answers = []
-    waits = threading.Thread(target=lambda: answers.append(ask("b", "POST", {"wait_ms": 30000})))
-    waits.start()
+    waits = Later(ask, "b", "POST", {"wait_ms": 30000})
     wait_until(lambda: 'what="queued"} 1' in ask("a", "GET", at="/metrics").body.decode(), "it waits")
     write_private(path, {"identities": identities({"a": tokens["a"]}), "rules": rules[:1]})
     world.lease_daemon.send(signal.SIGHUP)
-    waits.join()
-    check_equal([(one.status, one.code) for one in answers], [(403, "forbidden")])
+    refused(waits.get(), 403, "forbidden")
     check_equal([ask("a", "DELETE", **ids).status, world.lease("GET", "/v1/leases/job").status], [204, 401])
     world.close()
 
@@ -415,13 +403,11 @@ def what_nobody_began_is_renewed_and_released_by_any_identity():
     world = Quorum(max_ttl_ms=60000)
     wait_until(lambda: world.lease("GET", "/readyz").status == 200, "it is ready")
     grant = world.acquire("job")
-    judging = world.client(world.daemon("pawl-lease", "--access", str(path)))
-    wait_until(lambda: judging("GET", "/readyz").status == 200, "it is ready")
+    judging = world.another("pawl-lease", "--access", str(path))
     wait_until(lambda: world.lease("GET", "/readyz").code == "store-not-ours", "one without --access serves it no more")
     check_in("with --access", world.lease("GET", "/readyz").json["detail"])
     refused(world.lease("POST", "/v1/leases/job", body={}), 503, "store-not-ours")
-    everybody = world.client(world.daemon("pawl-lease", "--allow-anonymous"))
-    wait_until(lambda: everybody("GET", "/readyz").status == 200, "it is meant")
+    everybody = world.another("pawl-lease", "--allow-anonymous")
     shown = {"Authorization": f"Bearer {tokens['a']}"}
     ids = {**shown, "Lease-Id": grant["lease_id"]}
     world.nodes[2]("DEL", "pawl:{node}:job")

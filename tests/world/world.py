@@ -199,6 +199,12 @@ class World:
     def client(self, daemon):
         return Client(daemon.name.removeprefix("pawl-"), daemon.url, World.contract)
 
+    def another(self, name, *flags):
+        """The client of another daemon, when that is ready."""
+        client = self.client(self.daemon(name, *flags))
+        self.wait_ready(client)
+        return client
+
     def raw(self, daemon=None, deadline_s=DEADLINE_S):
         daemon = daemon or self.lease_daemon
         return Raw(daemon.name.removeprefix("pawl-"), daemon.port, World.contract, deadline_s)
