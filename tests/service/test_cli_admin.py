@@ -5,19 +5,13 @@ import json
 import os
 import re
 import shlex
-import socket
-import threading
 
 from world import World, check, check_equal, check_in, main, test
-from world.cli import PAWL, Cli
+from world.cli import PAWL, Cli, Server, response
 from world.waiting import Waiter
 
 world = World()
 pawl = Cli(world)
-
-
-def acquired(name, **ask):
-    return world.acquire(name, **ask)
 
 
 def kinds(name):
@@ -36,8 +30,8 @@ def shell(text, **variables):
 
 @test
 def history_tells_who_held_it_and_how_each_hold_ended(name):
-    world.release(name, acquired(name, holder="Zoë"))
-    acquired(name, holder="second")
+    world.release(name, world.acquire(name, holder="Zoë"))
+    world.acquire(name, holder="second")
     pawl("force-release", name, "--yes", "--reason", "it's gone")
     rows = [line.split("\t") for line in pawl("history", name).stdout.splitlines()]
     check_equal([row[1:] for row in rows], [["granted", name, "1", "Zoë", "-"], ["released", name, "1", "Zoë", "-"],
@@ -48,11 +42,14 @@ def history_tells_who_held_it_and_how_each_hold_ended(name):
     lines = pawl.on_terminal("history", name).splitlines()
     check_equal(lines[0].split(), ["TIME", "WHAT", "LEASE", "TOKEN", "HOLDER", "REASON"])
     check_equal(len({line.index(name) for line in lines[1:]}), 1, lines)
+    check_equal(pawl("history", world.name()).stdout, "", "nobody ever took it")
+    check_in("NAME", pawl("history", status=64).stderr)
+    check_in("not the name of a lease", pawl("history", "a/b", status=64).stderr)
 
 
 @test
 def get_tells_who_is_in_line_and_ls_whose_leases_it_lists(name):
-    acquired(name, holder="held by\x20me"), acquired(name + "-b", holder="another")
+    world.acquire(name, holder="held by\x20me"), world.acquire(name + "-b", holder="another")
     for number in range(12):
         Waiter(world, world.lease, name, f"w{number:02}", wait_ms=3000)
     said = pawl("get", name).stdout.splitlines()
@@ -71,19 +68,12 @@ def sessions_lists_those_that_live():
     check_equal([one["session"] for one in json.loads(pawl("sessions", "-o", "json").stdout)["items"]], [opened["session"]])
 
 
-@test
-def history_of_a_lease_that_nobody_ever_took_is_empty():
-    check_equal(pawl("history", world.name()).stdout, "")
-    check_in("NAME", pawl("history", status=64).stderr)
-    check_in("not the name of a lease", pawl("history", "a/b", status=64).stderr)
-
-
 # -- force-release
 
 
 @test
 def force_release_without_a_terminal_needs_yes(name):
-    acquired(name)
+    world.acquire(name)
     check_in("--yes", pawl("force-release", name, "--reason", "x", status=64, stdin=name + "\n").stderr)
     check_equal(kinds(name), ["granted"])
     check_in("token 1 has ended", pawl("force-release", name, "--yes").stdout)
@@ -94,7 +84,7 @@ def force_release_without_a_terminal_needs_yes(name):
 def force_release_on_a_terminal_ends_nobody_when_it_shows_nobody(name):
 
     def comes():
-        acquired(name)
+        world.acquire(name)
         return name
     check_in(f"{name}: nobody held it\n", pawl.on_terminal("force-release", name, answers=[("to go on: ", comes)]))
     check("forced" not in kinds(name), kinds(name))
@@ -102,7 +92,7 @@ def force_release_on_a_terminal_ends_nobody_when_it_shows_nobody(name):
 
 @test
 def force_release_on_a_terminal_shows_the_holder_and_asks_for_the_name_again(name):
-    acquired(name, holder="billing-7")
+    world.acquire(name, holder="billing-7")
     for wrong in ("", "y", "yes", name[:-1], name + "x", "x" * len(name)):
         text = pawl.on_terminal("force-release", name, "--reason", "x", answers=[("to go on: ", wrong)], status=1)
         check_in("billing-7", text)
@@ -115,11 +105,11 @@ def force_release_on_a_terminal_shows_the_holder_and_asks_for_the_name_again(nam
 
 @test
 def who_came_while_the_name_was_typed_is_not_ended(name):
-    first = acquired(name, holder="first")
+    first = world.acquire(name, holder="first")
 
     def answer():
         world.release(name, first)
-        acquired(name, holder="second")
+        world.acquire(name, holder="second")
         return name
 
     check_in("token-moved-on", pawl.on_terminal("force-release", name, answers=[("to go on: ", answer)], status=1))
@@ -128,8 +118,8 @@ def who_came_while_the_name_was_typed_is_not_ended(name):
 
 @test
 def force_release_of_a_token_that_is_over_ends_nothing(name):
-    world.release(name, acquired(name))
-    acquired(name)
+    world.release(name, world.acquire(name))
+    world.acquire(name)
     check_in("token-moved-on", pawl("force-release", name, "--expect-token", "1", "--yes", status=1).stderr)
     check_equal(kinds(name)[-1], "granted")
     check_equal(json.loads(pawl("force-release", name, "--expect-token", "2", "--yes", "-o", "json").stdout),
@@ -189,7 +179,7 @@ def what_trace_tells_does_the_same(name):
         check_in(name, shell(line))
     line, = traced("release", name, **variables)
     line, = traced("force-release", name, "--yes", "--reason", "it's \"over\"")
-    acquired(name)
+    world.acquire(name)
     check_equal(json.loads(shell(line)), {"released_token": 2})
     check_equal(kinds(name)[-1], "forced")
 
@@ -200,7 +190,7 @@ def what_trace_tells_does_the_same(name):
 @test
 def env_output_of_every_command_is_for_eval(name):
     hostile = "x' $(touch /tmp/never) `id` \\"
-    acquired(name, holder=hostile)
+    world.acquire(name, holder=hostile)
     pawl_path = shlex.quote(os.path.dirname(PAWL))
     run = f"PATH={pawl_path}:$PATH; "
     check_equal(shell(run + f'eval "$(pawl get {name} -o env)"; printf %s "$LEASE_STATE|$LEASE_TOKEN|$LEASE_HOLDER"'),
@@ -223,15 +213,8 @@ def a_hostile_holder_stays_on_its_line():
     items = {"ls": f'{{"items":[{{"lease":"a","state":"held","token":1,"holders":[{{"holder":{holder}}}]}}],"next_cursor":null}}',
              "history": f'{{"items":[{{"id":"1","type":"granted","lease":"a","token":1,"holder":{holder},"at_ms":1,"reason":""}}]}}'}
     for command, body in items.items():
-        with socket.create_server(("127.0.0.1", 0)) as server:
-            def serve(body=body, server=server):
-                connection, _ = server.accept()
-                with connection:
-                    connection.recv(65536)
-                    connection.sendall(f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
-            threading.Thread(target=serve, daemon=True).start()
-            words = [command, "-o", "env", *(["a"] if command == "history" else [])]
-            text = pawl(*words, PAWL_LEASE_URL=f"http://127.0.0.1:{server.getsockname()[1]}").stdout
+        server = Server(lambda request, body=body: response(200, body.encode()))
+        text = pawl(command, "-o", "env", *(["a"] if command == "history" else []), PAWL_LEASE_URL=server.url).stdout
         check_equal(text.count("\n"), 1, text)
         check_equal([word for word in shlex.split(text) if "touch" in word],
                     [("LEASE" if command == "ls" else "EVENT") + "_HOLDER=x'? touch /tmp/pawl-was-here #?"])

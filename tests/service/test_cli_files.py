@@ -57,15 +57,11 @@ def signs(line):
 
 
 @test
-def keygen_prints_one_line_of_a_key_file_named_after_the_day():
+def keygen_prints_one_line_of_a_key_file_named_after_the_day_or_as_it_is_said():
     first, second = pawl("keygen"), pawl("keygen")
     check_equal((first.stderr, len(first.stdout), first.stdout[:3], first.stdout.find(":"), first.stdout.index("\n")),
                 ("", len("k20261121-abcd:") + 45, "k20", 14, len(first.stdout) - 1))
     check(signs(first.stdout + second.stdout) and first.stdout[15:] != second.stdout[15:], first.stdout + second.stdout)
-
-
-@test
-def keygen_takes_a_name_and_refuses_one_that_is_none():
     good = pawl("keygen", "--kid", "eu-1").stdout
     check(good.startswith("eu-1:") and signs(good), good)
     check_in("1 to 32 characters", pawl("keygen", "--kid", "eu 1", status=64).stderr)
@@ -73,16 +69,12 @@ def keygen_takes_a_name_and_refuses_one_that_is_none():
 
 
 @test
-def keygen_makes_a_file_that_only_its_owner_reads_and_shows_no_key():
+def keygen_makes_a_file_that_only_its_owner_reads_shows_no_key_and_overwrites_none():
     done = pawl("keygen", "--out", "made", "--kid", "new")
     check("new:" not in done.stdout + done.stderr, done)
     check_equal(stat.S_IMODE(os.stat(path("made")).st_mode), 0o600)
     with open(path("made"), encoding="ascii") as file:
         check(signs(file.read()), "it is no key file")
-
-
-@test
-def keygen_never_overwrites_a_file():
     check_in("not overwritten", pawl("keygen", "--out", K1, status=1).stderr)
     pawl("verify", HEADER, "--keys", K1)  # the old key is still in it
     check_in("/nowhere/keys could not be made: No such file", pawl("keygen", "--out", NOWHERE, status=1).stderr)
@@ -113,36 +105,24 @@ def verify_tells_what_a_good_token_says():
 
 
 @test
-def verify_says_77_of_a_bad_signature_and_of_an_unknown_key():
+def verify_says_77_of_a_bad_signature_and_of_an_unknown_key_and_loudly_that_nothing_was_checked():
     forged = pawl("verify", FORGED, "--keys", K1, "-o", "json", status=77)
     check_in('"signature":"bad"', forged.stdout)
     check_in("THE SIGNATURE IS WRONG", forged.stderr)
     check_in("signature  bad\n", pawl("verify", HEADER, "--keys", written("k2", "k2:MDEyMzQ1Njc4OWFiY2RlZg==\n"), status=77).stdout)
-
-
-@test
-def verify_without_keys_says_loudly_that_nothing_was_checked():
     done = pawl("verify", FORGED)
     check_in("signature  unchecked\n", done.stdout)
     check_in("THE SIGNATURE WAS NOT CHECKED", done.stderr)
 
 
 @test
-def verify_reads_the_token_from_standard_input_without_its_line_end():
+def verify_takes_one_token_without_its_line_end_and_keys_that_can_be_used():
     for text, status in ((HEADER, 0), (HEADER + "\n", 0), (HEADER + "\r\n", 0), (HEADER + "\n\n", 1), (HEADER + " ", 1), ("", 1), ("\n", 1)):
         pawl("verify", "-", "--keys", K1, stdin=text, status=status)
-
-
-@test
-def verify_says_1_of_what_is_no_token():
     for token in ("", "34", "0" + HEADER, SPARE_BIT, "Fencing-Token: " + HEADER):
         check_in("this is no fencing token", pawl("verify", token, "--keys", K1, status=1).stderr)
-
-
-@test
-def verify_says_78_of_keys_that_cannot_be_used():
-    check_in("/nowhere/keys cannot be read", pawl("verify", HEADER, "--keys", NOWHERE, status=78).stderr)
-    check_in("line 1: has no colon", pawl("verify", HEADER, "--keys", written("bad", "nonsense\n"), status=78).stderr)
+    for keys, said in ((NOWHERE, "/nowhere/keys cannot be read"), (written("bad", "nonsense\n"), "line 1: has no colon")):
+        check_in(said, pawl("verify", HEADER, "--keys", keys, status=78).stderr)
 
 
 @test
@@ -150,6 +130,10 @@ def what_a_command_does_not_understand_is_64():
     for words in (["verify"], ["verify", HEADER, HEADER], ["verify", HEADER, "-o", "yaml"], ["verify", HEADER, "--key", "x", "--nonsense"],
                   ["keygen", "extra"], ["keygen", "--nonsense"]):
         pawl(*words, status=64)
+    for words in ([], ["new"], ["hash"], ["check"], ["explain"]):
+        check(pawl("access", *words, "--help").stdout.startswith("Examples:\n  pawl access "), words)
+    check_in("did you mean pawl access check?", pawl("access", "chekc", status=64).stderr)
+    check_in("missing argument: COMMAND", pawl("access", status=64).stderr)
 
 
 # -- access, and docs/access.md: every file in it is good, every line of explain says what stands there
@@ -254,14 +238,6 @@ def explain_says_the_rule_or_what_is_missing():
 def a_file_that_cannot_be_read_is_what_the_advice_is_about():
     said = access("whoami", "--access-token-file", path("none"), status=69).stderr
     check_in("Is --access-token-file (PAWL_ACCESS_TOKEN_FILE) right?", said)
-
-
-@test
-def help_begins_with_examples():
-    for words in ([], ["new"], ["hash"], ["check"], ["explain"]):
-        check(access(*words, "--help").stdout.startswith("Examples:\n  pawl access "), words)
-    check_in("did you mean pawl access check?", access("chekc", status=64).stderr)
-    check_in("missing argument: COMMAND", access(status=64).stderr)
 
 
 # -- the page

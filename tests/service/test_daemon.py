@@ -62,23 +62,18 @@ def version_is_told_by_the_flag_and_by_the_page():
 
 
 @test
-def check_config_checks_and_exits():
+def check_config_checks_and_exits_and_variables_of_the_other_programs_are_no_error():
+    others = {"PAWL_LEASE_URL": "x", "PAWL_GATEWAY_URL": "x", "PAWL_LEASE_ID": "x", "PAWL_FENCING_TOKEN": "x", "PAWL_TOKEN": "1",
+              "PAWL_LEASE": "a"}
     for name in BOTH:
         done = check_config(name)
         check_equal((done.returncode, done.stderr), (0, ""))
         check_in("good", done.stdout)
         fails(check_config(name, "--threads", "0"), CONFIG, "threads")
+        passes(check_config(name, environment=others))
 
 
 # -- where settings come from
-
-@test
-def variables_of_the_other_programs_are_no_error():
-    others = {"PAWL_LEASE_URL": "x", "PAWL_GATEWAY_URL": "x", "PAWL_LEASE_ID": "x", "PAWL_FENCING_TOKEN": "x", "PAWL_TOKEN": "1",
-              "PAWL_LEASE": "a"}
-    for name in BOTH:
-        passes(check_config(name, environment=others))
-
 
 @test
 def a_value_that_does_not_fit_is_an_error_that_names_the_flag():

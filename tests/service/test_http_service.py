@@ -61,16 +61,7 @@ def head_is_get_without_the_body():
 
 
 @test
-def options_tell_what_an_address_takes():
-    for client in (WORLD.lease, WORLD.gateway):
-        for page in PAGES + OWN[client.service]:
-            answer = client("OPTIONS", page)
-            check_equal((answer.status, answer.body), (204, b""), page)
-            check_equal(client("OPTIONS", page, body=b"x").code, "invalid-request", page)
-
-
-@test
-def a_method_that_an_address_does_not_take_is_405_with_those_that_it_takes():
+def a_method_that_an_address_does_not_take_is_405_with_those_that_it_takes_and_options_tell_them():
     for client in (WORLD.lease, WORLD.gateway):
         for page in PAGES + OWN[client.service]:
             taken = World.contract.allowed(client.service, page)
@@ -79,6 +70,9 @@ def a_method_that_an_address_does_not_take_is_405_with_those_that_it_takes():
                     answer = client(method, page)
                     check_equal((answer.status, answer.code), (405, "method-not-allowed"), f"{method} {page}")
                     check_equal(set(answer.header("Allow").split(", ")), taken, f"{method} {page}")
+            answer = client("OPTIONS", page)
+            check_equal((answer.status, answer.body), (204, b""), page)
+            check_equal(client("OPTIONS", page, body=b"x").code, "invalid-request", page)
 
 
 @test

@@ -202,14 +202,6 @@ def what_is_not_a_gateways_answer_is_no_success():
 
 
 @test
-def a_lease_for_which_nothing_is_open_has_an_empty_list(name):
-    check_equal(pawl("resolve", name).stdout, "")
-    check_equal(json.loads(pawl("resolve", name, "-o", "json").stdout),
-                {"lease": name, "items": [], "next_cursor": None})
-    check_equal(pawl("resolve", name).stderr, f"{name}: nothing is open\n")
-
-
-@test
 def an_id_that_several_have_names_none_of_them():
     one = unknown()
     [text] = [text.decode() for text in world.redis("ZRANGE", stripe(one.name) + ":i", 0, -1) if text.decode().startswith(one.name + " ")]
@@ -313,6 +305,9 @@ def without_a_name_all_that_is_open_and_who_is_in_doubt_is_shown():
     check_equal((done.stdout, done.stderr), ("", "Nothing is open, and no gateway is in doubt.\n"))
     check_equal([json.loads(line) for line in pawl("resolve", "-o", "json").stdout.splitlines()],
                 [{"items": [], "next_cursor": None}, {"in_doubt": 0, "gateways": []}])
+    none = world.name()
+    check_equal((pawl("resolve", none).stdout, pawl("resolve", none).stderr), ("", f"{none}: nothing is open\n"))
+    check_equal(json.loads(pawl("resolve", none, "-o", "json").stdout), {"lease": none, "items": [], "next_cursor": None})
     name = ghost()
     since = 1700000000000
     world.redis("HSET", "pawl:{store}:doubt", f"{GHOST} {OTHER}", f"dead {since} 0 1", f"{GHOST} {ONE}", "open 1")
@@ -581,22 +576,17 @@ def the_process_that_is_asked_is_not_taken_for_dead():
 
 
 @test
-def the_hash_of_a_gateways_routes_is_told():
+def the_hash_of_a_gateways_routes_is_told_and_one_without_has_none_to_show_or_to_adopt():
     for words in (["routes"], ["routes", "show"]):
         digest, count = pawl(*words).stdout.rstrip("\n").split("\t")
         check(HASH.fullmatch(digest), digest)
         check_equal(count, str(len(ROUTES)))
     check_equal(json.loads(pawl("routes", "-o", "json").stdout), {"hash": digest, "routes": len(ROUTES)})
-
-
-@test
-def a_gateway_without_routes_has_none_to_show_or_to_adopt():
     plain = world.daemon("pawl-gateway")
     for words in (["routes"], ["routes", "adopt"]):
         check_in("--routes", pawl(*words, status=1, PAWL_GATEWAY_URL=plain.url).stderr)
-    refused(world.client(plain)("GET", "/v1/routes"), 404, "not-found")
-    refused(world.client(plain)("POST", "/v1/routes/adopt"), 404, "not-found")
-    refused(world.client(plain)("PUT", "/job/1/x", body=b"x"), 404, "not-found")
+    for method, target in (("GET", "/v1/routes"), ("POST", "/v1/routes/adopt"), ("PUT", "/job/1/x")):
+        refused(world.client(plain)(method, target), 404, "not-found")
 
 
 @test

@@ -31,17 +31,13 @@ def free(name):
 
 
 @test
-def the_status_is_the_commands_own_and_the_lease_is_free_afterwards():
-    for status in (0, 1, 3, 75, 76, 125, 255):
+def the_status_is_the_commands_own_or_128_and_its_signal_and_the_lease_is_free_afterwards():
+    ends = [(f"exit {status}", status) for status in (0, 1, 3, 75, 76, 125, 255)]
+    ends += [(f"ulimit -c 0; kill -{int(number)} $$", 128 + number) for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV)]
+    for command, status in ends:
         name = world.name()
-        pawl("run", name, "--", "sh", "-c", f"exit {status}", status=status)
+        pawl("run", name, "--", "sh", "-c", command, status=status)
         check(free(name))
-
-
-@test
-def a_command_that_a_signal_ends_gives_128_and_its_number():
-    for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV):
-        pawl("run", world.name(), "--", "sh", "-c", f"ulimit -c 0; kill -{int(number)} $$", status=128 + number)
 
 
 @test
@@ -247,9 +243,11 @@ def the_command_has_the_signal_mask_and_ignored_signals_of_the_caller():
 
 
 @test
-def standard_input_and_output_are_the_commands():
+def standard_input_and_output_are_the_commands_and_no_descriptor_is_ours():
     done = pawl("run", world.name(), "--", "sh", "-c", "cat; echo wrong >&2", stdin="some\nlines")
     check_equal((done.stdout, done.stderr), ("some\nlines", "wrong\n"))
+    probe = "n=3; while [ $n -lt 40 ]; do [ -e /proc/$$/fd/$n ] && echo $n; n=$((n + 1)); done; exit 0"
+    check_equal(pawl("run", world.name(), "--", "sh", "-c", probe).stdout, "")
 
 
 @test
@@ -264,12 +262,6 @@ def closed_streams_stay_closed():
         done = subprocess.run([*BARE, "sh", "-c", "\"$@\" <&- >&- 2>&-", "sh", PAWL, "run", world.name(), "--", "sh", "-c", "exit 6"],
                               env=pawl.environment(), capture_output=True, timeout=DEADLINE_S, check=False)
         check_equal(done.returncode, 6)
-
-
-@test
-def the_command_gets_no_descriptor_of_ours():
-    probe = "n=3; while [ $n -lt 40 ]; do [ -e /proc/$$/fd/$n ] && echo $n; n=$((n + 1)); done; exit 0"
-    check_equal(pawl("run", world.name(), "--", "sh", "-c", probe).stdout, "")
 
 
 # -- what it leaves behind
