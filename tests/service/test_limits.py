@@ -516,4 +516,4 @@ def a_redis_that_may_not_load_the_library_counts_too(world):
     until_full("holder", 3, world.lease, most_s=60)  # each of some 300 calls brings all scripts along
 
 
-main(WORLD.close)
+main(WORLD.close, parts=3)

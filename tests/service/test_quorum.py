@@ -485,4 +485,4 @@ def a_gateway_with_a_store_of_its_own_refuses_who_is_older_than_what_has_passed(
     upstream.close()
 
 
-main()
+main(parts=2)

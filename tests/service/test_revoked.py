@@ -373,4 +373,4 @@ def a_credential_that_stays_goes_on_also_when_its_time_is_over():
         one.goes_on(401 if caller in old else 201)  # what is not whole has not begun
 
 
-main(WORLD.close)
+main(WORLD.close, parts=2)
