@@ -3,7 +3,6 @@
 
 import concurrent.futures
 import contextlib
-import itertools
 import os
 import pathlib
 import secrets
@@ -21,7 +20,6 @@ from world.redis import Connection
 
 FOLDER = pathlib.Path(tempfile.mkdtemp(dir=os.environ["TMPDIR"]))
 FILE, JWKS = FOLDER / "access.json", FOLDER / "jwks.json"
-ADDRESSES = itertools.count(1)
 VERBS = ["acquire", "look", "force-release", "read", "write-own", "write", "check", "resolve", "session", "observe", "operate"]
 PROXY = "127.0.0.1"
 
