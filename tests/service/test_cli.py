@@ -413,26 +413,14 @@ def a_hold_that_may_be_of_this_very_command_is_not_said_to_be_older():
 # -- acquire: in line, beside others
 
 
-def in_line(name, count=1):
-    wait_until(lambda: world.look(name)["waiting"] == count, f"{count} stand in line for {name}")
+def in_line(name):
+    wait_until(lambda: world.look(name)["waiting"] == 1, f"one stands in line for {name}")
 
 
 def ended(process, status=0):
     out, error = process.communicate(timeout=DEADLINE_S)
     check_equal(process.returncode, status, out + error)
     return out, error
-
-
-@test
-def an_acquire_that_waits_is_granted_when_its_turn_comes():
-    name, file = world.name(), path("waits")
-    mine = acquired(name)
-    waiter = begin("acquire", name, "--wait", "1h", "--lease-id-file", file, "-o", "json")
-    in_line(name)
-    world.release(name, mine)
-    grant = json.loads(ended(waiter)[0])
-    check_equal((grant["token"], grant["grant"]), (mine["token"] + 1, "new"))
-    pawl("release", name, "--lease-id-file", file)
 
 
 @test
@@ -521,16 +509,6 @@ def who_takes_the_place_in_the_line_keeps_the_file():
     world.release(name, mine)
     grant = json.loads(ended(second)[0])
     check_equal(read(file), grant["lease_id"])
-
-
-@test
-def a_waiter_that_is_interrupted_is_out_of_the_line(name):
-    acquired(name)
-    waiter = begin("acquire", name, "-w", "1h")
-    in_line(name)
-    waiter.send_signal(signal.SIGTERM)
-    ended(waiter, status=-signal.SIGTERM)
-    in_line(name, 0)
 
 
 @test

@@ -177,26 +177,6 @@ SILENT = silent_streams()  # a later test looks for their sign of life
 # -- the history
 
 @test
-def the_history_tells_grants_and_ends_oldest_first(name):
-    before_ms = time.time() * 1000 - 5000
-    WORLD.release(name, WORLD.acquire(name, holder="ada"))
-    WORLD.acquire(name, holder="bob", ttl_ms=100)
-    wait_until(lambda: WORLD.look(name)["state"] == "free", "it expires")
-    WORLD.acquire(name, holder="cäsar")
-    force(name, reason="he is gone")
-    items = history(name)
-    check_equal([(item["type"], item["holder"], item["reason"]) for item in items],
-                [("granted", "ada", ""), ("released", "ada", ""), ("granted", "bob", ""), ("expired", "bob", ""),
-                 ("granted", "cäsar", ""), ("forced", "cäsar", "he is gone")])
-    tokens = [item["token"] for item in items]
-    check(tokens[0::2] == tokens[1::2] and tokens[0] < tokens[2] < tokens[4], tokens)
-    check_equal({item["lease"] for item in items}, {name})
-    check_equal(len({item["id"] for item in items}), 6)
-    times = [item["at_ms"] for item in items]
-    check(times == sorted(times) and before_ms < times[0], times)
-
-
-@test
 def what_the_gateway_refuses_stands_in_the_history_and_in_the_stream(name):
     old = WORLD.acquire(name, holder="ann")
     WORLD.release(name, old)
