@@ -78,18 +78,6 @@ def all_that_are_free_are_granted_in_one_step_each_with_a_token_of_its_own():
 
 
 @test
-def one_name_behaves_as_several_do():
-    leases = some("a")
-    check_equal(grants(leases.acquire(), "granted"), [told("a", 1)])
-    check_equal(grants(leases.acquire(), "replayed"), [told("a", 1)])
-    check_equal(leases.acquire("id-b")[0], "held")
-    wait(leases, "id-b")
-    leases.home.release("id-a")
-    check_equal(grants(leases.claim("id-b"), "claimed"), [told("a", 2, hold_of("id-b"), "id-b")])
-    check_equal(STORE.redis("EXISTS", leases.home.stripe + ":w:a"), 0)
-
-
-@test
 def a_replay_gets_the_same_tokens_in_the_order_that_it_asks_for():
     leases = some("a", "b")
     first = tokens(leases.acquire())
@@ -151,21 +139,6 @@ def those_that_are_not_free_are_named_and_what_is_over_its_deadline_is_granted_i
     leases.acquire("id-x")
     STORE.at(NOW + 1000)
     check_equal(grants(leases.acquire(), "granted"), [told("a", 2), told("b", 2)])
-
-
-@test
-def shared_holds_and_permits_are_granted_all_or_none():
-    leases = some("a", "b")
-    check_equal(leases.acquire("id-1", mode="shared")[0], "granted")
-    check_equal(grants(leases.acquire("id-2", mode="shared"), "granted"),
-                [told("a", 2, hold_of("id-2"), mode="shared"), told("b", 2, hold_of("id-2"), mode="shared")])
-    check_equal(grants(leases.acquire("id-1", mode="shared"), "replayed")[0][1], 1)
-    check_equal(leases.acquire("id-3")[0], "held")
-    begin()
-    for lease_id in ("id-1", "id-2"):
-        check_equal(leases.acquire(lease_id, mode="permits", permits=2)[0], "granted")
-    check_equal(leases.acquire("id-3", mode="permits", permits=2)[0], "held")
-    check_equal(leases.acquire("id-3", mode="permits", permits=3)[2:], [2, "a"])
 
 
 @test
@@ -275,21 +248,6 @@ def whoever_waits_stands_in_every_line_and_holds_nothing_until_all_are_free():
     check_equal(grants(leases.claim(), "claimed"),
                 [told("a", 2, holder="id-a"), told("b", 1, holder="id-a"), told("c", 2, holder="id-a")])
     check_equal(STORE.redis("ZRANGE", ALARM, 0, -1), [])
-
-
-@test
-def the_time_of_each_counts_from_the_claim():
-    leases = some("a", "b")
-    leases.acquire("id-x", ttl=100)
-    wait(leases, "id-a", ttl=10000)
-    later(100)
-    check_equal(sorted(ring(STORE)), ["a", "b"])
-    later(2000)
-    leases.claim()
-    later(9999)
-    check_equal([one.look()[2] for one in leases.leases], ["held", "held"])
-    later(1)
-    check_equal([one.look()[2] for one in leases.leases], ["free", "free"])
 
 
 @test
@@ -553,18 +511,6 @@ def a_claim_without_one_of_them_gets_nothing_and_what_is_not_claimed_in_time_goe
 
 
 @test
-def a_place_that_is_given_up_for_other_leases_is_looked_at_at_once():
-    leases, others = some("a", "b"), All(STORE, "b", "c")
-    leases.acquire("id-x")
-    wait(leases, "id-a")
-    for lease in leases.leases:
-        lease.release("id-x", may="hold-off")  # who is first is handed nothing, and the alarm is due
-    wait(others, "id-a", "2")
-    ring(STORE)
-    all_held_by(others, "id-a")
-
-
-@test
 def a_second_request_of_the_lease_id_claims_all_that_was_handed_on():
     leases = handed_on("a", "b")
     ear = Ear(STORE)
@@ -736,25 +682,6 @@ def a_retry_that_was_told_of_all_keeps_them_when_the_request_of_before_is_gone()
 
 
 # -- what one lease's line is handed, the others' lines have too: the script reads them again
-
-@test
-def what_goes_back_goes_to_the_next_for_all_and_nobody_overtakes_him_in_the_line_of_the_second():
-    for second, third in (({}, {}), ({"mode": "shared"}, {}), ({}, {"mode": "shared"})):
-        leases = some("a", "b")
-        b = leases.leases[1]
-        leases.acquire("id-x")
-        wait(leases, "w1", "1")
-        wait(leases, "w2", "2", **second)
-        wait(b, "w3", "3", **third)
-        released(leases, "id-x")
-        ear = Ear(STORE)
-        check_equal(leases.leave("gone", "w1")[0], "left")
-        check_equal((ear.heard(), leases.lines()), (["granted 2"], {"a": [], "b": ["w3"]}), f"{second} {third}")
-        check_equal(b.run("claim", "w3", hold_of("w3"), "grant")[0], "lost")
-        check_equal([one[2] for one in leases.claim("w2")[2]], [3, 3])
-        check_equal(history(b), [("granted", "1", "ada"), ("released", "1", "ada"), ("granted", "2", "w1"),
-                                 ("returned", "2", "w1"), ("granted", "3", "w2")])
-
 
 @test
 def what_is_granted_as_another_leaves_whose_time_is_up_or_claims_too_late_is_not_ended_in_the_same_step():

@@ -201,17 +201,6 @@ def a_long_index_is_searched_in_steps_and_each_session_that_stays_is_listed_once
 
 
 @test
-def a_session_ends_at_its_deadline_and_not_a_millisecond_before():
-    session = begin()
-    STORE.at(NOW + TTL - 1)
-    check_equal(session.look()[3], 1)
-    STORE.at(NOW + TTL)
-    for deed in (session.look, session.renew, session.end):
-        check_equal(deed()[::2], ["lost", "expired"])
-    check_equal((session.field("s"), session.field("u")), ("expired", str(NOW + TTL)))
-
-
-@test
 def nothing_is_granted_through_a_session_that_is_over_though_nobody_has_noted_it():
     session = begin()
     lease = Lease(STORE, "orders:42")
@@ -651,25 +640,6 @@ def the_sweep_frees_what_an_end_or_the_deadline_has_left_a_bounded_number_at_a_t
     for lease in leases:
         check_equal(lease.field("s"), "session")
     check_equal(STORE.redis("EXISTS", session.holds), 0)
-
-
-@test
-def nothing_is_left_of_sessions_and_their_leases_when_their_memory_is_over():
-    session = begin()
-    for i, mode in enumerate(MODES):
-        hold(session, f"n{i}", **mode)
-        wait(Lease(STORE, f"n{i}"), "id-w", str(i), session)
-    hold(session, "n9").run("force_release", "grant", "", "")
-    STORE.redis("DEL", DESK)
-    session.end()
-    for later in (REMEMBER_MS, 2 * REMEMBER_MS, 20000):
-        STORE.at(NOW + later)
-        for name in ("n0", "n1", "n2", "n9"):
-            Lease(STORE, name).sweep()
-            hand_on(Lease(STORE, name))
-        session.sweep()
-    left = [key for key in STORE.dump() if key.count(":") > 1 and not key.startswith("pawl:{store}")]
-    check_equal(left, [])
 
 
 # -- restarts
