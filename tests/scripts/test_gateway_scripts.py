@@ -392,17 +392,6 @@ def a_version_that_another_release_wrote_is_not_read_and_not_written_over():
 
 
 @test
-def remove_deletes_and_leaves_nothing_behind():
-    resource = begin()
-    resource.write(ADA)
-    reply, changes = STORE.changed_by(lambda: resource.remove(ADA))
-    check_equal(reply, ["removed", 3, 1])
-    gone = {resource.key, resource.lease.stripe + ":g", resource.lease.stripe + ":u"}
-    check_equal(changes, {key: (changes[key][0], None) for key in gone})
-    check_equal(STORE.unchanged_by(lambda: resource.remove(ADA)), ["missing", 3, 1])
-
-
-@test
 def a_list_of_what_is_stored_goes_on_behind_a_key_and_keeps_to_its_prefix():
     resource = begin()
     names = ["", "/", "/a", "/a b", "/a/b", "/a\u00e9", "/b", "/\U0001F600"]

@@ -83,23 +83,6 @@ def a_write_waits_for_every_older_one_that_is_open_whatever_its_kind_and_its_sta
 
 
 @test
-def writes_that_are_only_admitted_wait_for_nothing_and_a_conditional_one_for_older_ordered_ones():
-    for kind in "ka":
-        gate, lease, _, bob, _ = overtaken()
-        check_equal(parse(sending(gate.admit(lease, bob, kind))).kind, kind)
-    for kind, waits in (("o", True), ("o+", True), ("c", False), ("k", False), ("a", False)):
-        gate, lease, ada = begin()
-        first = sending(gate.admit(lease, ada, kind))
-        bob = grant(lease, 2)
-        told = gate.admit(lease, bob, "c")
-        check_equal(told[0], "queued" if waits else "sending", kind)
-        if waits:
-            second = queued(told, first)
-            close(STORE, ("close", lease, first))
-            check_equal(parse(sending(gate.promote(lease, bob, second))).kind, "c")
-
-
-@test
 def writes_with_one_token_wait_for_each_other_only_when_the_route_is_serial():
     gate, lease, ada = begin()
     first = sending(gate.admit(lease, ada, "o+"))
@@ -402,19 +385,6 @@ def a_fenced_read_waits_for_every_older_write_but_those_that_the_upstream_checks
     check_equal(gate.read(lease, bob)[3], blocker)
 
 
-@test
-def one_of_many_reads_and_fences_older_writes_off():
-    gate, lease, ada = begin()
-    first = sending(gate.admit(lease, ada))
-    lease.release("id-1")
-    reply = lease.acquire("id-s", "hold-sharedd", mode="shared")
-    ann = Holder(reply[2], EPOCH, "hold-sharedd", "shared")
-    check_equal(gate.read(lease, ann)[::2], ["wait", 2])
-    close(STORE, ("close", lease, first))
-    check_equal(gate.read(lease, ann)[::2], ["accepted", 2])
-    check_equal(gate.admit(lease, ann)[2], "wrong-mode")
-
-
 # -- what is closed
 
 @test
@@ -448,18 +418,6 @@ def an_unknown_end_is_noted_once_and_only_of_what_is_being_sent():
     check_equal(STORE.unchanged_by(lambda: close(STORE, ("unknown", lease, first)))[2], 0)
     Gateway(STORE, gate.name, "life-2").takeover(lease.stripe)
     check_equal(STORE.unchanged_by(lambda: close(STORE, ("unknown", lease, first)))[2], 0)
-
-
-@test
-def one_that_may_have_been_recorded_is_forgotten_by_its_number():
-    gate, lease, ada = begin()
-    first, second, third = (sending(gate.admit(lease, ada)) for _ in range(3))
-    item = ("forget", lease, "orders:42 gate-a life-1 w0.2")
-    check_equal(close(STORE, item)[2], 1)
-    check_equal(texts_of(STORE, lease), [first, third])
-    check_equal(STORE.unchanged_by(lambda: close(STORE, item, ("forget", lease, "orders:42 gate-a life-1 w0"),
-                                                 ("forget", lease, "orders:4 gate-a life-1 w0.1")))[2], 0)
-    check_equal(second in texts_of(STORE, lease), False)
 
 
 @test

@@ -156,16 +156,6 @@ def one_of_many_may_only_read_is_compared_with_exclusive_tokens_only_and_fences_
 
 
 @test
-def a_read_raises_the_mark_and_waits_for_older_writes():
-    gate, lease = begin()
-    first = admit(gate, lease, one(33), "o")[3]
-    check_equal(gate.read(lease, one(34), check=WHOSE["check"]), ["wait", lease.seq() + 0, 34, first])
-    refused(gate, lease, one(33), "stale-token", 34)
-    close(STORE, ("close", lease, first))
-    reads(gate, lease, one(34), 34)
-
-
-@test
 def ordered_writes_queue_and_are_promoted_or_fenced_off_by_the_mark():
     gate, lease = begin()
     first = admit(gate, lease, one(33), "o")[3]
