@@ -133,25 +133,6 @@ def what_the_fence_refuses_is_not_recorded():
 
 
 @test
-def a_write_by_a_hold_that_is_over_is_refused():
-    gate, lease, ada = begin()
-    STORE.at(NOW + 1000000 - 1)
-    sending(gate.admit(lease, ada))
-    STORE.at(NOW + 1000000)
-    check_equal(gate.admit(lease, ada)[2], "lease-expired")
-    gate, lease, ada = begin()
-    stripe_do(STORE.redis, "HSET", lease.stripe, "alive", EPOCH + 1, "epoch", EPOCH + 1)
-    STORE.redis("HSET", RECORD, "epoch", EPOCH + 1)
-    check_equal(gate.admit(lease, ada)[2], "lease-expired")
-    gate, lease, ada = begin()
-    STORE.redis("HSET", lease.stripe, "counter", 0)
-    check_equal(STORE.unchanged_by(lambda: gate.admit(lease, ada)), ["not-ours"], "its record is above its stripe's counter")
-    gate, lease, ada = begin()
-    lease.set(v="expired")
-    check_equal(gate.admit(lease, ada)[2], "lease-expired")
-
-
-@test
 def a_lease_with_too_many_open_is_full_and_another_is_not():
     gate, lease, ada = begin()
     open_now = 0

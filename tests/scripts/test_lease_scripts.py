@@ -208,21 +208,6 @@ def renew_and_release_by_anyone_but_the_holder_change_nothing():
         check_equal((lease.look()[2], deed(hold="hold-aaaaaaa")[0]), ("held", {"renew": "renewed", "release": "released"}[word]))
 
 
-# -- release
-
-@test
-def release_makes_the_lease_free_and_remembers_it():
-    lease = begin()
-    lease.acquire(meta='{"a":1}')
-    STORE.at(NOW + 10)
-    reply, changes = STORE.changed_by(lease.release)
-    check_equal(reply, ["released", 2, ""])
-    check_equal(changes[lease.key][1], {"s": "released", "t": "1", "e": str(EPOCH), "h": "hold-aaaaaaa", "i": "id-a",
-                                        "d": str(NOW + 10 + REMEMBER_MS), "D": str(NOW + 1000)})
-    check_equal(sorted(changes), sorted([lease.key, lease.history]), "the due index has it too early, which is no harm")
-    check_equal(lease.look(), ["looked", 2, "free", 1, EPOCH, "", 0, []])
-
-
 # -- look and list
 
 def held_by(lease):
