@@ -173,16 +173,17 @@ def an_entry_raises_the_roll_above_any_that_the_newcomer_has_recorded():
 
 
 @test
-def after_a_recovery_the_first_lease_service_needs_nobody_to_vouch_for_it_and_lifts_the_counters():
-    founder(LIFE, floor=500)
+def after_a_recovery_the_first_lease_service_needs_nobody_to_vouch_for_it_and_each_lifts_the_counters_to_its_floor():
+    founder(LIFE, floor=50)
     LIFE.redis("HSET", RECORD, "open", "1")
     LIFE.redis("HSET", STRIPES[3], "counter", 70)
     g, b, c = Member(LIFE, "gate-g", "gateway"), Member(LIFE, "lease-b"), Member(LIFE, "lease-c")
-    b.disk.floor, b.recording = 60, False
+    b.disk.floor, b.recording, c.disk.floor = 60, False, 65
+    b.disk.epoch = c.disk.epoch = EPOCH - 1
     check_equal((g.pulse(), LIFE.record("open")), ("pending", "1"))
     check_equal((b.pulse(), b.pulse(), LIFE.record("open")), ("pending", "pending", "0"), "not before it has recorded it")
     check_equal(LIFE.stripe("counter"), ["60", "70"])
-    check_equal((c.pulse(), c.pulse()), ("pending", "pending"), "only one is the first")
+    check_equal((c.pulse(), c.pulse(), LIFE.stripe("counter")), ("pending", "pending", ["65", "70"]), "only one is the first")
     b.start()  # died before it was in: the next with its directory goes on as the first
     b.recording = True
     check_equal((b.pulse(), b.pulse()), ("pending", "in"))

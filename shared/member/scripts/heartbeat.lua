@@ -223,7 +223,6 @@ local function is_first(store, me, same, all, ids)
     end
     if one or (ROLE == 'lease' and store.open == '1') then
         redis.call('HSET', KEYS[1], 'open', '0')
-        counters_lift(MY_FLOOR)
         return '1'
     end
     return same and me.first or '0'
@@ -233,8 +232,9 @@ end
 -- The roll of its entry is above any that it has recorded in another epoch: it must record one of this.
 local function enter(store, me, all, ids)
     -- The memory of what was granted ended with the process before: no number that was reserved may come
-    -- again, even if this epoch has fallen back while nobody was there to see it.
-    if ROLE == 'lease' and me.at and me.at ~= '0' then
+    -- again, even if this epoch has fallen back while nobody was there to see it; nor one of an epoch
+    -- before, of which the admission has not heard: an operator's --floor may have been too low.
+    if ROLE == 'lease' and ((me.at and me.at ~= '0') or (MY_WATER > 0 and MY_WATER < store.epoch)) then
         counters_lift(math.max(store.ceiling, MY_FLOOR))
     end
     local same = me.role == ROLE and tonumber(me.epoch) == store.epoch
