@@ -46,6 +46,17 @@ static bool access_is_missing(const struct member_daemon *daemon)
            faccessat(daemon->state_file.dir.fd, "access", F_OK, 0) == 0;
 }
 
+/* A gateway has its incarnations there (gateway/intent/), and only a lease service notes epochs. One with the
+ * id of the other would take it out of the store, and with it the floor or the doubt that it stands for. */
+static bool is_of_another_role(const struct member_daemon *daemon)
+{
+    const struct state_file *file = &daemon->state_file;
+
+    return plan_of(daemon->service)->role == MEMBER_GATEWAY
+               ? file->recorded.epoch > 0
+               : file->dir.fd >= 0 && faccessat(file->dir.fd, "incarnations", F_OK, 0) == 0;
+}
+
 static void access_note(struct member_daemon *daemon)
 {
     int folder = daemon->state_file.dir.fd;
@@ -80,6 +91,9 @@ int member_daemon_open(struct service *service)
 
         wrong = end == STATE_OPEN || end == STATE_FRESH ? NULL : why;
     }
+    if (wrong == NULL && is_of_another_role(daemon))
+        wrong = plan_of(service)->role == MEMBER_GATEWAY ? "this --state-dir is that of a lease service"
+                                                         : "this --state-dir is that of a gateway";
     if (wrong == NULL && access_is_missing(daemon))
         wrong = "the service of this --state-dir has run with --access, and this one would let everybody do "
                 "everything: give it --access FILE, or --allow-anonymous if that is meant";

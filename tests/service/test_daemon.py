@@ -581,6 +581,16 @@ def services_that_nobody_asks_run_25_scripts_a_second_at_most_and_write_only_hea
     check(lease <= 25 and both - lease <= 25, f"{lease} and {both - lease}")
 
 
+@test
+def neither_daemon_starts_in_a_state_directory_of_the_other():
+    for name, other, whose in zip(BOTH, BOTH[::-1], ("gateway", "lease service")):
+        place = {"STATE_DIRECTORY": os.path.join(WORLD.folder, "of-" + other)}
+        daemon = Daemon(other, *WORLD.flags, environment=place)
+        WORLD.wait_ready(WORLD.client(daemon))
+        check_equal(daemon.end(), 0)
+        fails(run_daemon(name, *WORLD.flags, environment=place), CONFIG, f"this --state-dir is that of a {whose}")
+
+
 # -- a lease service whose state directory is taken away under it grants nothing any more, and hands nothing on
 
 @test_in(World)
