@@ -426,6 +426,8 @@ static void heartbeat_refused(struct member *member, const struct store_reply *r
             (int)identity.len, identity.len > 0 ? identity.at : "");
         return;
     }
+    /* It has no part in an admission any more: its floor is an old one. */
+    member->is_superseded = member->plan->role == MEMBER_LEASE && store_reply_is(reply, "superseded");
     while (i < sizeof(refusals) / sizeof(refusals[0]) - 1 && !store_reply_is(reply, refusals[i].word))
         i++; /* what is not known here refuses, too: as the last */
     member_forbid(member, PROBLEM_STORE_NOT_OURS, refusals[i].check, "%s", refusals[i].detail);

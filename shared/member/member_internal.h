@@ -62,6 +62,7 @@ struct member {
         int64_t alarm_ms;
     } look;
     bool in_flight, leave_wanted, left;
+    bool is_superseded; /* a lease service with a copy of its state directory goes on from it, in its place */
     char incarnation[MEMBER_ID_CHARS + 1], run[EPOCH_RUN_SIZE];
     uint64_t asked_link, asked_us, heartbeat_ms;
     /* as of the last heartbeat */

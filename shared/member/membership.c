@@ -162,7 +162,7 @@ static void member_tick(struct loop_timer *timer)
     lease_watch(member);
     if (member->in_flight || member->state == MEMBER_LEFT)
         return;
-    if (link_is_away(member)) {
+    if (member->is_superseded || link_is_away(member)) {
         member->left = member->leave_wanted;
         return;
     }

@@ -244,6 +244,20 @@ def on_a_replica_that_can_be_written_to_nobody_acts_and_nothing_is_admitted():
 
 
 @test
+def of_two_that_report_under_one_id_the_later_directory_counts_and_nothing_is_proven():
+    for order in (1, -1):
+        _, b, _ = company(LIFE)
+        copy = Member(LIFE, "lease-b")
+        copy.disk.__dict__.update(b.disk.__dict__)
+        copy.pulse(), copy.pulse()
+        copy.disk.floor = 200
+        LIFE.restart()
+        for one in [copy, b][::order]:
+            one.pulse()
+        check_equal(LIFE.member("lease-b", "rfloor", "rroll", "rdoubt"), ["200", str(copy.disk.roll), "doubt"], f"order {order}")
+
+
+@test
 def a_report_has_all_that_a_member_knows_but_is_taken_only_when_it_is_whole():
     _, b, g = company(LIFE)
     LIFE.restart()

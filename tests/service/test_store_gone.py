@@ -4,6 +4,7 @@ and never a refusal that is not true."""
 
 import concurrent.futures
 import os
+import shutil
 import signal
 import tempfile
 import time
@@ -273,6 +274,27 @@ def a_store_that_comes_back_unsafe_gets_no_new_grants_until_it_is_safe_again(wor
     world.redis.restart()
     world.wait_ready()
     world.acquire("fresh")
+
+
+@test_in(World)
+def whose_place_a_copy_of_its_state_directory_has_taken_admits_nothing(world):
+    kept = world.redis.keep()
+    world.wait_ready()
+    shutil.copytree(world.redis.folder + "/state-pawl-lease-0", world.folder + "/copy")
+    copy = Daemon("pawl-lease", *world.flags, environment={"STATE_DIRECTORY": world.folder + "/copy"})
+    world.daemons.append(copy)
+    world.wait_ready(world.client(copy))
+    wait_until(lambda: readyz(world.lease).code == "store-not-ours", "it knows of the copy")
+    granted = world.acquire("job", client=world.client(copy))
+    copy.send(signal.SIGSTOP)
+    world.redis.set_back(kept)
+    end = time.monotonic() + 2
+    wait_until(lambda: time.monotonic() > end, "others had the time to admit it")
+    check_equal(readyz(world.gateway).code, "store-not-admitted")
+    copy.send(signal.SIGCONT)
+    world.wait_ready(world.gateway, world.client(copy))
+    check(world.acquire("job", client=world.client(copy))["token"] > granted["token"], granted)
+    check_equal(readyz(world.lease).code, "store-not-ours")
 
 
 @test

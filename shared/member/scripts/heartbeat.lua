@@ -159,9 +159,18 @@ local function has_promised(store)
     return ROLE ~= 'lease' or not store.ballot or (PROMISED == store.ballot and PROMISED_GATE == store.gate)
 end
 
--- While gated: what this process knows. A report stands for one gating only.
-local function report(store, stripes)
+-- While gated: what this process knows. A report stands for one gating only. Two of one member id, by a copy of a state
+-- directory: what the later directory has recorded counts, and each may have seen what the other has not.
+local function report(store, stripes, me)
     local fell_back = MY_EPOCH == store.epoch and is_ahead(ARGV[20], stripes.counter)
+    if me.rgate == store.gate and me.rincarnation ~= INCARNATION and (me.repoch ~= '0' or MY_EPOCH > 0) then
+        local water, version = tonumber(me.rwater), tonumber(me.rroll)
+        if water > MY_WATER or (water == MY_WATER and version > MY_VERSION) then
+            redis.call('HSET', member_key(ID), 'rdoubt', 'doubt')
+            return
+        end
+        fell_back = true
+    end
     redis.call('SADD', MEMBERS, ID)
     redis.call('HSET', member_key(ID), 'role', ROLE, 'rgate', store.gate, 'rincarnation', INCARNATION,
         'repoch', ARGV[6], 'rseqs', ARGV[14], 'rfloor', ARGV[8], 'rpassed', ARGV[15],
@@ -460,7 +469,7 @@ if store.gate then
     end
     ballot_chosen(store)
     if ARGV[18] == 'settled' and has_promised(store) then
-        report(store, stripes)
+        report(store, stripes, me)
     end
     return { 'gated', store.epoch, store.gate, store.why or '', store.ballot or '', store.behind or '' }
 end
