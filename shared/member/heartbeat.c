@@ -273,12 +273,16 @@ static void heartbeat_in(struct member *member, const struct store_reply *reply)
 
 static void heartbeat_pending(struct member *member, const struct store_reply *reply)
 {
+    bool is_lease = member->plan->role == MEMBER_LEASE;
+    const char *trouble = is_lease ? state_file_trouble(member->state_file) : NULL;
+
     member_enter(member, MEMBER_PENDING);
     member->listed_epoch = store_reply_integer(reply, 1);
     member->members_version = store_reply_integer(reply, 3);
     member_forbid(
-        member, PROBLEM_STORE_NOT_ADMITTED, "store-not-admitted",
-        member->plan->role == MEMBER_LEASE
+        member, PROBLEM_STORE_NOT_ADMITTED, trouble != NULL ? "state-dir" : "store-not-admitted", "%s",
+        trouble != NULL ? trouble
+        : is_lease
             ? "This lease service is new to the store. It is waiting for the other lease services to record "
               "it; if none of them runs, start one that knows the store, or run pawl store recover --floor N."
             : "This gateway is waiting for the lease services to record it: is one running?");

@@ -624,6 +624,18 @@ TEST_MEMBER(a_gateway_that_leaves_is_gone_from_the_list_and_makes_no_call_any_mo
     CHECK_INT(gateway->told[TOLD_SUSPENDED], suspended); /* an orderly end is nothing to warn of */
 }
 
+TEST_MEMBER(a_newcomer_that_cannot_write_its_state_directory_says_so)
+{
+    struct party *newcomer = party_open(stage, 1, lease_plan("b"));
+
+    atomic_store(&dirs_fail, true);
+    UNTIL(stage, newcomer->member.state == MEMBER_PENDING && strstr(newcomer->detail, newcomer->dir) != NULL);
+    check_refused(newcomer, PROBLEM_STORE_NOT_ADMITTED, "state-dir");
+    atomic_store(&dirs_fail, false);
+    UNTIL(stage, newcomer->member.state == MEMBER_IN);
+    CHECK_INT(listed(&lease->state_file.recorded, STATE_MEMBER), 2);
+}
+
 TEST_MEMBER(who_leaves_while_it_waits_to_get_in_is_gone_from_the_list)
 {
     struct party *gateway, *newcomer;
