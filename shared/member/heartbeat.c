@@ -413,10 +413,11 @@ static void heartbeat_refused(struct member *member, const struct store_reply *r
 
     member_enter(member, MEMBER_REFUSED);
     if (store_reply_is(reply, "another")) {
-        member_forbid(member, PROBLEM_STORE_NOT_OURS, "store-not-ours",
-                      "This Redis holds another store or another schema (%.*s); ours is %s.",
-                      (int)identity.len, identity.len > 0 ? identity.at : "",
-                      ours[0] != '\0' ? ours : "not known yet");
+        member_forbid(
+            member, PROBLEM_STORE_NOT_OURS, "store-not-ours",
+            "This Redis holds another store or another schema (%.*s); this release knows schema " KEYS_SCHEMA
+            ", and ours is %s.",
+            (int)identity.len, identity.len > 0 ? identity.at : "", ours[0] != '\0' ? ours : "not known yet");
         return;
     }
     if (store_reply_is(reply, "copies")) {

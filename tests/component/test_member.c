@@ -565,7 +565,7 @@ TEST(another_store_is_refused)
     UNTIL(&stage, lease->member.state == MEMBER_REFUSED);
     check_refused(lease, PROBLEM_STORE_NOT_OURS, "store-not-ours");
     CHECK(strstr(lease->detail, KEYS_SCHEMA ":tttttttttttttttttttttttt") != NULL &&
-          strstr(lease->detail, STORE_ID) != NULL);
+          strstr(lease->detail, "schema " KEYS_SCHEMA ", and ours is " STORE_ID) != NULL);
     CHECK_TEXT(bytes_of(member_field(lease, "role")), BYTES("$-1"));
     stage_close(&stage);
 }
