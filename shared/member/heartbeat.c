@@ -27,7 +27,7 @@ enum {
 
 /* A link is back within 0.5 s of Redis, and a report comes at once after that. */
 enum { WAIT_FOR_MEMBERS_MS = 1400, WAITS_LEAST = 10, WAIT_FOR_DISKS_MS = 3000 };
-enum { AGAIN_MS = 50, AGAIN_MAX_MS = 2000 };
+enum { AGAIN_MS = 50, AGAIN_MAX_MS = 2000, ELSEWHERE_US = 5000000 };
 
 static store_done_fn admit_answered;
 
@@ -412,6 +412,8 @@ static void heartbeat_refused(struct member *member, const struct store_reply *r
     unsigned i = 0;
 
     member_enter(member, MEMBER_REFUSED);
+    if (loop_now_us() - store_link_since_us(member->store) >= ELSEWHERE_US) /* by now its address may lead */
+        store_reconnect(member->store);                                     /* to ours */
     if (store_reply_is(reply, "another")) {
         member_forbid(
             member, PROBLEM_STORE_NOT_OURS, "store-not-ours",

@@ -5,8 +5,9 @@ import re
 import signal
 import time
 
-from world import check, check_equal, check_in, main, of_time, test_in, wait_until
+from world import World, check, check_equal, check_in, main, of_time, test_in, wait_until
 from world.asking import Later
+from world.ports import own_port
 from world.sentinel import FAILOVER_S, Sentinel, Watched
 from world.trio import Load, Trio, is_behind
 
@@ -252,6 +253,18 @@ def an_address_that_leads_from_the_only_one_of_the_set_to_another_that_was_start
     world.line.lead_to(world.nodes[0].port)
     wait_until(lambda: world.gateway("GET", "/v1/resources/job").status == 200, "its own is admitted")
     check_equal(world.gateway("GET", "/v1/resources/job").body, b"kept")
+
+
+@test_in(lambda: Trio(copies=1, replicas=0))
+def an_address_that_has_led_to_another_store_for_a_while_is_followed_back(world):
+    other, port = World(), own_port()
+    other.redis("CONFIG", "SET", "port", port)
+    world.line.lead_to(port)
+    for client in (world.lease, world.gateway):
+        wait_until(lambda client=client: client("GET", "/readyz").code == "store-not-ours", "it is at another one")
+    world.line.to = world.redis.port  # of whoever connects from now on
+    wait_until(lambda: world.lease.is_ready() and world.gateway.is_ready(), "both are at their own")
+    other.close()
 
 
 def beats(world):
