@@ -20,7 +20,7 @@
 #include "shared/member/epoch.h"
 #include "shared/text/memory.h"
 
-enum { LOOK_MS = 50, AGAIN_MS = 250, WELL_MS = 1000, ILL_ID_CHARS = 20 };
+enum { LOOK_MS = 50, AGAIN_MS = 250, WELL_MS = 1000, ELSEWHERE_US = 5000000, ILL_ID_CHARS = 20 };
 
 struct quorum_node {
     struct quorum *quorum;
@@ -498,6 +498,9 @@ static void node_turn(struct quorum_node *node)
             node_name(node);
     } else if (now_ms < node->ask_at_ms) {
         return;
+    } else if ((node->state == NODE_OTHER || node->state == NODE_NEW) &&
+               loop_now_us() - store_link_since_us(node->store) >= ELSEWHERE_US) {
+        store_reconnect(node->store); /* by now its address may lead to the right one */
     } else if (node->quorum->store[0] == '\0') {
         node_name(node);
     } else if (node->state == NODE_ILL && node->ill[0] != '\0' && node->quorum->options.heals &&

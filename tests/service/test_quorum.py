@@ -284,6 +284,17 @@ def a_node_that_lives_and_lets_nobody_in_is_told_as_such(world):
 
 
 @test_in(Quorum)
+def an_address_that_has_led_to_another_node_for_a_while_is_followed_back(world):
+    line = Relay(world.nodes[1])
+    line.to, world.flags[3] = world.nodes[0].path, line.url
+    client = world.client(world.daemon("pawl-lease"))
+    for states, to in ((["well", "not-ours", "well"], world.nodes[1].path), (["well"] * 3, None)):
+        wait_until(lambda states=states: client("GET", "/readyz").json.get("nodes") == states, f"it sees {states}")
+        line.to = to
+    line.close()
+
+
+@test_in(Quorum)
 def nodes_that_are_named_in_another_order_are_not_taken_for_new_ones(world):
     world.flags[1], world.flags[3] = world.flags[3], world.flags[1]
     report = world.seen(78)
