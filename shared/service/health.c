@@ -194,8 +194,10 @@ static void nodes_tell(struct json_out *json, const struct store *store, bool is
     json_list_end(json);
     json_list(json, "away");
     for (unsigned i = 1; i < count; i++) {
-        const char *why = nodes[i].why != NULL ? nodes[i].why : nodes[i].says;
+        const char *why = nodes[i].why;
 
+        if (why == NULL || (nodes[i].says != NULL && strcmp(why, "silent") == 0)) /* for a moment, often */
+            why = nodes[i].says;
         if (i < in_set && why == NULL)
             continue;
         json_object(json, NULL);

@@ -2,7 +2,9 @@
  * acknowledges is on its disk.
  *
  * After a full resync a replica acknowledges what is in its memory; on its disk is what was there before,
- * until the rewrite that follows has ended (restartAOFAfterSYNC() in replication.c of Redis 7.0.15). */
+ * until the rewrite that follows has ended (restartAOFAfterSYNC() in replication.c of Redis 7.0.15). An
+ * address may lead to another node than the one that announces it (a name in the DNS, a router), whose run_id
+ * would stand for what this one acknowledges: so each new link is asked for what is announced, too. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,10 +15,12 @@ enum { LOOK_EACH_MS = 1000 };
 
 struct store_probe {
     struct store *store;
-    struct store_call call, eval;
-    struct bytes words[4], eval_words[3];
+    struct store_call call, eval, name;
+    struct bytes words[4], eval_words[3], name_words[3];
     char *said;
-    bool is_asking;
+    bool is_asking, is_naming;
+    uint64_t link;   /* the number of the one that was asked for its name */
+    bool is_another; /* it announces another one */
     uint64_t sent_us;
     struct store_probe_answer answer;
 };
@@ -71,6 +75,27 @@ static enum step probe_said(struct store_call *call, enum store_outcome outcome,
     return ANSWERED;
 }
 
+static enum step probe_named(struct store_call *call, enum store_outcome outcome,
+                             const struct store_reply *reply)
+{
+    struct store_probe *probe = container_of(call, struct store_probe, name);
+    const struct store_url *url = &probe->store->dial.url;
+
+    probe->is_naming = false;
+    if (outcome != STORE_DONE)
+        return ANSWERED;
+    probe->link = store_link_number(probe->store);
+    probe->is_another = false;
+    for (size_t i = 0; i + 1 < store_reply_count(reply); i += 2) {
+        struct bytes is = store_reply_text(reply, i + 1);
+        bool is_host = bytes_are(store_reply_text(reply, i), "replica-announce-ip");
+
+        probe->is_another |= is_host ? is.len > 0 && !bytes_are(is, url->host)
+                                     : !bytes_are(is, "0") && bytes_number(is, 5) != url->port;
+    }
+    return ANSWERED;
+}
+
 static enum step probe_done(struct store_call *call, enum store_outcome outcome,
                             const struct store_reply *reply)
 {
@@ -83,6 +108,10 @@ static enum step probe_done(struct store_call *call, enum store_outcome outcome,
     probe->is_asking = false;
     if (why == NULL && store_unsafe(probe->store) != NULL)
         why = "unsafe";
+    if (why == NULL && probe->link != store_link_number(probe->store))
+        why = "asking";
+    else if (why == NULL && probe->is_another)
+        why = "announces-another";
     if (run_id.len == STORE_RUN_ID_LEN)
         memcpy(probe->answer.run_id, run_id.at, run_id.len);
     if (before.len == STORE_RUN_ID_LEN)
@@ -101,11 +130,15 @@ struct store_probe *store_probe_open(const struct store *store, const char *node
     probe->store = store_open_at(store, node);
     store_look_every(probe->store, LOOK_EACH_MS);
     probe->call.done = probe_done;
+    probe->name.done = probe_named;
     probe->eval.done = probe_said;
     probe->words[0] = BYTES("INFO");
     probe->words[1] = BYTES("server");
     probe->words[2] = BYTES("replication");
     probe->words[3] = BYTES("persistence");
+    probe->name_words[0] = BYTES("CONFIG");
+    probe->name_words[1] = BYTES("GET");
+    probe->name_words[2] = BYTES("replica-announce-*");
     probe->answer.why = "asking";
     probe->answer.since_ms = loop_now_ms();
     return probe;
@@ -131,6 +164,10 @@ void store_probe_ask(struct store_probe *probe)
         return;
     probe->is_asking = true;
     probe->sent_us = loop_now_us();
+    if (!probe->is_naming && probe->link != store_link_number(probe->store)) {
+        probe->is_naming = true; /* answered before the other one */
+        store_ask(probe->store, &probe->name, 3, probe->name_words);
+    }
     store_ask(probe->store, &probe->call, 4, probe->words);
 }
 

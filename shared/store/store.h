@@ -297,7 +297,7 @@ struct store_probe;
 struct store_probe_answer {
     /* NULL: it is a replica in step with its primary whose disk has what it acknowledges. "asking",
      * "unreachable", "not-a-replica", "link-down", "priority-0", "no-aof", "aof-failed", "rewriting" (after a
-     * full resync nothing is on its disk before that is over), "unsafe" */
+     * full resync nothing is on its disk before that is over), "unsafe", "announces-another" (address) */
     const char *why;
     uint64_t since_ms, asked_us; /* since_ms: of why; asked_us: when what it answered was asked */
     char run_id[STORE_RUN_ID_LEN + 1];

@@ -408,6 +408,14 @@ TEST_KEPT(a_node_says_itself_whether_its_disk_has_what_it_acknowledges)
     node = store_probe_open(world->store, "127.0.0.1:1");
     CHECK_TEXT(bytes_of(said_by(kept, node, "unreachable")), BYTES("unreachable"));
     store_probe_close(node);
+    for (unsigned i = 0; i < 2; i++) {
+        redis_does(&kept->replicas[1],
+                   i == 0 ? "CONFIG SET replica-announce-port 7"
+                          : "CONFIG SET replica-announce-port 0 replica-announce-ip 127.0.0.9");
+        node = store_probe_open(world->store, kept->names[2]);
+        CHECK_TEXT(bytes_of(said_by(kept, node, "announces-another")), BYTES("announces-another"));
+        store_probe_close(node);
+    }
 }
 
 TEST_STORE(with_one_node_redis_is_asked_nothing_more, 2000)

@@ -5,11 +5,11 @@ import re
 import signal
 import time
 
-from world import World, check, check_equal, check_in, main, of_time, test_in, wait_until
+from world import World, check, check_equal, check_in, main, of_time, test, test_in, wait_until
 from world.asking import Later
 from world.ports import own_port
 from world.sentinel import FAILOVER_S, Sentinel, Watched
-from world.trio import Load, Trio, is_behind
+from world.trio import Line, Load, Trio, is_behind
 
 
 @test_in(lambda: Trio(keep_wait="2s"))  # else one that stands still is taken out before the primary is killed
@@ -265,6 +265,18 @@ def an_address_that_has_led_to_another_store_for_a_while_is_followed_back(world)
     world.line.to = world.redis.port  # of whoever connects from now on
     wait_until(lambda: world.lease.is_ready() and world.gateway.is_ready(), "both are at their own")
     other.close()
+
+
+@test
+def a_node_whose_address_leads_to_another_one_is_not_taken_for_it():
+    lines = [Line(0), Line(0)]  # else the run_id of a stale one would stand for what the other acknowledges
+    world = Trio(copies=1, begins_whole=False, settings=[("--replica-announce-ip", "127.0.0.1", "--replica-announce-port", str(line.port)) for line in lines])
+    for places, said in (((2, 1), ["announces-another"] * 2), ((1, 2), [])):
+        for line, place in zip(lines, places):
+            line.lead_to(world.nodes[place].port)
+        wait_until(lambda said=said: [one["why"] for one in world.lease("GET", "/readyz").json.get("away", [{"why": ""}])] == said, f"away: {said}")
+    check_equal(len(world.lease("GET", "/readyz").json["kept"]), 3)
+    world.close()
 
 
 def beats(world):
