@@ -1081,6 +1081,15 @@ def certificates_are_read_again_and_a_half_renewed_set_is_not_used(world):
                 outcome(aside.ask("acquire", hold="h", name=name, ttl_ms=60000), "ok")
                 outcome(aside.ask("put", hold="h", key=name, body="x"), "ok")
                 outcome(aside.ask("release", hold="h"), "ok")
+            for file in (server[0], *own) if step == "first" and CLIENT["sessions"] else ():
+                good = pathlib.Path(file).read_bytes()
+                for torn in (b"", b"x", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"):
+                    pathlib.Path(file).write_bytes(torn)
+                    for relay in relays:
+                        relay.cut()
+                    outcome(aside.ask("acquire", hold="h", name=name, ttl_ms=60000), "ok")
+                    outcome(aside.ask("release", hold="h"), "ok")
+                pathlib.Path(file).write_bytes(good)
         aside.end()
         for relay in relays:
             relay.close()

@@ -314,7 +314,10 @@ public final class Pawl {
 
         private static Certificate[] certificates(String path) throws GeneralSecurityException, java.io.IOException {
             try (java.io.InputStream in = Files.newInputStream(Path.of(path))) {
-                return CertificateFactory.getInstance("X.509").generateCertificates(in).toArray(new Certificate[0]);
+                Certificate[] found = CertificateFactory.getInstance("X.509").generateCertificates(in).toArray(new Certificate[0]);
+                if (found.length == 0)
+                    throw new CertificateException("no certificate in " + path);
+                return found;
             }
         }
 

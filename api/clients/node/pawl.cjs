@@ -21,7 +21,7 @@
 // remainingMs() says too much, by the length of the sleep, until a renewal or a write is refused.
 
 "use strict";
-const { randomBytes } = require("node:crypto");
+const { X509Certificate, createPrivateKey, randomBytes } = require("node:crypto");
 const fs = require("node:fs");
 const http = require("node:http");
 const https = require("node:https");
@@ -180,15 +180,20 @@ function accessOf({ accessToken, accessTokenFile, ca, cert, key, allowPlaintext 
     return { Authorization: `Bearer ${now}` };
   };
   const files = () => ({ ca: read(ca || env.PAWL_CACERT), cert: read(cert || env.PAWL_CERT), key: read(key || env.PAWL_CERT_KEY) });
+  // Throws when it cannot be used. createSecureContext() takes an empty file for none, and authorities that are none for no authority.
+  const usable = (now) => {
+    createSecureContext(present(now));
+    for (const [name, text] of Object.entries(present(now))) name === "key" ? createPrivateKey(text) : new X509Certificate(text);
+  };
   // By what the files have now; while that cannot be used (one is new, another is not yet), by what they had before.
   const tls = () => {
     let made = files();
-    createSecureContext(present(made)); // throws: it cannot be used
+    usable(made);
     return () => {
       try {
         const now = files();
         if (Object.keys(now).some((one) => now[one] !== made[one])) {
-          createSecureContext(present(now));
+          usable(now);
           made = now;
         }
       } catch { /* later */ }
