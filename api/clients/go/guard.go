@@ -163,19 +163,23 @@ func (k *kept) keep() {
 func (k *kept) renewOnce(ctx context.Context, ttl time.Duration) error {
 	k.renewing.Lock()
 	defer k.renewing.Unlock()
-	limit, err := k.left()
-	if err != nil {
+	if err := k.Err(); err != nil {
 		return err
 	}
+	begun := time.Now()
 	k.mu.Lock()
-	third := k.ttl / 3 // one that hangs leaves time for another
+	third, before := k.ttl/3, k.deadline
+	if nearer := begun.Add(ttl); ttl > 0 && nearer.Before(before) { // if it is done, the end is nearer from now on
+		k.ends(nearer)
+		k.renewAt = begun.Add(ttl / 3)
+	}
 	k.mu.Unlock()
+	limit := k.Remaining() // one that hangs leaves time for another
 	for _, most := range []time.Duration{k.c.timeout, third} {
 		if limit > most {
 			limit = most
 		}
 	}
-	begun := time.Now()
 	got, err := k.renew(ctx, ttl, limit)
 	if err != nil {
 		var e *Error
@@ -184,13 +188,10 @@ func (k *kept) renewOnce(ctx context.Context, ttl time.Duration) error {
 		}
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		if ttl > 0 && errors.Is(err, ErrUnknown) && (k.least == 0 || ttl < k.least) {
+		if errors.Is(err, ErrNotDone) {
+			k.ends(before)
+		} else if ttl > 0 && errors.Is(err, ErrUnknown) && (k.least == 0 || ttl < k.least) {
 			k.least = ttl
-		}
-		if nearer := begun.Add(ttl); ttl > 0 && errors.Is(err, ErrUnknown) && nearer.Before(k.deadline) {
-			k.deadline = nearer // if it was done, and shorter, the end has come nearer
-			k.watchDeadline()
-			k.wake()
 		}
 		return err
 	}
@@ -202,6 +203,12 @@ func (k *kept) renewOnce(ctx context.Context, ttl time.Duration) error {
 	k.told(got)
 	k.wake()
 	return nil
+}
+
+func (k *kept) ends(deadline time.Time) {
+	k.deadline = deadline
+	k.watchDeadline()
+	k.wake()
 }
 
 func (k *kept) wake() {

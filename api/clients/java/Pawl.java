@@ -1313,9 +1313,17 @@ public final class Pawl {
             synchronized (renewing) {
                 check();
                 long begun = System.nanoTime();
-                long limit = limitNanos();
+                long before;
+                synchronized (this) {
+                    before = deadline;
+                    if (ttlMs >= 0 && begun + ttlMs * 1_000_000 < before) { // if it is done, the end is nearer from now on
+                        deadline = begun + ttlMs * 1_000_000;
+                        renewAt = begun + ttlMs * 1_000_000 / 3;
+                        notifyAll();
+                    }
+                }
                 try {
-                    Grant grant = ask(ttlMs, limit);
+                    Grant grant = ask(ttlMs, limitNanos());
                     synchronized (this) {
                         check();
                         told(grant);
@@ -1326,11 +1334,12 @@ public final class Pawl {
                     throw error;
                 } catch (Unknown error) {
                     synchronized (this) {
-                        if (ttlMs >= 0) { // if it was done, and shorter, the end has come nearer
-                            least = Math.min(least, ttlMs * 1_000_000);
-                            deadline = Math.min(deadline, begun + ttlMs * 1_000_000);
-                        }
-                        notifyAll();
+                        least = ttlMs < 0 ? least : Math.min(least, ttlMs * 1_000_000);
+                    }
+                    throw error;
+                } catch (NotDone error) {
+                    synchronized (this) {
+                        deadline = before;
                     }
                     throw error;
                 } catch (InterruptedException error) {

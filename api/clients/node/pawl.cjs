@@ -723,16 +723,23 @@ class Kept {
   async #renewAlone(ttlMs) {
     this.check();
     const begun = nowMs();
+    const before = this.#deadline;
+    if (begun + ttlMs < before) { // if it is done, the end is nearer from now on
+      this.#deadline = begun + ttlMs;
+      this.#watch();
+      if (this.#timers.renew !== undefined) this.#renewIn(ttlMs / 3);
+    }
     const limitMs = Math.max(10, Math.min(this.#pawl.timeoutMs, this.#ttlMs / 3, this._end() - begun)); // leaves time for another
     let got;
     try {
       got = await this._ask(ttlMs, limitMs);
     } catch (error) {
       if (error instanceof PawlLost) this._lose(error);
-      if (error instanceof PawlUnknown && ttlMs !== undefined) { // if it was done, and shorter, the end has come nearer
-        this.#leastMs = Math.min(this.#leastMs, ttlMs);
-        this.#deadline = Math.min(this.#deadline, begun + ttlMs);
-        if (!this.#released && this.#lost === null) this.#watch();
+      if (error instanceof PawlUnknown) {
+        this.#leastMs = Math.min(this.#leastMs, ttlMs ?? Infinity);
+      } else if (!this.#released && this.#lost === null) {
+        this.#deadline = before;
+        this.#watch();
       }
       throw error;
     }

@@ -843,7 +843,10 @@ class _Kept:
     def _renew_alone(self, ttl_ms: Optional[int]) -> None:
         with self._changed:
             self.check()
-            begun = _now()
+            begun, before = _now(), self._deadline
+            if ttl_ms is not None and begun + ttl_ms / 1000 < before:  # if it is done, the end is nearer from now on
+                self._deadline, self._renew_at = begun + ttl_ms / 1000, begun + ttl_ms / 3000
+                self._changed.notify_all()
             limit = min(self._pawl.timeout, self._ttl / 3, self._end() - begun)  # one that hangs leaves time for another
         try:
             told, deadline = self._ask(ttl_ms, max(0.01, limit))
@@ -851,10 +854,11 @@ class _Kept:
             self._lose(error)
             raise
         except BaseException as error:  # also an interrupt
-            if ttl_ms is not None and not isinstance(error, PawlNotDone):  # if it was done, and shorter, the end has come nearer
-                with self._changed:
+            with self._changed:
+                if isinstance(error, PawlNotDone):
+                    self._deadline = before
+                elif ttl_ms is not None:
                     self._least = min(self._least, ttl_ms / 1000)
-                    self._deadline = min(self._deadline, begun + ttl_ms / 1000)
             raise
         with self._changed:
             self.check()
