@@ -44,6 +44,7 @@ class Pass:
 
 class Say:
     """Answered by the relay itself; the service never sees it."""
+    stays = False
 
     def __init__(self, status, body=b"", kind="application/problem+json", **more):
         lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in more.items())
@@ -52,10 +53,10 @@ class Say:
 
 
 class Raw(Say):
-    """The same, with bytes that need not be HTTP."""
+    """The same, with bytes that need not be HTTP. stays: it does not end with them."""
 
-    def __init__(self, data):  # pylint: disable=super-init-not-called
-        self.data = data
+    def __init__(self, data, stays=False):  # pylint: disable=super-init-not-called
+        self.data, self.stays = data, stays
 
 
 class Flood:
@@ -138,7 +139,8 @@ class HttpRelay(Listening):
             act.pour(near)
         if isinstance(act, Say):
             near.sendall(act.data)
-            near.shutdown(socket.SHUT_WR)  # a reset would take from it what was not read yet
+            if not act.stays:
+                near.shutdown(socket.SHUT_WR)  # a reset would take from it what was not read yet
             near.settimeout(DEADLINE_S)
             while near.recv(65536):
                 pass

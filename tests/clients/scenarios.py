@@ -138,7 +138,7 @@ def no_answers():
     return [Raw(b"GARBAGE " * 100), Raw(ok + b"Content-Length: abc\r\n\r\n{}"),
             Raw(ok + b"Transfer-Encoding: chunked\r\n\r\n-5\r\nhello\r\n0\r\n\r\n"),
             Raw(ok + b"Content-Type: text/plain\r\n\r\nhalf a bo"), Say(409, deep), Say(201, deep, "application/json"),
-            Raw(ok + b"Content-Length: 100\r\n\r\n"), Raw(b"HTTP/1.1 101 X\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
+            Raw(ok + b"Content-Length: 100\r\n\r\n"), Raw(b"HTTP/1.1 101 X\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", stays=True),
             Raw(b"HTTP/1.1 103 X\r\n\r\n"), Raw(ok + b"X: y\r\n" * 100000 + b"\r\n"), Raw(b"")]
 
 

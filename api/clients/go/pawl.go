@@ -309,6 +309,10 @@ func (c *Client) open(ctx context.Context, method, url string, header http.Heade
 		request.Host = "localhost"
 	}
 	response, err = c.http.Do(request)
+	if err == nil && response.StatusCode == http.StatusSwitchingProtocols { // its body ends with no context
+		response.Body.Close()
+		err = errors.New("the answer is none")
+	}
 	return response, connected, err
 }
 
