@@ -1123,6 +1123,41 @@ def certificates_are_read_again_and_a_half_renewed_set_is_not_used(world):
             relay.close()
 
 
+def swap_again_and_again(pairs, ends):
+    """Of each two files the contents, and back."""
+    chance = random.Random(SEED)
+    while not ends.is_set():
+        for one, other in pairs * 2:
+            os.rename(one, f"{one}.aside")
+            os.rename(other, one)
+            os.rename(f"{one}.aside", other)
+            ends.wait(chance.uniform(0, 0.005))
+
+
+@scenario
+def a_certificate_may_be_renewed_at_any_moment(world):
+    with tempfile.TemporaryDirectory(prefix="pawl-certs-") as folder:
+        server, *both = certificate(folder, "server", "IP:127.0.0.1"), *(certificate(folder, f"own{i}", "DNS:me", "clientAuth") for i in range(2))
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*server)
+        context.verify_mode = ssl.CERT_REQUIRED
+        for own in both:
+            context.load_verify_locations(own[0])
+        relay, ends = HttpRelay(world.lease_daemon.port, tls=context), threading.Event()
+        aside = known(relay.url, relay.url, PAWL_CACERT=server[0], PAWL_CERT=both[0][0], PAWL_CERT_KEY=both[0][1])
+        swaps = threading.Thread(target=swap_again_and_again, args=(list(zip(*both)), ends))
+        for number in range(20 if CLIENT["sessions"] else 0):  # curl would use one half
+            relay.cut()
+            outcome(aside.ask("acquire", hold="h", name=world.name(), ttl_ms=60000), "ok")
+            if number == 0:
+                swaps.start()
+        ends.set()
+        if CLIENT["sessions"]:
+            swaps.join()
+        aside.end()
+        relay.close()
+
+
 @scenario
 def the_services_own_tls_is_verified_and_knows_an_access_token_and_a_certificate():
     with tempfile.TemporaryDirectory(prefix="pawl-certs-") as folder:

@@ -298,8 +298,9 @@ public final class Pawl {
                 authorities.setCertificateEntry("ca" + authorities.size(), one);
             trusted.init(authorities);
             KeyStore own = store();
+            Certificate[] chain = cert == null ? null : certificates(cert); // read once: the next moment it may be another
             if (cert != null)
-                own.setKeyEntry("own", privateKey(), new char[0], certificates(cert));
+                own.setKeyEntry("own", privateKey(chain[0].getPublicKey()), new char[0], chain);
             shown.init(own, new char[0]);
             SSLContext made = SSLContext.getInstance("TLS");
             made.init(shown.getKeyManagers(), trusted.getTrustManagers(), null);
@@ -321,9 +322,8 @@ public final class Pawl {
             }
         }
 
-        private PrivateKey privateKey() throws GeneralSecurityException, java.io.IOException {
+        private PrivateKey privateKey(PublicKey its) throws GeneralSecurityException, java.io.IOException {
             String text = Files.readString(Path.of(String.valueOf(key))).replaceAll("-----[^-]*-----", "");
-            PublicKey its = certificates(cert)[0].getPublicKey();
             PrivateKey found = KeyFactory.getInstance(its.getAlgorithm())
                 .generatePrivate(new PKCS8EncodedKeySpec(Base64.getMimeDecoder().decode(text)));
             Signature tried = Signature.getInstance(Map.of("EC", "SHA256withECDSA", "RSA", "SHA256withRSA")
