@@ -1072,7 +1072,10 @@ def a_certificate_is_shown_to_who_is_trusted(world):
         context.load_verify_locations(own[0])
         context.verify_mode = ssl.CERT_REQUIRED
         shown = {"PAWL_CERT": own[0], "PAWL_CERT_KEY": own[1]}
-        for env, is_good in (({"PAWL_CACERT": server[0], **shown}, True), ({"PAWL_CACERT": server[0]}, False), (shown, False)):
+        locked = pathlib.Path(folder, "locked.key")
+        locked.write_bytes(subprocess.run(["openssl", "pkey", "-in", own[1], "-aes256", "-passout", "pass:x"], capture_output=True, check=True).stdout)
+        for env, is_good in (({"PAWL_CACERT": server[0], **shown}, True), ({"PAWL_CACERT": server[0]}, False),
+                             ({"PAWL_CACERT": server[0], "PAWL_CERT": own[0], "PAWL_CERT_KEY": str(locked)}, False), (shown, False)):
             relays = [HttpRelay(daemon.port, tls=context) for daemon in (world.lease_daemon, world.gateway_daemon)]
             told = aside_over(world, *relays, **env)
             check_equal(told["outcome"] == "ok", is_good, f"{told}")

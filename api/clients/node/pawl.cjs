@@ -187,8 +187,13 @@ function accessOf({ accessToken, accessTokenFile, ca, cert, key, allowPlaintext 
   };
   // By what the files have now; while that cannot be used (one is new, another is not yet), by what they had before.
   const tls = () => {
-    let made = files();
-    usable(made);
+    let made;
+    try {
+      made = files();
+      usable(made);
+    } catch (error) {
+      throw new TypeError(`ca, cert and key cannot be used: ${error.message}`);
+    }
     return () => {
       try {
         const now = files();

@@ -147,7 +147,7 @@ once()
         -o "$place/answer" -w "%{http_code} %{time_$connected}"
     [ ! -e "$place/body" ] || set -- "$@" --data-binary "@$place/body"
     [ -z "${PAWL_CACERT:-}" ] || set -- "$@" --cacert "$PAWL_CACERT"
-    [ -z "${PAWL_CERT:-}" ] || set -- "$@" --cert "$PAWL_CERT" --key "${PAWL_CERT_KEY:-}"
+    [ -z "${PAWL_CERT:-}" ] || set -- "$@" --cert "$PAWL_CERT" --key "${PAWL_CERT_KEY:-}" --pass '' # else it asks for that of a locked key
     to=$url
     case $base in unix:/*) to=http://localhost${url#"$base"} && set -- "$@" --unix-socket "${base#unix:}" ;; esac
     sent=$(now_ms)

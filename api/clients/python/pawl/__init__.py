@@ -202,7 +202,7 @@ class _Access(NamedTuple):
     def context(self) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=self.cafile)
         if self.certfile:
-            context.load_cert_chain(self.certfile, self.keyfile)
+            context.load_cert_chain(self.certfile, self.keyfile, "")  # else OpenSSL asks the terminal, and waits, for that of a locked key
         return context
 
 
