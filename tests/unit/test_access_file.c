@@ -1,32 +1,19 @@
 /* test_access_file.c - the access file: what it may say, and the place of what it may not; access tokens;
- * whose a credential is. Files stand here with ' for ". */
+ * whose a credential is. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shared/access/access.h"
 #include "shared/access/access_internal.h"
-#include "tests/unit/check.h"
-
-enum { TEXT_SIZE = 4096 };
+#include "tests/unit/access_sample.h"
 
 /* Of "abc" and of "abd". */
 #define HASH_A "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 #define HASH_B "sha256:a52d159f262b2c6ddb724a61840befc36eb30c88877a4030b65cbe86298449c9"
 #define K8S "'k':{'iss':'https://k','aud':'pawl','jwks':'/k.json','algs':['RS256']}"
 #define ONE "'identities':{'a':{}},"
-
-static struct access *parse(const char *file, char why[ACCESS_WHY_SIZE])
-{
-    char text[TEXT_SIZE];
-    size_t len = strlen(file);
-
-    for (size_t i = 0; i < len; i++)
-        text[i] = (char)(file[i] == '\'' ? '"' : file[i]);
-    return access_parse((struct bytes){text, len}, why, ACCESS_WHY_SIZE);
-}
 
 static void check_refused(const char *file, const char *wanted)
 {
@@ -36,23 +23,6 @@ static void check_refused(const char *file, const char *wanted)
     if (!CHECK(access == NULL && strncmp(why, wanted, strlen(wanted)) == 0))
         printf("# %s\n# %s: %s\n# wanted: %s\n", file, access != NULL ? "taken" : "refused", why, wanted);
     access_free(access);
-}
-
-static struct access *must_parse(const char *file)
-{
-    char why[ACCESS_WHY_SIZE] = "";
-    struct access *access = parse(file, why);
-
-    if (access == NULL) {
-        printf("# %s: %s\n", file, why);
-        abort();
-    }
-    return access;
-}
-
-static const char *identity(const struct access *access, const char *name)
-{
-    return access_identity(access, bytes_of(name));
 }
 
 static const struct {

@@ -1,40 +1,16 @@
 /* test_access_rules.c - the judge: by a table, and against a reference on random files, which works on the
  * words of the file (fnmatch(3), {me} put in as text, groups looked through) and knows nothing of bits.
  *
- *   build/tests/test_access_rules [SEED]
- *
- * Files stand here with ' for ". */
+ *   build/tests/test_access_rules [SEED] */
 #include <fnmatch.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include "shared/access/access.h"
-#include "tests/unit/check.h"
+#include "tests/unit/access_sample.h"
 
-enum { TEXT_SIZE = 16384, FILES = 400 };
-
-static struct access *must_parse(const char *file)
-{
-    char text[TEXT_SIZE], why[ACCESS_WHY_SIZE] = "";
-    size_t len = strlen(file);
-    struct access *access;
-
-    for (size_t i = 0; i < len; i++)
-        text[i] = (char)(file[i] == '\'' ? '"' : file[i]);
-    access = access_parse((struct bytes){text, len}, why, sizeof(why));
-    if (access == NULL) {
-        printf("# %s\n# %s\n", file, why);
-        abort();
-    }
-    return access;
-}
-
-static const char *identity(const struct access *access, const char *name)
-{
-    return strcmp(name, "nobody") == 0 ? NULL : access_identity(access, bytes_of(name));
-}
+enum { FILES = 400 };
 
 static bool allows(const struct access *access, const char *who, const char *verb, const char *name)
 {
