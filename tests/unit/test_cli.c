@@ -206,17 +206,10 @@ TEST(an_event_has_the_id_and_the_data_in_front_of_the_empty_line)
     check_stream("data:x\ndata\ndata: y\n\ndata: z\n\n", "[|x\n\ny][|z]", "");
     check_stream("id: 7\ndata: x\n\ndata: y\n\n", "[7|x][7|y]", "7");
     check_stream("id: 7\r\ndata: x\r\n\r\ndata: y\r\rdata: z\n\n", "[7|x][7|y][7|z]", "7");
-}
-
-TEST(an_id_alone_counts_too_and_says_nothing)
-{
-    check_stream(": listening\nid: 5.6\n\n", "", "5.6");
-}
-
-TEST(half_an_event_has_not_been_seen)
-{
-    check_stream("id: 1\ndata: x\n\nid: 2\ndata: y", "[1|x]", "1");
+    check_stream(": listening\nid: 5.6\n\n", "", "5.6");            /* an id alone counts, too */
+    check_stream("id: 1\ndata: x\n\nid: 2\ndata: y", "[1|x]", "1"); /* half an event has not been seen */
     check_stream("id: 1\ndata: x\n\nid: 2\ndata: y\n", "[1|x]", "1");
+    check_stream("id: 1\n\nid: a b\n\nid: \x01\n\nid: \xc3\xa9\n\n", "", "1"); /* an id is a header */
 }
 
 TEST(a_new_stream_forgets_what_was_begun_and_keeps_the_id)
@@ -230,11 +223,6 @@ TEST(a_new_stream_forgets_what_was_begun_and_keeps_the_id)
     CHECK(sse_feed(&seen.sse, BYTES("data: z\n\n")));
     CHECK_TEXT(bytes_of(seen.text), BYTES("[1|x][1|z]"));
     sse_done(&seen.sse);
-}
-
-TEST(an_id_that_could_not_be_a_header_is_not_taken)
-{
-    check_stream("id: 1\n\nid: a b\n\nid: \x01\n\nid: \xc3\xa9\n\n", "", "1");
 }
 
 TEST(what_is_too_long_is_refused)
@@ -311,13 +299,9 @@ static void check_picture(unsigned style, const char *wanted)
     free(text);
 }
 
-TEST(the_stale_holder_looks_like_this_in_plain_ascii)
+TEST(the_stale_holder_looks_like_this_in_plain_ascii_and_in_unicode)
 {
     check_picture(STAIR_PLAIN, plain);
-}
-
-TEST(the_stale_holder_looks_like_this_in_unicode)
-{
     check_picture(STAIR_UNICODE, unicode);
 }
 

@@ -278,14 +278,6 @@ TEST_EPOCH(what_is_no_time_is_no_sample_of_the_clock)
     CHECK(epoch_now_ms(store_epoch) >= 1);
 }
 
-TEST_EPOCH(a_wish_for_a_heartbeat_is_taken_back_by_whoever_asks)
-{
-    epoch_want_heartbeat(store_epoch);
-    epoch_want_heartbeat(store_epoch);
-    CHECK(epoch_wants_heartbeat(store_epoch));
-    CHECK(!epoch_wants_heartbeat(store_epoch));
-}
-
 TEST_EPOCH(a_token_above_the_bound_wants_one_heartbeat_until_the_next_bound)
 {
     epoch_granted(store_epoch, 0, 1, 999999999999999);

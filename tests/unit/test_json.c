@@ -3,7 +3,6 @@
 #include <time.h>
 
 #include "shared/text/json.h"
-#include "shared/text/json_write.h"
 #include "tests/unit/check.h"
 
 enum { DEPTH = 8, BODY_MAX = 16 * 1024 };
@@ -140,22 +139,6 @@ TEST(what_is_not_strictly_json_or_repeats_a_member_is_refused)
             CHECK_TEXT(bytes_of(value), BYTES("refused"));
 }
 
-/* A copy that ends where its memory ends, so that a sanitizer sees a read behind it. */
-TEST(no_text_is_read_behind_its_end)
-{
-    for (size_t i = 0; i < sizeof(accepted) / sizeof(accepted[0]); i++) {
-        for (size_t len = 1; len < accepted[i].len; len++) {
-            char *copy = malloc(len);
-
-            if (!CHECK(copy != NULL))
-                return;
-            memcpy(copy, accepted[i].at, len);
-            accepts((struct bytes){copy, len});
-            free(copy);
-        }
-    }
-}
-
 /* An object around so many of the brackets, one in the other. */
 static struct bytes nested(char *buf, unsigned levels, const char *open, const char *close)
 {
@@ -232,19 +215,6 @@ TEST(a_number_may_have_63_characters_and_not_64)
         memset(buf + 6, '9', (size_t)digits - 1);
         CHECK(accepts((struct bytes){buf, (size_t)len}) == (digits <= 63));
     }
-}
-
-TEST(a_hundred_thousand_open_brackets_do_not_reach_the_stack)
-{
-    enum { MANY = 100000 };
-    char *text = malloc(MANY);
-
-    if (!CHECK(text != NULL))
-        return;
-    memset(text, '[', MANY);
-    memcpy(text, "{\"a\":", 5);
-    CHECK(!accepts((struct bytes){text, MANY}));
-    free(text);
 }
 
 /* -- integers */
@@ -466,35 +436,6 @@ TEST(values_follow_each_other_with_their_names_and_kinds)
     CHECK(one != NULL && json_next(json, one) == NULL);
     CHECK_INT(number, 7);
     json_free(json);
-}
-
-TEST(what_the_writer_writes_is_read_again)
-{
-    struct json_out out;
-    struct json *json;
-    struct bytes text;
-    int64_t n;
-    char every[128];
-
-    for (size_t i = 0; i < 127; i++)
-        every[i] = (char)(i + 1);
-    json_out_init(&out);
-    json_object(&out, NULL);
-    json_text(&out, "every", (struct bytes){every, 127});
-    json_int(&out, "least", INT64_MIN);
-    json_text(&out, "no utf8", BYTES("\xc3"));
-    json_object_end(&out);
-    json = json_parse(json_out_bytes(&out), DEPTH, NULL);
-    if (CHECK(json != NULL)) {
-        CHECK_INT(json_get_text(json, "every", &text), JSON_FOUND);
-        CHECK_TEXT(text, ((struct bytes){every, 127}));
-        CHECK_INT(json_get_int(json, "least", &n), JSON_FOUND);
-        CHECK_INT(n, INT64_MIN);
-        CHECK_INT(json_get_text(json, "no utf8", &text), JSON_FOUND);
-        CHECK_TEXT(text, BYTES("\xef\xbf\xbd"));
-    }
-    json_free(json);
-    json_out_done(&out);
 }
 
 /* -- cost */

@@ -130,11 +130,6 @@ TEST(a_value_stands_behind_an_equals_sign_or_in_the_next_argument)
     CHECK_TEXT(bytes_of(got.redis), BYTES("a=b"));
     CHECK_INT(got.threads, 64);
     CHECK_INT(got.timeout_ms, 2000); /* what is not named stays */
-}
-
-TEST(every_kind_of_flag_fills_its_place)
-{
-    reset();
     CHECK_INT(READ("--check-config", "--allow-anonymous", "--store-timeout", "30s", "--max-body=16KiB",
                    "--log-format", "json"),
               OPTIONS_OK);

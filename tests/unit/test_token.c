@@ -90,13 +90,6 @@ TEST_KEYS(what_was_signed_is_read_back_the_same_at_every_limit,
     }
 }
 
-TEST(the_modes_have_their_names)
-{
-    CHECK_TEXT(bytes_of(token_mode_name(TOKEN_EXCLUSIVE)), BYTES("exclusive"));
-    CHECK_TEXT(bytes_of(token_mode_name(TOKEN_SHARED)), BYTES("shared"));
-    CHECK_TEXT(bytes_of(token_mode_name(TOKEN_PERMITS)), BYTES("permits"));
-}
-
 TEST_KEYS(hold_names_fit_the_header_and_differ, KEY_1)
 {
     char a[TOKEN_HOLD_MIN + 1], b[TOKEN_HOLD_MIN + 1], alike = 0;

@@ -204,17 +204,6 @@ static struct token_keys *loaded(struct bytes content, char why[256])
     return keys;
 }
 
-TEST(a_key_file_is_loaded_from_its_path)
-{
-    char why[256];
-    struct token_keys *keys = loaded(BYTES("new:" KEY_16 "\nold:AAECAwQFBgcICQoLDA0ODxA=\n"), why);
-
-    CHECK(keys != NULL);
-    CHECK_INT(count_of(keys), 2);
-    CHECK_TEXT(token_key_kid(token_keys_at(keys, 0)), BYTES("new"));
-    token_keys_free(keys);
-}
-
 TEST(a_file_that_cannot_be_used_is_named_with_the_reason)
 {
     char why[256];
