@@ -34,20 +34,6 @@ struct flow_seat {
 
 static struct flow_seat flow_seats[FLOW_SEATS];
 
-static inline void pattern_fill(char *to, size_t from, size_t len)
-{
-    for (size_t i = 0; i < len; i++)
-        to[i] = pattern(from + i);
-}
-
-static inline bool pattern_is(const char *at, size_t from, size_t len)
-{
-    for (size_t i = 0; i < len; i++)
-        if (at[i] != pattern(from + i))
-            return false;
-    return true;
-}
-
 /* -- what the server does */
 
 static inline struct flow_seat *flow_seat_of(const struct http_request *req)
@@ -305,12 +291,6 @@ static inline bool client_pattern(struct client *c, size_t from, size_t len, siz
     return sent == full;
 }
 
-/* Reads all until the server closes. */
-static inline void client_drain(struct client *c)
-{
-    UNTIL((client_len(c), c->ended));
-}
-
 /* Where the text is in what has come, from so many bytes on; the end when it is not there. */
 static inline size_t client_find(const struct client *c, size_t from, const char *text)
 {
@@ -325,18 +305,6 @@ static inline size_t client_body_len(const struct client *c)
     size_t head = client_find(c, 0, "\r\n\r\n");
 
     return head < c->len ? c->len - head - 4 : 0;
-}
-
-/* Whether the answer is a whole one in chunks, of so many bytes of the pattern. */
-static inline bool chunks_are(struct client *c, size_t wanted)
-{
-    char *joined = malloc(c->len + 1);
-    bool done;
-    long len = chunks_join(c, joined, &done);
-    bool good = CHECK_INT(len, wanted) && CHECK(done) && CHECK(pattern_is(joined, 0, wanted));
-
-    free(joined);
-    return good;
 }
 
 /* Nobody is there any more, and nothing is left of them. */

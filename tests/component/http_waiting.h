@@ -121,6 +121,38 @@ static inline char pattern(size_t i)
     return (char)(i * 2654435761u >> 11);
 }
 
+static inline void pattern_fill(char *to, size_t from, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        to[i] = pattern(from + i);
+}
+
+static inline bool pattern_is(const char *at, size_t from, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (at[i] != pattern(from + i))
+            return false;
+    return true;
+}
+
+/* Whether the answer is a whole one in chunks, of so many bytes of the pattern. */
+static inline bool chunks_are(struct client *c, size_t wanted)
+{
+    char *joined = malloc(c->len + 1);
+    bool done;
+    long len = chunks_join(c, joined, &done);
+    bool good = CHECK_INT(len, wanted) && CHECK(done) && CHECK(pattern_is(joined, 0, wanted));
+
+    free(joined);
+    return good;
+}
+
+/* Reads all until the server closes. */
+static inline void client_drain(struct client *c)
+{
+    UNTIL((client_len(c), c->ended));
+}
+
 static inline void client_reset(struct client *c)
 {
     struct linger reset = {1, 0};

@@ -13,13 +13,10 @@ static struct sample_child server;
 #define HOST "Host: x\r\n"
 #define GET(path) "GET " path " HTTP/1.1\r\n" HOST "\r\n"
 
-/* How many clients there are at once; for how many ms a request waits while others are made: handshakes take
- * long. */
+/* For how many ms a request waits while others are made: handshakes take long. */
 #ifdef OVER_TLS
-enum { CROWD = 200 };
 #define WHILE "1000"
 #else
-enum { CROWD = 1000 };
 #define WHILE "400"
 #endif
 
@@ -185,20 +182,6 @@ TEST_CLIENT(pipelined_requests_are_answered_in_order)
     CHECK_INT(client_read(c, true), 403);
 }
 
-TEST_CLIENT(a_hundred_pipelined_requests_are_answered)
-{
-    client_open(c, server.port);
-    for (unsigned i = 0; i < 100; i++) {
-        client_text(c, i % 2 ? GET("/turn")
-                             : "POST /json HTTP/1.1\r\n" HOST
-                               "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}");
-    }
-    for (unsigned i = 0; i < 100; i++) {
-        CHECK_INT(client_read(c, true), 200);
-        CHECK_INT(c->body.len, i % 2 ? 17 : 2);
-    }
-}
-
 static void echo_exactly(const char *path, size_t size, const char *coding)
 {
     struct client c;
@@ -277,15 +260,6 @@ TEST_CLIENT(http_1_0_is_answered_and_closed_unless_it_asks_otherwise)
     CHECK(client_ended(c));
 }
 
-TEST_CLIENT(a_client_that_asks_whether_to_continue_is_told)
-{
-    client_say(c, server.port,
-               "PUT /later/1 HTTP/1.1\r\n" HOST "Content-Length: 4\r\nExpect: 100-continue\r\n\r\n");
-    CHECK_INT(client_read(c, false), 100);
-    CHECK_INT(client_next(c, "body"), 200);
-    CHECK_TEXT(c->body, BYTES("body"));
-}
-
 TEST(a_client_that_leaves_harms_nobody)
 {
     struct linger reset = {1, 0};
@@ -308,49 +282,6 @@ TEST(a_client_that_leaves_harms_nobody)
     CHECK_INT(client_ask(&c[0], server.port, GET("/stats")), 200);
     CHECK(client_number(&c[0], "ended") >= before + 20); /* every continuation has run */
     client_close(&c[0]);
-}
-
-TEST(many_connections_are_served_at_once)
-{
-    enum { MANY = CROWD };
-    struct client *c = calloc(MANY, sizeof(*c));
-    struct rlimit files;
-
-    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur < MANY + 100) {
-        check_skip("not enough file descriptors");
-        free(c);
-        return;
-    }
-    for (unsigned i = 0; i < MANY; i++)
-        client_say(&c[i], server.port, i % 3 == 0 ? GET("/later/40") : GET("/turn"));
-    for (unsigned i = 0; i < MANY; i++) {
-        CHECK_INT(client_read(&c[i], true), 200);
-        client_text(&c[i], GET("/later/1"));
-    }
-    for (unsigned i = 0; i < MANY; i++) {
-        CHECK_INT(client_read(&c[i], true), 200);
-        client_close(&c[i]);
-    }
-    free(c);
-}
-
-TEST_CLIENT(waiting_requests_do_not_hold_up_the_others)
-{
-    struct client slow[8];
-
-    for (unsigned i = 0; i < 8; i++) {
-        client_open(&slow[i], server.port);
-        client_text(&slow[i], GET("/later/400"));
-    }
-    client_open(c, server.port);
-    for (unsigned i = 0; i < 10; i++)
-        CHECK_INT(client_next(c, GET("/turn")), 200);
-    for (unsigned i = 0; i < 8; i++) /* nothing has come yet */
-        CHECK(recv(slow[i].fd, slow[i].buf, 1, MSG_DONTWAIT) < 0);
-    for (unsigned i = 0; i < 8; i++) {
-        CHECK_INT(client_read(&slow[i], true), 200);
-        client_close(&slow[i]);
-    }
 }
 
 TEST(draining_answers_what_is_open_and_refuses_the_rest)

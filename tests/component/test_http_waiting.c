@@ -118,7 +118,7 @@ TEST_SEAT(a_client_that_closed_its_side_is_closed_when_all_its_requests_are_answ
     shutdown(c->fd, SHUT_WR);
     UNTIL(seat->gone == 1);
     answer_long(seat);
-    UNTIL((client_len(c), c->ended));
+    client_drain(c);
     CHECK(client_got(c, "hello"));
 }
 
@@ -371,26 +371,8 @@ static bool write_pattern(struct http_response_writer *stream, size_t from, size
 {
     char piece[70000];
 
-    for (size_t i = 0; i < len; i++)
-        piece[i] = pattern(from + i);
+    pattern_fill(piece, from, len);
     return http_stream_write(stream, (struct bytes){piece, len});
-}
-
-static void check_pattern(struct client *c, size_t wanted)
-{
-    char *joined = malloc(c->len);
-    bool done;
-    long len = chunks_join(c, joined, &done);
-
-    CHECK_INT(len, wanted);
-    CHECK(done);
-    for (long i = 0; i < len; i++) {
-        if (joined[i] != pattern((size_t)i)) {
-            CHECK_INT(i, -1);
-            break;
-        }
-    }
-    free(joined);
 }
 
 TEST_SEAT(pieces_of_every_size_arrive_whole_and_in_order, GET("/stream/1"))
@@ -402,8 +384,8 @@ TEST_SEAT(pieces_of_every_size_arrive_whole_and_in_order, GET("/stream/1"))
         written += len;
     }
     http_response_writer_end(&seat->stream, HTTP_RESPONSE_WRITER_WHOLE);
-    UNTIL((client_len(c), c->ended));
-    check_pattern(c, written);
+    client_drain(c);
+    chunks_are(c, written);
     CHECK_INT(seat->gone, 0);
 }
 
@@ -422,8 +404,8 @@ TEST_SEAT(a_long_piece_leaves_at_once_and_whole, GET("/stream/1"))
     UNTIL((client_len(c), chunks_join(c, joined, &done) == 60000));
     CHECK(client_got(c, "\r\n\r\nea60\r\n"));
     http_response_writer_end(&seat->stream, HTTP_RESPONSE_WRITER_WHOLE);
-    UNTIL((client_len(c), c->ended));
-    check_pattern(c, 60000);
+    client_drain(c);
+    chunks_are(c, 60000);
 }
 
 /* Writes until it is refused, and the kernel takes nothing more either: how many bytes were taken. */
@@ -451,8 +433,8 @@ TEST_SEAT(a_reader_that_is_slow_is_refused_at_the_limit_and_gets_what_was_taken,
     CHECK(!write_pattern(&seat->stream, written, 1000)); /* it stays so */
     CHECK_INT(seat->gone, 0);
     http_response_writer_end(&seat->stream, HTTP_RESPONSE_WRITER_WHOLE);
-    UNTIL((client_len(c), c->ended));
-    check_pattern(c, written);
+    client_drain(c);
+    chunks_are(c, written);
 }
 
 TEST_SEAT(exactly_the_limit_may_wait, GET("/stream/1"))
@@ -536,7 +518,7 @@ static void check_ended(struct client *c, unsigned i)
     bool done;
 
     if (i % 2 == 1) {
-        UNTIL((client_len(c), c->ended));
+        client_drain(c);
         CHECK(chunks_join(c, joined, &done) == 6 && done && memcmp(joined, "onebye", 6) == 0);
     } else if (i % 6 != 0) {
         CHECK_INT(client_wait(c), 503);
