@@ -85,23 +85,6 @@ TEST_STORE(every_byte_travels_unchanged, 2000)
     CHECK_INT(probe.count, 3);
 }
 
-TEST_STORE(as_many_arguments_as_are_allowed_arrive_with_and_without_keys, 2000)
-{
-    struct bytes argv[STORE_ARGS_MAX];
-    static const unsigned keys[] = {0, 1, 9, 10, STORE_ARGS_MAX};
-
-    for (unsigned i = 0; i < STORE_ARGS_MAX; i++)
-        argv[i] = BYTES("x");
-    for (unsigned i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-        struct probe probe = {.world = world, .call.done = probe_done};
-
-        world->open++;
-        store_run(world->store, &probe.call, &script_ECHO, keys[i], STORE_ARGS_MAX, argv);
-        WAIT(world, probe.ends == 1, 2000);
-        CHECK_INT(probe.count, STORE_ARGS_MAX - keys[i]);
-    }
-}
-
 TEST_STORE(twenty_thousand_calls_in_flight_all_end_once_and_in_order, 30000)
 {
     struct probe *probes = calloc(MANY, sizeof(*probes));
@@ -243,17 +226,17 @@ TEST_REDIS(another_text_under_the_librarys_name_is_replaced)
     }
 }
 
-static void run_once_more(struct probe *probe, const struct store_reply *reply)
+static void put_once_more(struct probe *probe, const struct store_reply *reply)
 {
     (void)reply;
     if (probe->ends == 1)
-        probe_run(probe->world, probe, &script_SET, 1, 2);
+        probe_run(probe->world, probe, &script_PUT, 1, 2);
 }
 
 TEST_REDIS(closing_ends_what_left_unknown_and_what_did_not_as_not_sent)
 {
     struct world world;
-    struct probe left = {0}, kept = {0}, again = {.then = run_once_more};
+    struct probe left = {0}, kept = {0}, again = {.then = put_once_more};
 
     world_open_on(&world, redis, 2000);
     kill(redis->pid, SIGSTOP);
@@ -353,13 +336,15 @@ static void start(struct world *world, unsigned i, const struct store_script *sc
 /* In one turn; at most ROW. */
 struct row {
     struct {
+        unsigned fcalls;        /* that it takes */
+        const char *key, *list; /* what stands there then, by what LRANGE tells of it */
+    } comes_to;
+    struct {
         const struct store_script *script;
         const char *key, *value;
         enum store_outcome outcome;
         const char *text; /* the first word of its reply; NULL: none */
     } calls[ROW];
-    unsigned fcalls;        /* that it takes */
-    const char *key, *list; /* what stands there then, by what LRANGE tells of it */
 };
 
 static void check_row(struct redis *redis, struct world *world, const struct row *row)
@@ -371,7 +356,7 @@ static void check_row(struct redis *redis, struct world *world, const struct row
     for (unsigned i = 0; i < ROW && row->calls[i].script != NULL; i++)
         start(world, i, row->calls[i].script, row->calls[i].key, row->calls[i].value);
     WAIT(world, world->open == 0, 5000);
-    CHECK_INT(fcalls(redis) - before, row->fcalls);
+    CHECK_INT(fcalls(redis) - before, row->comes_to.fcalls);
     for (unsigned i = 0; i < ROW && row->calls[i].script != NULL; i++) {
         const struct probe *probe = &probes[i];
 
@@ -379,67 +364,53 @@ static void check_row(struct redis *redis, struct world *world, const struct row
         CHECK_INT(probe->outcome, row->calls[i].outcome);
         CHECK(row->calls[i].text == NULL || strcmp(probe->text, row->calls[i].text) == 0);
     }
-    if (row->key != NULL) {
+    if (row->comes_to.key != NULL) {
         const char *list = redis_askf(
-            redis, "EVAL \"return table.concat(redis.call('LRANGE','%s',0,-1),' ')\" 0", row->key);
+            redis, "EVAL \"return table.concat(redis.call('LRANGE','%s',0,-1),' ')\" 0", row->comes_to.key);
 
-        CHECK_TEXT(bytes_of(list), bytes_of(row->list));
+        CHECK_TEXT(bytes_of(list), bytes_of(row->comes_to.list));
     }
 }
 
 static const struct row rows[] = {
     /* One leaves as it is, and so in its place does one that may not be batched. */
-    {{{&script_LATER, "k", "a", STORE_DONE, "ran"}}, 1, "k", "a"},
-    {{{&script_PUT, "k", "a", STORE_DONE, "put"},
+    {{1, "k", "a"}, {{&script_LATER, "k", "a", STORE_DONE, "ran"}}},
+    {{1, "k", "a b"},
+     {{&script_PUT, "k", "a", STORE_DONE, "put"},
       {&script_PUT, "k", "b", STORE_DONE, "put"},
-      {&script_GET, "k", "-1", STORE_DONE, "b"}},
-     1,
-     "k",
-     "a b"},
-    {{{&script_PUT, "k", "a", STORE_DONE, "put"},
+      {&script_GET, "k", "-1", STORE_DONE, "b"}}},
+    {{3, "k", "a b d"},
+     {{&script_PUT, "k", "a", STORE_DONE, "put"},
       {&script_PUT, "k", "b", STORE_DONE, "put"},
       {&script_ECHO, "k", "c", STORE_DONE, "c"},
       {&script_PUT, "k", "d", STORE_DONE, "put"},
-      {&script_GET, "k", "-1", STORE_DONE, "d"}},
-     3,
-     "k",
-     "a b d"},
+      {&script_GET, "k", "-1", STORE_DONE, "d"}}},
     /* One that fails fails alone; it has written, whatever it says. */
-    {{{&script_PUT, "k", "a", STORE_DONE, "put"},
+    {{1, "k", "a half half half b"},
+     {{&script_PUT, "k", "a", STORE_DONE, "put"},
       {&script_FAIL, "k", "OOM command not allowed", STORE_UNKNOWN, NULL},
       {&script_FAIL, "k", "ERR Function not found", STORE_UNKNOWN, NULL},
       {&script_FAIL, "k", "LOADING", STORE_UNKNOWN, NULL},
-      {&script_PUT, "k", "b", STORE_DONE, "put"}},
-     1,
-     "k",
-     "a half half half b"},
+      {&script_PUT, "k", "b", STORE_DONE, "put"}}},
     /* Nobody knows of any when the whole ends so, though its words are those of a refusal. */
-    {{{&script_PUT, "k", "a", STORE_UNKNOWN, NULL},
+    {{1, "k", "a"},
+     {{&script_PUT, "k", "a", STORE_UNKNOWN, NULL},
       {&script_WHOLE, "k", "OOM no", STORE_UNKNOWN, NULL},
-      {&script_PUT, "k", "b", STORE_UNKNOWN, NULL}},
-     1,
-     "k",
-     "a"},
-    {{{&script_PUT, "k", "a", STORE_DONE, "put"},
+      {&script_PUT, "k", "b", STORE_UNKNOWN, NULL}}},
+    {{1, "k", "a"},
+     {{&script_PUT, "k", "a", STORE_DONE, "put"},
       {&script_SHORT, "k", "", STORE_UNKNOWN, NULL},
-      {&script_PUT, "k", "b", STORE_UNKNOWN, NULL}},
-     1,
-     "k",
-     "a"},
+      {&script_PUT, "k", "b", STORE_UNKNOWN, NULL}}},
     /* What did not run runs alone, but not behind a later one. */
-    {{{&script_PUT, "k", "a", STORE_DONE, "put"},
+    {{3, "k", "a b c"},
+     {{&script_PUT, "k", "a", STORE_DONE, "put"},
       {&script_LATER, "k", "b", STORE_DONE, "ran"},
-      {&script_LATER, "k", "c", STORE_DONE, "ran"}},
-     3,
-     "k",
-     "a b c"},
-    {{{&script_PUT, "k", "a", STORE_DONE, "put"},
+      {&script_LATER, "k", "c", STORE_DONE, "ran"}}},
+    {{3, "k", "a"},
+     {{&script_PUT, "k", "a", STORE_DONE, "put"},
       {&script_LATER, "k", "b", STORE_NOT_SENT, NULL},
       {&script_LATER, "o", "c", STORE_DONE, "ran"},
-      {&script_ECHO, "k", "d", STORE_DONE, "d"}},
-     3,
-     "k",
-     "a"},
+      {&script_ECHO, "k", "d", STORE_DONE, "d"}}},
 };
 
 TEST_STORE(the_calls_of_a_turn_go_as_one_in_their_order_and_each_gets_its_own_answer, 5000)
@@ -496,12 +467,21 @@ TEST_STORE(every_byte_and_length_travels_unchanged_in_a_batch, 5000)
     CHECK(memcmp(redis_ask(redis, "LINDEX k 5"), large, 256) == 0);
 }
 
-TEST_STORE(as_many_arguments_as_are_allowed_arrive_in_a_batch, 5000)
+TEST_STORE(as_many_arguments_as_are_allowed_arrive_with_and_without_keys_alone_and_in_a_batch, 5000)
 {
     struct bytes argv[STORE_ARGS_MAX];
+    static const unsigned keys[] = {0, 1, 9, 10, STORE_ARGS_MAX};
 
     for (unsigned i = 0; i < STORE_ARGS_MAX; i++)
         argv[i] = BYTES("x");
+    for (unsigned i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        struct probe probe = {.world = world, .call.done = probe_done};
+
+        world->open++;
+        store_run(world->store, &probe.call, &script_ECHO, keys[i], STORE_ARGS_MAX, argv);
+        WAIT(world, probe.ends == 1, 2000);
+        CHECK_INT(probe.count, STORE_ARGS_MAX - keys[i]);
+    }
     for (unsigned i = 0; i < 3; i++) {
         probes[i] = (struct probe){.world = world, .call.done = probe_done};
         world->open++;
@@ -515,25 +495,19 @@ TEST_STORE(as_many_arguments_as_are_allowed_arrive_in_a_batch, 5000)
 TEST_STORE(a_full_redis_is_asked_for_each_of_a_batch_alone, 5000)
 {
     static const struct row full[] = {
-        {{{&script_PUT_ON_FULL, "k", "a", STORE_DONE, "put"},
+        {{4, "k", "a c"}, /* the batch itself is not counted: it was not begun */
+         {{&script_PUT_ON_FULL, "k", "a", STORE_DONE, "put"},
           {&script_GET, "k", "0", STORE_DONE, "a"},
           {&script_PUT, "k", "b", STORE_NOT_SENT, NULL},
-          {&script_PUT_ON_FULL, "k", "c", STORE_DONE, "put"}},
-         4, /* the batch itself is not counted: it was not begun */
-         "k",
-         "a c"},
-        {{{&script_PUT_ON_FULL, "k", "a", STORE_DONE, "put"},
-          {&script_PUT_ON_FULL, "k", "b", STORE_DONE, "put"}},
-         2,
-         "k",
-         "a b"},
+          {&script_PUT_ON_FULL, "k", "c", STORE_DONE, "put"}}},
+        {{2, "k", "a b"},
+         {{&script_PUT_ON_FULL, "k", "a", STORE_DONE, "put"},
+          {&script_PUT_ON_FULL, "k", "b", STORE_DONE, "put"}}},
         /* Behind a later one nothing is sent again, and it is not for want of memory. */
-        {{{&script_PUT_ON_FULL, "k", "a", STORE_NOT_SENT, NULL},
+        {{2, NULL, NULL},
+         {{&script_PUT_ON_FULL, "k", "a", STORE_NOT_SENT, NULL},
           {&script_PUT_ON_FULL, "o", "b", STORE_DONE, "put"},
-          {&script_SET_ON_FULL, "k", "c", STORE_DONE, NULL}},
-         2,
-         NULL,
-         NULL},
+          {&script_SET_ON_FULL, "k", "c", STORE_DONE, NULL}}},
     };
 
     redis_does(redis, "CONFIG SET maxmemory 1");
@@ -549,18 +523,14 @@ TEST_STORE(a_full_redis_is_asked_for_each_of_a_batch_alone, 5000)
 TEST_STORE(functions_that_are_gone_are_loaded_and_each_of_a_batch_called_once_more, 5000)
 {
     static const struct row gone[] = {
-        {{{&script_PUT, "k", "a", STORE_DONE, "put"},
+        {{4, "k", "a b"},
+         {{&script_PUT, "k", "a", STORE_DONE, "put"},
           {&script_PUT, "k", "b", STORE_DONE, "put"},
-          {&script_GET, "k", "0", STORE_DONE, "a"}},
-         4,
-         "k",
-         "a b"},
-        {{{&script_PUT, "k", "a", STORE_NOT_SENT, NULL},
+          {&script_GET, "k", "0", STORE_DONE, "a"}}},
+        {{4, "o", "b"},
+         {{&script_PUT, "k", "a", STORE_NOT_SENT, NULL},
           {&script_PUT, "o", "b", STORE_DONE, "put"},
-          {&script_ECHO, "k", "c", STORE_DONE, "c"}},
-         4,
-         "o",
-         "b"},
+          {&script_ECHO, "k", "c", STORE_DONE, "c"}}},
     };
 
     for (unsigned i = 0; i < 2; i++) {
@@ -583,13 +553,6 @@ TEST_STORE(what_a_redis_that_is_no_master_refuses_was_not_done_and_its_link_is_l
     redis_does(redis, "REPLICAOF NO ONE");
     CHECK_TEXT(bytes_of(redis_ask(redis, "EXISTS k")), BYTES(":0"));
     WAIT(world, store_link_stands(world->store), 3000);
-}
-
-static void put_once_more(struct probe *probe, const struct store_reply *reply)
-{
-    (void)reply;
-    if (probe->ends == 1)
-        probe_run(probe->world, probe, &script_PUT, 1, 2);
 }
 
 TEST_REDIS(an_answer_may_lead_to_a_call_that_comes_behind_the_batch_and_closing_ends_what_is_gathered)

@@ -51,11 +51,6 @@ static bool tells(const struct world *world, const char *what)
     return strstr(detail, what) != NULL;
 }
 
-static bool told(const struct world *world, const char *what)
-{
-    return CHECK(tells(world, what));
-}
-
 static void open_url(struct world *world, const char *url, bool allow_unsafe)
 {
     world_open(world,
@@ -211,7 +206,7 @@ TEST_REDIS(a_redis_that_may_not_be_asked_for_its_run_id_is_not_used)
         redis_does(redis, "ACL SETUSER pawl on >pw ~* +@all -info");
         open_url(&world, textf("redis://pawl:pw@127.0.0.1:%u", redis->port), i == 0);
         WAIT(&world, fails(&world, "store-refused"), 2000);
-        CHECK(told(&world, "refuses INFO server, which tells its run_id: NOPERM"));
+        CHECK(tells(&world, "refuses INFO server, which tells its run_id: NOPERM"));
         check_no_link(&world, 0);
         CHECK_INT(probe_once(&world, &script_SET, "k", "v").outcome, STORE_NOT_SENT);
         redis_does(redis, "ACL SETUSER pawl +info");
@@ -237,7 +232,7 @@ TEST_RELAY(a_redis_without_a_run_id_is_not_used, 1000, true)
         relay->with = with[i];
         relay_hang_up(relay);
         WAIT(world, fails(world, "store-refused"), 2000);
-        CHECK(told(world, "INFO server tells no run_id of 40 hexadecimal digits"));
+        CHECK(tells(world, "INFO server tells no run_id of 40 hexadecimal digits"));
         check_no_link(world, i + 1);
         CHECK_INT(probe_once(world, &script_SET, "k", "v").outcome, STORE_NOT_SENT);
         relay->replace = NULL;
@@ -277,7 +272,7 @@ TEST_STORE(a_redis_that_became_a_copy_is_greeted_anew_when_its_replies_are_taken
     CHECK_INT(reads.outcome, STORE_NOT_SENT); /* it might write */
     CHECK(!ask.stood && ask.later.ends == 1 && ask.later.outcome == STORE_NOT_SENT);
     check_no_link(world, 1);
-    CHECK(fails(world, "store-refused") && told(world, "READONLY"));
+    CHECK(fails(world, "store-refused") && tells(world, "READONLY"));
     redis_does(redis, "REPLICAOF NO ONE");
     WAIT(world, world_ready(world), 2000);
     check_link(world, redis, 2);
@@ -340,7 +335,7 @@ TEST_STORE(a_redis_that_stays_a_copy_is_not_greeted_in_a_hurry, 2000)
     /* The pauses last at least 10, 20, 40, 80, 160, 250, 250, 250 and 250 ms. */
     CHECK(world->store->link.attempts >= 4 && world->store->link.attempts <= 9);
     CHECK_INT(store_link_number(world->store), 1);
-    CHECK(fails(world, "store-replica") && told(world, "this is a replica of 127.0.0.1:1"));
+    CHECK(fails(world, "store-replica") && tells(world, "this is a replica of 127.0.0.1:1"));
     redis_does(redis, "REPLICAOF NO ONE");
     WAIT(world, world_ready(world), 2000);
     CHECK_INT(probe_once(world, &script_SET, "k", "v").outcome, STORE_DONE);
@@ -358,7 +353,7 @@ TEST_STORE_AS(a_redis_that_loads_its_data_again_is_left, 2000, "--appendonly", "
     while (probe_once(world, &script_SET, "k", "v").outcome == STORE_DONE && loop_now_ms() < till_ms) {
     }
     check_no_link(world, 1);
-    CHECK(fails(world, "store-loading") && told(world, "LOADING"));
+    CHECK(fails(world, "store-loading") && tells(world, "LOADING"));
     WAIT(world, world_ready(world), 5000);
     CHECK_INT(store_link_number(world->store), 2);
     CHECK_INT(probe_once(world, &script_SET, "k", "v").outcome, STORE_DONE);
