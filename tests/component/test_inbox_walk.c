@@ -71,12 +71,6 @@ static void place_closes(struct lease_world *world, struct inbox *inbox, struct 
     }                                                                                                        \
     static void sentence##_with(struct lease_world *world, struct inbox *inbox)
 
-TEST_INBOX(an_inbox_opens_and_the_store_knows_it)
-{
-    CHECK(inbox_is_open(inbox));
-    CHECK_TEXT(bytes_of(redis_askf(&world->redis, "HEXISTS %s at", key_of(inbox))), BYTES(":1"));
-}
-
 TEST_INBOX(who_waits_is_told_what_is_said_to_him_and_nobody_else_is)
 {
     struct place a, b, c;

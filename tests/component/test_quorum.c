@@ -292,13 +292,20 @@ static void wait_a_while(struct asked *asked)
     poll(NULL, 0, 50);
 }
 
-static void commit_then_wait(struct quorum_asker *asker, const struct quorum_round *round)
+static void commit_then(struct quorum_asker *asker, const struct quorum_round *round)
 {
     struct asked *asked = container_of(asker, struct asked, call.asker);
 
     *asker = asked->own;
     asker->ended(asker, round); /* the commit is under way */
-    stand_between(asked, wait_a_while);
+    stand_between(asked, asked->between);
+}
+
+/* Before the end of the commit is handled. */
+static void stand_behind_the_commit(struct asked *asked, void (*between)(struct asked *))
+{
+    stand_between(asked, between);
+    asked->call.asker.ended = commit_then;
 }
 
 TEST_NODES(the_time_that_the_answers_took_is_not_told_to_the_holder, 3)
@@ -306,8 +313,7 @@ TEST_NODES(the_time_that_the_answers_took_is_not_told_to_the_holder, 3)
     struct asked asked;
 
     ask(nodes, 0, &asked, quorum_acquire, "one");
-    asked.own = asked.call.asker;
-    asked.call.asker.ended = commit_then_wait;
+    stand_behind_the_commit(&asked, wait_a_while);
     CHECK(is_granted(nodes, &asked));
     CHECK(asked.call.expires_in_ms <= TTL_MS - TTL_MS / 100 - 50);
     ask(nodes, 0, &asked, quorum_renew, "one");
@@ -334,22 +340,12 @@ static void suspend_the_machine(struct asked *asked)
     suspended_s += 60;
 }
 
-static void commit_then_suspend(struct quorum_asker *asker, const struct quorum_round *round)
-{
-    struct asked *asked = container_of(asker, struct asked, call.asker);
-
-    *asker = asked->own;
-    asker->ended(asker, round);
-    stand_between(asked, suspend_the_machine);
-}
-
 TEST_NODES(nothing_is_left_of_a_hold_when_the_machine_was_suspended_before_it_was_told, 3)
 {
     struct asked asked;
 
     ask(nodes, 0, &asked, quorum_acquire, "one");
-    asked.own = asked.call.asker;
-    asked.call.asker.ended = commit_then_suspend;
+    stand_behind_the_commit(&asked, suspend_the_machine);
     CHECK_INT(finish(&asked), PROBLEM_OUTCOME_UNKNOWN);
     ask(nodes, 0, &asked, quorum_renew, "one");
     stand_between(&asked, suspend_the_machine);

@@ -50,15 +50,6 @@ static void listener_told(struct inbox_place *place, enum inbox_news news)
     container_of(place, struct listener, place)->told = news == INBOX_GRANTED;
 }
 
-TEST_WALK(who_need_not_wait_is_granted_at_once, 1)
-{
-    struct asked ada;
-
-    asked_acquire(&ada, &world->instance[0], "free", ADA, 10000);
-    asked_is(&ada, 201, "\"waited_ms\":0,");
-    CHECK(has_walked(&world->instance[0], WAIT_REQUESTED, WAIT_DONE));
-}
-
 TEST_WALK(a_release_at_one_instance_grants_who_waits_at_the_other, 2)
 {
     struct asked bob;
@@ -377,17 +368,6 @@ TEST_WALK(who_waits_when_the_service_is_drained_is_told_so_and_the_next_is_serve
 
 /* -- a release at the inbox where it waits */
 
-/* What Redis answers to the second instance is held back. */
-static void replies_hold(struct instance *his)
-{
-    relay_hold(&his->relay, RELAY_DOWN);
-}
-
-static void replies_pass(struct instance *his)
-{
-    relay_go_on(&his->relay, RELAY_DOWN);
-}
-
 /* Ada holds, Bob waits where she releases; Cat behind him, if there is one. */
 static struct instance *line_at_one_inbox(struct lease_world *world, struct asked *bob, struct asked *cat)
 {
@@ -407,7 +387,7 @@ static void release_unheard(struct instance *his, struct asked *release)
     long before = lease_waiting(world, "x");
 
     LEASE_WAIT(world, store_counts(his->worker.store).in_flight == 0); /* that they wait was read */
-    replies_hold(his);
+    relay_hold(&his->relay, RELAY_DOWN);
     asked_send(release, his, "DELETE", "x", ADA, "");
     LEASE_WAIT(world, lease_waiting(world, "x") == before - 1);
 }
@@ -430,7 +410,7 @@ TEST_WALK(a_release_where_he_waits_grants_him_the_lease_in_its_own_step_and_wait
     release_unheard(his, &release);
     LEASE_WAIT(world, loop_now_ms() > released_ms + 200);
     heard_ms = loop_now_ms();
-    replies_pass(his);
+    relay_go_on(&his->relay, RELAY_DOWN);
     asked_is(&release, 204, "");
     asked_is(&bob, 201, "\"expires_in_ms\":60000");
     told_ms = waited_told(&bob);
@@ -447,7 +427,7 @@ TEST_WALK(a_client_that_goes_before_it_is_told_of_what_a_release_granted_gives_i
     release_unheard(his, &release);
     relay_pass(&his->relay, RELAY_DOWN); /* the reply is there, but his loop has not turned since */
     close(bob.fd);
-    replies_pass(his);
+    relay_go_on(&his->relay, RELAY_DOWN);
     asked_is(&cat, 201, CAT);
     CHECK(has_walked(his, WAIT_RETURNING, WAIT_DONE));
     asked_is(&release, 204, "");
@@ -462,7 +442,7 @@ TEST_WALK(whose_time_is_up_while_the_release_that_grants_it_to_him_is_under_way_
     asked_waits(&bob, his, "x", BOB, 300);
     release_unheard(his, &release);
     LEASE_WAIT(world, lease_worker_from(&his->worker)->leaving > 0);
-    replies_pass(his);
+    relay_go_on(&his->relay, RELAY_DOWN);
     asked_is(&bob, 201, BOB);
     CHECK(has_walked(his, WAIT_LEAVING, WAIT_CLAIMING));
     asked_is(&release, 204, "");
@@ -493,7 +473,7 @@ TEST_WALK(who_is_perhaps_granted_when_the_inbox_closes_is_asked_for_and_nobody_e
     release_unheard(his, &release);
     inbox_goes_deaf(his);
     asked_is(&other, 503, "Nothing was granted");
-    replies_pass(his);
+    relay_go_on(&his->relay, RELAY_DOWN);
     asked_is(&bob, 201, BOB);
     asked_is(&release, 204, "");
 }
@@ -506,7 +486,7 @@ TEST_WALK(who_is_perhaps_granted_and_goes_gives_it_back_when_the_inbox_is_open, 
     release_unheard(his, &release);
     inbox_goes_deaf(his);
     close(bob.fd);
-    replies_pass(his);
+    relay_go_on(&his->relay, RELAY_DOWN);
     asked_is(&cat, 201, CAT);
     CHECK(has_walked(his, WAIT_AGAIN, WAIT_RETURNING));
     asked_is(&release, 204, "");
@@ -522,7 +502,7 @@ TEST_WALK(who_is_perhaps_granted_when_the_service_is_stopped_leaves_and_gets_it,
     atomic_store(&his->service.draining, true);
     lease_worker_drain(&his->worker);
     LEASE_WAIT(world, has_walked(his, WAIT_AGAIN, WAIT_LEAVING));
-    replies_pass(his);
+    relay_go_on(&his->relay, RELAY_DOWN);
     asked_is(&bob, 201, BOB);
     asked_is(&release, 204, "");
 }
@@ -549,7 +529,7 @@ TEST_WALK(a_token_that_comes_again_in_a_releases_step_is_not_announced, 2)
 
     release_unheard(his, &release); /* before the next heartbeat can carry that number to the store */
     epoch_granted(store_epoch, keys_stripe_of(BYTES("x")), epoch_number(store_epoch), 1000000);
-    replies_pass(his);
+    relay_go_on(&his->relay, RELAY_DOWN);
     asked_is(&bob, 504, "\"code\":\"outcome-unknown\"");
     asked_is(&release, 204, "");
 }
