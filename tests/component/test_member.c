@@ -90,25 +90,6 @@ static void check_refused(struct party *party, enum problem wanted, const char *
 
 /* -- in */
 
-TEST_MEMBER(the_first_lease_service_of_a_new_store_is_let_in_and_records_a_floor_ahead)
-{
-    CHECK(went(lease, MEMBER_AWAY, MEMBER_IN));
-    CHECK_INT(epoch_number(lease->store_epoch), FIRST_EPOCH);
-    CHECK_TEXT(bytes_of(epoch_identity(lease->store_epoch)), BYTES(KEYS_SCHEMA ":" STORE_ID));
-    CHECK_INT(listed(&lease->state_file.recorded, STATE_MEMBER), 1);
-    CHECK(strstr(lease->state_file.recorded.list, lease->member.incarnation) != NULL);
-    CHECK(lease->state_file.recorded.floor >= lease->member.ceiling);
-    CHECK_TEXT(bytes_of(member_field(lease, "state")), BYTES("in"));
-    CHECK(member_is_settled(&lease->member));
-    CHECK_INT(lease->told[TOLD_ADMITTED], 1);
-    CHECK_INT(lease->told[TOLD_SUSPENDED], 0);
-    CHECK(epoch_now_ms(lease->store_epoch) > 1600000000000);
-    struct acquiring a = acquire_once(lease, "x");
-    CHECK_INT(a.problem, PROBLEM_NONE);
-    CHECK_TEXT(bytes_of(a.word), BYTES("granted"));
-    CHECK_INT(a.token, 1);
-}
-
 TEST_MEMBER(what_an_answer_shows_is_remembered_before_anybody_is_answered)
 {
     for (int64_t i = 1; i <= 3; i++) {
@@ -138,27 +119,6 @@ TEST_MEMBER(a_stripe_that_is_behind_what_was_seen_is_refused_and_its_holds_end)
 }
 
 /* -- a restart */
-
-TEST_MEMBER(a_redis_that_was_killed_and_has_lost_nothing_is_admitted_as_complete)
-{
-    struct acquiring a = acquire_once(lease, "x");
-
-    CHECK_TEXT(bytes_of(a.word), BYTES("granted"));
-    redis_kill(&stage->redis);
-    UNTIL(stage, lease->member.state == MEMBER_AWAY);
-    check_refused(lease, PROBLEM_STORE_UNAVAILABLE, "store-connecting");
-    redis_run(&stage->redis, NULL);
-    UNTIL(stage, lease->member.state == MEMBER_IN);
-    CHECK(went(lease, MEMBER_IN, MEMBER_AWAY) && went(lease, MEMBER_AWAY, MEMBER_GATED) &&
-          went(lease, MEMBER_GATED, MEMBER_IN));
-    CHECK(epoch_number(lease->store_epoch) > FIRST_EPOCH);
-    CHECK_TEXT(bytes_of(lease->proof), BYTES("complete"));
-    CHECK_TEXT(bytes_of(store_field(stage, "how")), BYTES("complete"));
-    a = acquire_once(lease, "x");
-    CHECK_TEXT(bytes_of(a.word), BYTES("held")); /* the hold has survived */
-    CHECK_INT(lease->told[TOLD_ADMITTED], 2);
-    CHECK_INT(lease->told[TOLD_BEGUN], 1);
-}
 
 /* The connection stays, and no call has failed. A heartbeat may be due just then, which tells another
  * sentence: then once more. A replica goes on with its stream until it is a primary again. */
