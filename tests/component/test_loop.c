@@ -378,52 +378,50 @@ static void hook_log_once(struct loop_hook *hook)
     loop_hook_remove(ordered->loop, hook);
 }
 
-TEST_LOOP(hooks_run_once_a_turn_in_the_order_of_their_registration)
-{
-    char log[16] = "";
-    struct ordered_hook a = {.letter = 'a', .log = log, .loop = loop},
-                        b = {.letter = 'b', .log = log, .loop = loop};
+/* A test with two hooks, a and b. */
+#define TEST_HOOKS(sentence, runs)                                                                           \
+    static void sentence##_with(struct loop *loop, struct ordered_hook *a, struct ordered_hook *b,           \
+                                const char *log);                                                            \
+    TEST_LOOP(sentence)                                                                                      \
+    {                                                                                                        \
+        char log[16] = "";                                                                                   \
+        struct ordered_hook a = {.letter = 'a', .log = log, .loop = loop}, b = a;                            \
+                                                                                                             \
+        b.letter = 'b';                                                                                      \
+        loop_hook_add(loop, &a.hook, runs);                                                                  \
+        loop_hook_add(loop, &b.hook, hook_log);                                                              \
+        sentence##_with(loop, &a, &b, log);                                                                  \
+        loop_hook_remove(loop, &a.hook); /* or it is not there: nothing */                                   \
+        loop_hook_remove(loop, &b.hook);                                                                     \
+    }                                                                                                        \
+    static void sentence##_with(struct loop *loop, struct ordered_hook *a __attribute__((unused)),           \
+                                struct ordered_hook *b __attribute__((unused)), const char *log)
 
-    loop_hook_add(loop, &a.hook, hook_log);
-    loop_hook_add(loop, &b.hook, hook_log);
+TEST_HOOKS(hooks_run_once_a_turn_in_the_order_of_their_registration, hook_log)
+{
     loop_turn(loop, 0);
     loop_turn(loop, 0);
     CHECK_TEXT(bytes_of(log), BYTES("abab"));
-    loop_hook_remove(loop, &a.hook);
+    loop_hook_remove(loop, &a->hook);
     loop_turn(loop, 0);
     CHECK_TEXT(bytes_of(log), BYTES("ababb"));
-    loop_hook_remove(loop, &a.hook); /* is not there: nothing */
-    loop_hook_remove(loop, &b.hook);
+    loop_hook_remove(loop, &b->hook);
     loop_turn(loop, 0);
     CHECK_TEXT(bytes_of(log), BYTES("ababb"));
 }
 
-TEST_LOOP(hook_that_asks_for_it_makes_all_of_them_run_once_more)
+TEST_HOOKS(hook_that_asks_for_it_makes_all_of_them_run_once_more, hook_log)
 {
-    char log[16] = "";
-    struct ordered_hook a = {.letter = 'a', .log = log, .loop = loop};
-    struct ordered_hook b = {.letter = 'b', .log = log, .loop = loop, .again = 2};
-
-    loop_hook_add(loop, &a.hook, hook_log);
-    loop_hook_add(loop, &b.hook, hook_log);
+    b->again = 2;
     loop_turn(loop, 0);
     CHECK_TEXT(bytes_of(log), BYTES("ababab"));
-    loop_hook_remove(loop, &a.hook);
-    loop_hook_remove(loop, &b.hook);
 }
 
-TEST_LOOP(hook_may_remove_itself_while_it_runs)
+TEST_HOOKS(hook_may_remove_itself_while_it_runs, hook_log_once)
 {
-    char log[16] = "";
-    struct ordered_hook a = {.letter = 'a', .log = log, .loop = loop},
-                        b = {.letter = 'b', .log = log, .loop = loop};
-
-    loop_hook_add(loop, &a.hook, hook_log_once);
-    loop_hook_add(loop, &b.hook, hook_log);
     loop_turn(loop, 0);
     loop_turn(loop, 0);
     CHECK_TEXT(bytes_of(log), BYTES("abb"));
-    loop_hook_remove(loop, &b.hook);
 }
 
 /* -- waiting and stopping */
