@@ -28,9 +28,8 @@ static inline struct tls_server *over_tls_server(void)
     safe_open();
     snprintf(over_tls.cert, sizeof(over_tls.cert), "%s/s.pem", safe.dir);
     snprintf(over_tls.key, sizeof(over_tls.key), "%s/s.key", safe.dir);
-    pair_write(&safe.authority,
-               (struct certified){"localhost", true, -60, TLS_DAY_S, GNUTLS_KP_TLS_WWW_SERVER}, over_tls.cert,
-               over_tls.key);
+    pair_write(&safe.authority, (struct certified){"localhost", true, -60, TLS_DAY_S, FOR_SERVERS},
+               over_tls.cert, over_tls.key);
     over_tls.server = tls_server_new(&files, why, sizeof(why));
     over_tls.trust = tls_trust_new(safe.authority.file, &bad);
     if (!CHECK(over_tls.server != NULL && over_tls.trust != NULL))

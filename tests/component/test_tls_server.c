@@ -56,8 +56,7 @@ static void asking_open(void)
     asking.files = (struct tls_files){path_of(0, "s.pem"), path_of(1, "s.key"), safe.authority.file, NULL};
     path_of(2, "c.pem");
     path_of(3, "c.key");
-    pair_write(&safe.authority,
-               (struct certified){"localhost", true, -60, TLS_DAY_S, GNUTLS_KP_TLS_WWW_SERVER},
+    pair_write(&safe.authority, (struct certified){"localhost", true, -60, TLS_DAY_S, FOR_SERVERS},
                asking.files.cert, asking.files.key);
     over_tls.server = tls_server_new(&asking.files, why, sizeof(why));
     over_tls.trust = tls_trust_new(safe.authority.file, &bad);
@@ -77,28 +76,21 @@ static void asking_close(void)
     safe_close();
 }
 
-/* The next clients show this certificate. */
-static void asking_show(gnutls_x509_crt_t certificate, gnutls_x509_privkey_t key)
+/* The next clients show what stands in their files. */
+static void asking_show(void)
 {
-    gnutls_datum_t pem = {NULL, 0};
     const char *bad = NULL;
 
-    certificate_write(certificate, asking.paths[2]);
-    CHECK(gnutls_x509_privkey_export2(key, GNUTLS_X509_FMT_PEM, &pem) == 0);
-    pem_write(pem, asking.paths[3]);
     tls_trust_free(over_tls.trust);
     over_tls.trust = tls_trust_new(safe.authority.file, &bad);
     CHECK(tls_trust_show(over_tls.trust, asking.paths[2], asking.paths[3], &bad));
 }
 
-static void asking_show_one(const struct authority *authority, struct certified certified)
+static void asking_show_this(gnutls_x509_crt_t certificate, gnutls_x509_privkey_t key)
 {
-    gnutls_x509_privkey_t key = key_make();
-    gnutls_x509_crt_t certificate = certificate_make(authority, certified, key);
-
-    asking_show(certificate, key);
-    gnutls_x509_crt_deinit(certificate);
-    gnutls_x509_privkey_deinit(key);
+    certificate_write(certificate, asking.paths[2]);
+    key_write(key, asking.paths[3]);
+    asking_show();
 }
 
 static void asked(struct client *c, enum tls_certified certified, const char *why, const char *names)
@@ -129,34 +121,27 @@ TEST(who_shows_no_certificate_has_none)
 TEST(a_certificate_that_does_not_verify_breaks_no_handshake_and_says_why)
 {
     struct authority other;
+    const struct authority *const ours = &safe.authority;
     const struct {
         const struct authority *signer;
         struct certified certified;
         enum tls_certified judged;
         const char *why;
     } rows[] = {
-        {&safe.authority, {"a", false, -60, 60, NULL}, TLS_CERTIFIED_GOOD, "\"why\":\"\""},
-        {&safe.authority,
-         {"a", false, -60, 60, GNUTLS_KP_TLS_WWW_CLIENT},
-         TLS_CERTIFIED_GOOD,
-         "\"why\":\"\""},
-        {&safe.authority, {"a", false, -60, -1, NULL}, TLS_CERTIFIED_OUTDATED, "has expired"},
-        {&safe.authority, {"a", false, 60, 120, NULL}, TLS_CERTIFIED_OUTDATED, "not valid yet"},
-        {&safe.authority,
-         {"a", false, -60, 60, GNUTLS_KP_TLS_WWW_SERVER},
-         TLS_CERTIFIED_BAD,
-         "not for clients"},
-        {&safe.authority,
-         {"a", false, -60, -1, GNUTLS_KP_TLS_WWW_SERVER},
-         TLS_CERTIFIED_BAD,
-         "not for clients"},
+        {ours, {"a", false, -60, 60, NULL}, TLS_CERTIFIED_GOOD, "\"why\":\"\""},
+        {ours, {"a", false, -60, 60, FOR_CLIENTS}, TLS_CERTIFIED_GOOD, "\"why\":\"\""},
+        {ours, {"a", false, -60, -1, NULL}, TLS_CERTIFIED_OUTDATED, "has expired"},
+        {ours, {"a", false, 60, 120, NULL}, TLS_CERTIFIED_OUTDATED, "not valid yet"},
+        {ours, {"a", false, -60, 60, FOR_SERVERS}, TLS_CERTIFIED_BAD, "not for clients"},
+        {ours, {"a", false, -60, -1, FOR_SERVERS}, TLS_CERTIFIED_BAD, "not for clients"},
         {&other, {"a", false, -60, 60, NULL}, TLS_CERTIFIED_BAD, "no authority"},
         {&other, {"a", false, -60, -1, NULL}, TLS_CERTIFIED_BAD, "no authority"},
     };
 
     authority_make(&other, safe.dir, "other");
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        asking_show_one(rows[i].signer, rows[i].certified);
+        pair_write(rows[i].signer, rows[i].certified, asking.paths[2], asking.paths[3]);
+        asking_show();
         shown_is(rows[i].judged, rows[i].why, "\"dns:a \"");
     }
     authority_done(&other);
@@ -197,7 +182,7 @@ TEST(names_are_the_only_uri_each_dns_name_and_a_common_name_without_others)
             gnutls_x509_crt_set_subject_alt_name(crt, GNUTLS_SAN_IPADDRESS, address, 4, GNUTLS_FSAN_APPEND);
         CHECK(gnutls_x509_crt_sign2(crt, safe.authority.certificate, safe.authority.key, GNUTLS_DIG_SHA256,
                                     0) == 0);
-        asking_show(crt, key);
+        asking_show_this(crt, key);
         shown_is(TLS_CERTIFIED_GOOD, "\"why\":\"\"", rows[i].names);
         gnutls_x509_crt_deinit(crt);
         gnutls_x509_privkey_deinit(key);
@@ -248,7 +233,7 @@ TEST(what_is_read_again_judges_the_certificates_of_connections_that_stand)
     if (!CHECK(server != NULL))
         return;
     waiting.http->options.tls = server; /* for connections from now on */
-    asking_show(crt, key);
+    asking_show_this(crt, key);
     client_open(&c, waiting.port);
     asked(&c, TLS_CERTIFIED_GOOD, "\"why\":\"\"", "dns:client.example");
 

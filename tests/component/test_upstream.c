@@ -710,25 +710,6 @@ TEST_UPSTREAM(an_owner_may_ask_again_from_within_the_end_and_gets_the_same_conne
     asker_done(&next);
 }
 
-/* The rest of the handshake is in test_upstream_tls.c. */
-TEST(an_upstream_that_hears_no_tls_is_sent_nothing)
-{
-    bool before = world_over_tls;
-    struct world *world;
-    struct asker asker;
-
-    world_over_tls = true;
-    world = world_open();
-    world_over_tls = before;
-    asker_init(&asker);
-    ask(&asker, world);
-    UNTIL(world, asker.call.link->state == UPLINK_HANDSHAKE);
-    late_now(&asker);
-    ends(&asker, UPSTREAM_NOT_SENT, "in time");
-    asker_done(&asker);
-    world_close(world);
-}
-
 static void the_machine_is_the_one_that_is_drawn(void)
 {
     static const char *const names[] = {"FRESH",     "NAMING",    "CONNECTING", "HANDSHAKE", "SENDING",

@@ -61,7 +61,7 @@ TEST(nothing_is_sent_to_an_upstream_that_cannot_show_who_it_is)
         {&safe.authority, {"localhost", true, -60, -1, NULL}, safe.authority.file, "expired"},
         {&safe.authority, {"localhost", true, 3600, 7200, NULL}, safe.authority.file, "not valid yet"},
         {&safe.authority,
-         {"localhost", true, -60, 60, GNUTLS_KP_TLS_WWW_CLIENT},
+         {"localhost", true, -60, 60, FOR_CLIENTS},
          safe.authority.file,
          "not that of a server"},
     };

@@ -13,6 +13,9 @@
 
 enum { TLS_DAY_S = 86400 };
 
+#define FOR_SERVERS GNUTLS_KP_TLS_WWW_SERVER
+#define FOR_CLIENTS GNUTLS_KP_TLS_WWW_CLIENT
+
 /* Who signs; its own certificate is in a file. */
 struct authority {
     gnutls_x509_privkey_t key;
@@ -64,6 +67,14 @@ static inline void certificate_write(gnutls_x509_crt_t certificate, const char *
     gnutls_datum_t pem = {NULL, 0};
 
     CHECK(gnutls_x509_crt_export2(certificate, GNUTLS_X509_FMT_PEM, &pem) == 0);
+    pem_write(pem, path);
+}
+
+static inline void key_write(gnutls_x509_privkey_t key, const char *path)
+{
+    gnutls_datum_t pem = {NULL, 0};
+
+    CHECK(gnutls_x509_privkey_export2(key, GNUTLS_X509_FMT_PEM, &pem) == 0);
     pem_write(pem, path);
 }
 
@@ -136,11 +147,9 @@ static inline void pair_write(const struct authority *authority, struct certifie
 {
     gnutls_x509_privkey_t key = key_make();
     gnutls_x509_crt_t certificate = certificate_make(authority, certified, key);
-    gnutls_datum_t pem = {NULL, 0};
 
     certificate_write(certificate, cert);
-    CHECK(gnutls_x509_privkey_export2(key, GNUTLS_X509_FMT_PEM, &pem) == 0);
-    pem_write(pem, key_file);
+    key_write(key, key_file);
     gnutls_x509_crt_deinit(certificate);
     gnutls_x509_privkey_deinit(key);
 }
@@ -159,8 +168,8 @@ static inline void safe_open(void)
     snprintf(safe.dir, sizeof(safe.dir), "%s/tlsXXXXXX", dir != NULL && strlen(dir) < 40 ? dir : "/tmp");
     CHECK(mkdtemp(safe.dir) != NULL);
     authority_make(&safe.authority, safe.dir, "ours");
-    safe.identity = identity_make(
-        &safe.authority, (struct certified){"localhost", true, -60, TLS_DAY_S, GNUTLS_KP_TLS_WWW_SERVER});
+    safe.identity = identity_make(&safe.authority,
+                                  (struct certified){"localhost", true, -60, TLS_DAY_S, FOR_SERVERS});
 }
 
 static inline void safe_close(void)
