@@ -178,7 +178,8 @@ static void attack_descriptors(const char *name)
 
 /* -- fork */
 
-static int child_of(struct pawl_guard *guard)
+/* other: a lease that it takes and gives back by the same client; NULL: it takes none. */
+static int child_of(struct pawl_guard *guard, const char *other)
 {
     struct pawl_problem problem = {.size = sizeof(problem)};
     struct pawl_grant grant = {.size = sizeof(grant)};
@@ -190,10 +191,14 @@ static int child_of(struct pawl_guard *guard)
     pawl_guard_grant(guard, &grant);
     CHECK(grant.token > 0);
     SAID(pawl_guard_close(guard, &problem), PAWL_OK, "");
+    if (other != NULL) {
+        SAID(pawl_acquire(pawl, other, NULL, &grant, &problem), PAWL_OK, "");
+        SAID(pawl_release(pawl, &grant, &problem), PAWL_OK, "");
+    }
     return failed;
 }
 
-static void fork_once(struct pawl_guard *guard)
+static void fork_once(struct pawl_guard *guard, const char *other)
 {
     int status = -1;
     pid_t child;
@@ -201,7 +206,7 @@ static void fork_once(struct pawl_guard *guard)
     fflush(stdout);
     child = fork();
     if (child == 0)
-        _exit(child_of(guard));
+        _exit(child_of(guard, other));
     waitpid(child, &status, 0);
     CHECK(status == 0);
 }
@@ -216,7 +221,7 @@ static void attack_fork(const char *name)
     for (int i = 0; i < THREADS; i++)
         CHECK(pthread_create(&storm.threads[i], NULL, storm_run, &storm) == 0);
     for (int i = 0; i < FORKS; i++)
-        fork_once(storm.guard);
+        fork_once(storm.guard, i == 0 ? "of-a-child" : NULL);
     storm.stop = 1;
     for (int i = 0; i < THREADS; i++)
         pthread_join(storm.threads[i], NULL);
@@ -233,7 +238,7 @@ static void attack_namespace(const char *name)
     CHECK(getpid() == 1);
     guard = guard_of(name, 5000, NULL);
     CHECK(unshare(CLONE_NEWPID) == 0);
-    fork_once(guard);
+    fork_once(guard, NULL);
     SAID(pawl_guard_enter(guard, &problem), PAWL_OK, "");
     SAID(pawl_guard_close(guard, &problem), PAWL_OK, "");
 }

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -276,28 +275,6 @@ static void do_poll(void)
            pawl_now_ms());
 }
 
-static void do_fork(void)
-{
-    int status = 0;
-    pid_t child;
-
-    fflush(stdout);
-    child = fork();
-    if (child == 0) {
-        bool right = pawl_guard_remaining_ms(guard) == 0;
-
-        right = right && pawl_guard_enter(guard, &problem) == PAWL_NOT_DONE;
-        right = right && strcmp(problem.code, "other-process") == 0;
-        right = right && pawl_guard_leave(guard, NULL) == PAWL_NOT_DONE;
-        right = right && pawl_guard_close(guard, NULL) == PAWL_OK;
-        right = right && pawl_acquire(pawl, words[1], NULL, &grant, NULL) == PAWL_OK;
-        right = right && pawl_release(pawl, &grant, NULL) == PAWL_OK;
-        _exit(right ? 0 : 1);
-    }
-    waitpid(child, &status, 0);
-    printf("child=%d", status);
-}
-
 /* -- many at once */
 
 struct storm {
@@ -351,8 +328,7 @@ static const struct {
     {"open", do_open},   {"acquire", do_acquire}, {"renew", do_renew}, {"release", do_release},
     {"look", do_look},   {"put", do_put},         {"get", do_get},     {"delete", do_delete},
     {"guard", do_guard}, {"enter", do_enter},     {"leave", do_leave}, {"close", do_close},
-    {"speed", do_speed}, {"state", do_state},     {"poll", do_poll},   {"fork", do_fork},
-    {"storm", do_storm},
+    {"speed", do_speed}, {"state", do_state},     {"poll", do_poll},   {"storm", do_storm},
 };
 
 static void run(char *line)

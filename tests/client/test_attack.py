@@ -30,25 +30,27 @@ def ends_well(process):
     check_equal((process.returncode, out), (0, ""), errors[-3000:])
 
 
-@test
-def no_argument_that_is_missing_does_any_harm():
-    ends_well(start(CALLS, "null"))
+def attacked(binary, attack, sentence):
+    """Afterwards nothing of it is held."""
+    def run(name):
+        ends_well(start(binary, attack, name=name))
+        check_equal(WORLD.look(name)["state"], "free")
+    run.__name__ = sentence
+    test(run)
+
+
+for words in ((CALLS, "null", "no_argument_that_is_missing_does_any_harm"),
+              (CALLS, "callbacks", "callbacks_call_the_guard_and_open_others"),
+              (CALLS, "signals", "calls_that_signals_interrupt_end_as_others_do"),
+              (GUARD, "storm", "eight_threads_are_told_the_same_loss_and_the_descriptor_stays_readable"),
+              (GUARD, "many", "hundreds_of_guards_renew_and_give_all_back"),
+              (GUARD, "descriptors", "without_descriptors_nothing_is_done_and_a_guard_goes_on_when_there_are_some"),
+              (GUARD, "fork", "a_child_waits_for_no_lock_is_told_that_it_is_another_process_and_neither_renews_nor_releases")):
+    attacked(*words)
 
 
 @test
-def callbacks_call_the_guard_and_open_others(name):
-    ends_well(start(CALLS, "callbacks", name=name))
-    check_equal(WORLD.look(name)["state"], "free")
-
-
-@test
-def eight_threads_are_told_the_same_loss_and_the_descriptor_stays_readable(name):
-    ends_well(start(GUARD, "storm", name=name))
-    check_equal(WORLD.look(name)["state"], "free")
-
-
-@test
-def the_same_at_the_deadline_while_the_service_stands_still(name):
+def the_same_as_in_eight_threads_at_the_deadline_while_the_service_stands_still(name):
     process = start(GUARD, "deadline", name=name)
     try:
         check_equal(process.stdout.readline(), "go\n")
@@ -56,11 +58,6 @@ def the_same_at_the_deadline_while_the_service_stands_still(name):
         ends_well(process)
     finally:
         WORLD.lease_daemon.process.send_signal(signal.SIGCONT)
-
-
-@test
-def calls_that_signals_interrupt_end_as_others_do():
-    ends_well(start(CALLS, "signals"))
 
 
 @test
@@ -77,22 +74,6 @@ def a_stack_of_64_kib_is_enough_also_where_a_name_is_looked_up():
     for host in ("127.0.0.1", "localhost"):
         ends_well(start(CALLS, "stacks", PAWL_LEASE_URL=f"http://{host}:{WORLD.lease_daemon.port}",
                         PAWL_GATEWAY_URL=f"http://{host}:{WORLD.gateway_daemon.port}"))
-
-
-@test
-def hundreds_of_guards_renew_and_give_all_back():
-    ends_well(start(GUARD, "many"))
-
-
-@test
-def without_descriptors_nothing_is_done_and_a_guard_goes_on_when_there_are_some():
-    ends_well(start(GUARD, "descriptors"))
-
-
-@test
-def a_child_waits_for_no_lock_and_is_told_that_it_is_another_process(name):
-    ends_well(start(GUARD, "fork", name=name))
-    check_equal(WORLD.look(name)["state"], "free")
 
 
 @test

@@ -203,22 +203,23 @@ def when_nobody_is_reached_nothing_is_done_and_that_is_certain(name):
 # -- one attempt, cut
 
 def each_cut(act):
-    for where, plan in CUTS.items():
-        with client(attempts=1) as run:
-            act(run, where, plan)
+    """A test for which each cut of CUTS is made in turn."""
+    def run_all():
+        for where, plan in CUTS.items():
+            with client(attempts=1) as run:
+                act(run, where, plan, WORLD.name())
+    run_all.__name__ = act.__name__
+    return test(run_all)
 
 
-@test
-def an_acquire_that_is_cut_is_unknown_and_what_was_granted_is_given_back():
-    def act(run, where, plan):
-        name = WORLD.name()
-        LEASE.plan(plan)
-        answer = run(f"acquire {name}")
-        is_outcome(answer, "UNKNOWN", "no-answer")
-        check_equal(len(answer["lease_id"]), 22)
-        check_equal(grants(name), int(where in REACHED), where)
-        check_equal(state(name), "free", where)
-    each_cut(act)
+@each_cut
+def an_acquire_that_is_cut_is_unknown_and_what_was_granted_is_given_back(run, where, plan, name):
+    LEASE.plan(plan)
+    answer = run(f"acquire {name}")
+    is_outcome(answer, "UNKNOWN", "no-answer")
+    check_equal(len(answer["lease_id"]), 22)
+    check_equal(grants(name), int(where in REACHED), where)
+    check_equal(state(name), "free", where)
 
 
 @test_in(lambda: client(attempts=1))
@@ -229,65 +230,53 @@ def an_acquire_with_a_lease_id_of_the_callers_is_not_given_back(run, name):
     is_outcome(run(f"acquire {name} id={'y' * 30}"), "OK")
 
 
-@test
-def a_renewal_that_is_cut_is_unknown_and_a_shorter_one_brings_the_deadline_nearer():
-    def act(run, where, plan):
-        name = WORLD.name()
-        deadline = int(run(f"acquire {name} ttl=20000")["deadline"])
-        LEASE.plan(plan)
-        answer = run("renew")
-        is_outcome(answer, "UNKNOWN", "no-answer")
-        check_equal(int(answer["deadline"]), deadline, where)
-        LEASE.plan(plan)
-        began = now_ms()
-        answer = run("renew ttl=3000")
-        is_outcome(answer, "UNKNOWN", "no-answer")
-        check(began + 3000 <= int(answer["deadline"]) <= now_ms() + 3000, answer)
-        answer = run("renew ttl=20000")
-        is_outcome(answer, "OK")
-        check(int(answer["deadline"]) <= now_ms() + 3000, f"the one of 3 s may yet arrive: {answer}")
-    each_cut(act)
+@each_cut
+def a_renewal_that_is_cut_is_unknown_and_a_shorter_one_brings_the_deadline_nearer(run, where, plan, name):
+    deadline = int(run(f"acquire {name} ttl=20000")["deadline"])
+    LEASE.plan(plan)
+    answer = run("renew")
+    is_outcome(answer, "UNKNOWN", "no-answer")
+    check_equal(int(answer["deadline"]), deadline, where)
+    LEASE.plan(plan)
+    began = now_ms()
+    answer = run("renew ttl=3000")
+    is_outcome(answer, "UNKNOWN", "no-answer")
+    check(began + 3000 <= int(answer["deadline"]) <= now_ms() + 3000, answer)
+    answer = run("renew ttl=20000")
+    is_outcome(answer, "OK")
+    check(int(answer["deadline"]) <= now_ms() + 3000, f"the one of 3 s may yet arrive: {answer}")
 
 
-@test
-def a_release_that_is_cut_is_unknown():
-    def act(run, where, plan):
-        name = WORLD.name()
-        run(f"acquire {name}")
-        LEASE.plan(plan)
-        answer = run("release")
-        is_outcome(answer, "UNKNOWN", "no-answer")
-        check(int(answer["deadline"]) > 0, answer)
-        check_equal(state(name), "free" if where in REACHED else "held", where)
-        is_outcome(run("release"), "OK")
-    each_cut(act)
+@each_cut
+def a_release_that_is_cut_is_unknown(run, where, plan, name):
+    run(f"acquire {name}")
+    LEASE.plan(plan)
+    answer = run("release")
+    is_outcome(answer, "UNKNOWN", "no-answer")
+    check(int(answer["deadline"]) > 0, answer)
+    check_equal(state(name), "free" if where in REACHED else "held", where)
+    is_outcome(run("release"), "OK")
 
 
-@test
-def a_look_and_a_read_that_are_cut_are_unknown():
-    def act(run, _where, plan):
-        name = WORLD.name()
-        run(f"acquire {name}")
-        LEASE.plan(plan)
-        is_outcome(run(f"look {name}"), "UNKNOWN", "no-answer")
+@each_cut
+def a_look_and_a_read_that_are_cut_are_unknown(run, _where, plan, name):
+    run(f"acquire {name}")
+    LEASE.plan(plan)
+    is_outcome(run(f"look {name}"), "UNKNOWN", "no-answer")
+    GATEWAY.plan(plan)
+    is_outcome(run(f"get {name}"), "UNKNOWN", "no-answer")
+
+
+@each_cut
+def a_write_that_is_cut_is_unknown(run, where, plan, name):
+    run(f"acquire {name}")
+    for extra in ("", " key=k1"):
         GATEWAY.plan(plan)
-        is_outcome(run(f"get {name}"), "UNKNOWN", "no-answer")
-    each_cut(act)
-
-
-@test
-def a_write_that_is_cut_is_unknown():
-    def act(run, where, plan):
-        name = WORLD.name()
-        run(f"acquire {name}")
-        for extra in ("", " key=k1"):
-            GATEWAY.plan(plan)
-            is_outcome(run(f"put {name} body=w{len(extra)}{extra}"), "UNKNOWN", "no-answer")
-            check_equal(body(name), f"w{len(extra)}" if where in REACHED else None, where)
-        GATEWAY.plan(plan)
-        is_outcome(run(f"delete {name}"), "UNKNOWN", "no-answer")
-        check_equal(body(name), None, where)
-    each_cut(act)
+        is_outcome(run(f"put {name} body=w{len(extra)}{extra}"), "UNKNOWN", "no-answer")
+        check_equal(body(name), f"w{len(extra)}" if where in REACHED else None, where)
+    GATEWAY.plan(plan)
+    is_outcome(run(f"delete {name}"), "UNKNOWN", "no-answer")
+    check_equal(body(name), None, where)
 
 
 # -- several attempts

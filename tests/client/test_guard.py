@@ -176,17 +176,6 @@ def the_guards_thread_takes_no_signals(run, name):
     check_equal(run("close")["outcome"], "OK")
 
 
-@test
-def a_child_neither_renews_nor_releases():
-    name, other = WORLD.name(), WORLD.name()
-    with guarded() as run:
-        open_guard(run, name, 5000)
-        check_equal(run(f"fork {other}"), {"child": "0"})
-        check(state_of(run)["remaining"] > 0, "the parent holds")
-        check_equal(WORLD.look(name)["state"], "held")
-        check_equal(run("close")["outcome"], "OK")
-
-
 # -- lost
 
 @test_in(guarded)

@@ -234,7 +234,7 @@ def it_works_under_a_program_that_runs_out_of_memory():
 def nothing_leaks_and_no_descriptor_stays_open_under_valgrind(name):
     line = Line(WORLD.lease_daemon.port)
     checked = ("valgrind", "--quiet", "--leak-check=full", "--show-leak-kinds=definite,indirect,possible", "--track-fds=yes",
-               "--errors-for-leak-kinds=definite,indirect,possible", "--error-exitcode=99", "--child-silent-after-fork=yes")
+               "--errors-for-leak-kinds=definite,indirect,possible", "--error-exitcode=99")
     with program(line.url, WORLD.gateway_daemon.url, before=checked, attempts=2, timeout=2000) as one:
         for plan in (None, CUT_AT_ONCE, CUT_IN_REQUEST, CUT_BEFORE_ANSWER, CUT_IN_ANSWER, canned(200, b"x"), canned(502, b"y")):
             for command in (f"acquire {name}", "renew", f"look {name}", f"put {name} body=x", f"get {name}", f"delete {name}",
@@ -246,7 +246,6 @@ def nothing_leaks_and_no_descriptor_stays_open_under_valgrind(name):
         one("enter")
         one("leave")
         wait_until(lambda: int(one("state")["renewed"]) > 0, "it renewed")
-        one(f"fork {WORLD.name()}")
         check_equal(one("close")["outcome"], "OK")
         one(f"guard {name} ttl=1000")
         line.go_dark()
