@@ -199,15 +199,18 @@ static void server_dismiss(struct server *server)
     server_end(server);
 }
 
-/* A GET of /x, with what else is set in request. */
+/* A GET of /x, with what else is set in request; url: another address, with a place for the port of a server that
+ * speaks no TLS. */
 static enum http_client_outcome ask(struct server *server, struct http_client_request request,
                                     struct http_client_answer *answer)
 {
     enum http_client_outcome outcome;
 
-    server->is_tls = over_tls;
+    server->is_tls = over_tls && request.url == NULL;
     server_begin(server);
-    request.url = textf("http%s://127.0.0.1:%u/x", over_tls ? "s" : "", server->port);
+    if (request.url == NULL)
+        request.url = over_tls ? "https://127.0.0.1:%u/x" : "http://127.0.0.1:%u/x";
+    request.url = textf(request.url, server->port);
     request.method = request.method != NULL ? request.method : "GET";
     request.timeout_ms = request.timeout_ms > 0 ? request.timeout_ms : PATIENCE_MS;
     outcome = http_client_send(&request, answer);
@@ -303,38 +306,32 @@ TEST(what_can_be_read_in_two_ways_or_is_reset_without_a_length_is_not_known)
     }
 }
 
+static char big[BIG];
+static const struct http_client_request put_big = {.method = "PUT", .body = {big, sizeof(big)}};
+
 TEST(a_refusal_that_comes_before_the_whole_request_was_taken_is_an_answer)
 {
-    static char body[BIG];
     struct server server = {
         .answer = BYTES("HTTP/1.1 413 No\r\nContent-Length: 2\r\n\r\nno"), .at_once = true, .end = END_STAY};
 
-    CHECK_INT(ends(&server, (struct http_client_request){.method = "PUT", .body = {body, sizeof(body)}},
-                   HTTP_CLIENT_ANSWERED)
-                  .status,
-              413);
+    CHECK_INT(ends(&server, put_big, HTTP_CLIENT_ANSWERED).status, 413);
 }
 
 TEST(that_it_was_done_before_the_whole_request_was_taken_is_not_believed)
 {
-    static char body[BIG];
     struct server server = {.answer = BYTES("HTTP/1.1 204 Done\r\n\r\n"), .at_once = true, .end = END_HOLD};
 
-    ends(&server, (struct http_client_request){.method = "PUT", .body = {body, sizeof(body)}},
-         HTTP_CLIENT_UNKNOWN);
+    ends(&server, put_big, HTTP_CLIENT_UNKNOWN);
 }
 
 TEST(a_reset_that_sending_has_met_is_not_the_end_of_an_answer)
 {
-    static char body[BIG];
-
     for (unsigned i = 0; i < 10; i++) {
         struct server server = {
             .answer = BYTES("HTTP/1.1 413 No\r\n\r\n{\"half\":"), .at_once = true, .end = END_RESET};
         struct http_client_answer answer;
 
-        CHECK(ask(&server, (struct http_client_request){.method = "PUT", .body = {body, sizeof(body)}},
-                  &answer) != HTTP_CLIENT_ANSWERED);
+        CHECK(ask(&server, put_big, &answer) != HTTP_CLIENT_ANSWERED);
         http_client_answer_done(&answer);
     }
 }
@@ -367,15 +364,14 @@ TEST(an_answer_that_is_too_large_is_not_known)
 {
     size_t size = HTTP_CLIENT_ANSWER_MAX + 200;
     char *large = calloc(1, size);
-    int head = snprintf(large, 100, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n",
-                        HTTP_CLIENT_ANSWER_MAX + 1);
 
     for (int over = 1; over >= 0; over--) {
         struct server server = {.end = END_FIN};
         struct http_client_answer answer;
 
-        snprintf(large, 100, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", HTTP_CLIENT_ANSWER_MAX + over);
-        server.answer = (struct bytes){large, (size_t)head + HTTP_CLIENT_ANSWER_MAX + (size_t)over};
+        size = (size_t)(HTTP_CLIENT_ANSWER_MAX + over);
+        size += (size_t)snprintf(large, 100, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n", size);
+        server.answer = (struct bytes){large, size};
         CHECK_INT(ask(&server, (struct http_client_request){0}, &answer),
                   over ? HTTP_CLIENT_UNKNOWN : HTTP_CLIENT_ANSWERED);
         CHECK(over || answer.len == HTTP_CLIENT_ANSWER_MAX);
@@ -479,17 +475,14 @@ TEST(a_handshake_that_is_not_answered_in_time_or_given_up_sends_nothing)
 
     for (unsigned i = 0; i < 2; i++) {
         struct server server = {.at_once = true, .end = END_STAY, .tells = i == 0 ? 0 : stops[0]};
-        struct http_client_request request = {
-            .method = "POST", .stop_fds = stops, .timeout_ms = i == 0 ? SHORT_MS : PATIENCE_MS};
-        struct http_client_answer answer;
+        struct http_client_request request = {.url = "https://127.0.0.1:%u/",
+                                              .method = "POST",
+                                              .stop_fds = stops,
+                                              .timeout_ms = i == 0 ? SHORT_MS : PATIENCE_MS};
+        struct http_client_answer answer = ends(&server, request, HTTP_CLIENT_NOT_SENT);
 
-        server_begin(&server);
-        request.url = textf("https://127.0.0.1:%u/", server.port);
-        CHECK_INT(http_client_send(&request, &answer), HTTP_CLIENT_NOT_SENT);
         CHECK_INT(answer.stopped, i == 1);
         CHECK(i == 1 || strstr(answer.why, "too long") != NULL);
-        http_client_answer_done(&answer);
-        server_end(&server);
     }
     close(stops[0]);
 }
@@ -660,14 +653,8 @@ TEST(an_access_token_is_the_one_that_is_in_the_file_now_and_in_no_sentence)
 TEST(localhost_is_not_looked_up_and_its_first_address_that_answers_is_taken)
 {
     struct server server = {.answer = BYTES("HTTP/1.1 204 x\r\n\r\n")};
-    struct http_client_request request = {.method = "GET"};
-    struct http_client_answer answer;
 
-    server_begin(&server);
-    request.url = textf("http://LocalHost:%u/", server.port);
-    CHECK_INT(http_client_send(&request, &answer), HTTP_CLIENT_ANSWERED);
-    http_client_answer_done(&answer);
-    server_end(&server);
+    ends(&server, (struct http_client_request){.url = "http://LocalHost:%u/"}, HTTP_CLIENT_ANSWERED);
 }
 
 TEST(an_address_that_does_not_answer_gives_way_to_the_next)

@@ -343,6 +343,7 @@ static void crowd_begin(struct crowd *crowd, unsigned count, void *(*work)(void 
 /* Ends when all have ended. */
 static void crowd_end(struct crowd *crowd)
 {
+    atomic_store(&crowd->over, true);
     for (unsigned i = 0; i < crowd->count; i++)
         pthread_join(crowd->thread[i], NULL);
 }
@@ -410,7 +411,6 @@ TEST_CROWD(an_answer_of_a_former_epoch_never_raises_what_is_seen_in_the_next)
             sched_yield(); /* so that some epochs last, however few processors there are */
         wrong += look_at_epoch(crowd->store_epoch, epoch);
     }
-    atomic_store(&crowd->over, true);
     crowd_end(crowd);
     CHECK_INT(wrong, 0);
 }
@@ -485,7 +485,6 @@ TEST_CROWD(once_settled_no_worker_has_a_call_in_flight_nor_makes_one)
         sched_yield();
         wrong += atomic_load(&crowd->calls) != calls;
     }
-    atomic_store(&crowd->over, true);
     crowd_end(crowd);
     CHECK_INT(wrong, 0);
 }
@@ -519,7 +518,6 @@ TEST_CROWD(why_calls_are_forbidden_is_of_one_reason)
         wrong += strcmp(check, "store-connecting") == 0 && problem != PROBLEM_STORE_UNAVAILABLE;
         wrong += strcmp(detail, "Closed.") != 0 && strcmp(check, detail) != 0;
     }
-    atomic_store(&crowd->over, true);
     crowd_end(crowd);
     CHECK_INT(wrong, 0);
 }
