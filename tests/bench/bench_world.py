@@ -11,10 +11,14 @@ import signal
 import socket
 import ssl
 import subprocess
+import sys
 import threading
 import time
 import urllib.error
 import urllib.request
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from world.ports import own_port  # noqa: E402  pylint: disable=wrong-import-position
 
 TICKS = os.sysconf("SC_CLK_TCK")
 PATIENCE_S = 20
@@ -33,13 +37,6 @@ def raise_open_files():
 
 def die_with_parent():
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-
-
-def free_port():
-    """A port that nobody has just now: redis-server and nginx cannot ask the kernel for one themselves."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
 
 
 def until(what, true, patience_s=PATIENCE_S, pause_s=0.01):
@@ -159,7 +156,7 @@ class Redis(Process):
     def __init__(self, directory, more=()):
         self.place = os.path.join(directory, "redis")
         os.mkdir(self.place)
-        self.port = free_port()
+        self.port = own_port()
         self.argv = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", self.place, "--save", "",
                      "--appendonly", "yes", "--appendfsync", "always", "--aof-load-truncated", "no",
                      "--auto-aof-rewrite-percentage", "0", *more]
@@ -272,7 +269,7 @@ class Nginx(Process):
     def __init__(self, directory, upstream):
         place = os.path.join(directory, "nginx")
         os.mkdir(place)
-        port = free_port()
+        port = own_port()
         conf = os.path.join(place, "nginx.conf")
         with open(conf, "w", encoding="ascii") as file:
             file.write(NGINX_CONF.format(place=place, port=port, upstream=upstream))

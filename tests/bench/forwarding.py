@@ -34,7 +34,7 @@ class HAProxy(world.Process):
     def __init__(self, directory, upstream):
         place = os.path.join(directory, "haproxy")
         os.mkdir(place)
-        port = world.free_port()
+        port = world.own_port()
         conf = os.path.join(place, "haproxy.cfg")
         with open(conf, "w", encoding="ascii") as file:
             file.write(HAPROXY_CONF.format(port=port, upstream=upstream))

@@ -9,13 +9,10 @@ import subprocess
 import sys
 import tempfile
 
-import bench_world as world
+import bench_world as world  # finds the tests' own package
+from world.npm import installed
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
-
-from world.npm import installed  # noqa: E402
-
 NODES = 3
 IN_MEMORY = ("--appendonly", "no")
 SHARES = (("p50", .5), ("p99", .99), ("p999", .999), ("max", 1))

@@ -1,33 +1,25 @@
 """secure.py - what TLS and access control cost: neighbours in time are compared, with and without."""
 
-import base64
-import hashlib
-import json
 import os
-import secrets
+import pathlib
 import socket
 import ssl
 import statistics
-import sys
 
-import bench_world as world
-
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from world.certificate import certificate  # noqa: E402  pylint: disable=wrong-import-position
+import bench_world as world  # finds the tests' own package
+from world.access import identities, new_token, write_private
+from world.certificate import certificate
 
 IDLE, RULES = 400, 20
 
 
 def access_file(folder):
     """(its path, an access token): the last of 20 rules allows everything on b*."""
-    text = "pawl_" + base64.urlsafe_b64encode(secrets.token_bytes(32)).decode().rstrip("=")
-    token = f"{text}_{hashlib.sha256(text.encode()).hexdigest()[:6]}"
-    path = os.path.join(folder, "access.json")
+    path, token = pathlib.Path(folder, "access.json"), new_token()
     rules = [{"who": ["known"], "may": ["acquire", "look"], "on": [f"team-{number}:*"]} for number in range(1, RULES)]
     rules.append({"who": ["me"], "may": ["acquire", "look", "read", "write-own", "check"], "on": ["*"]})
-    with open(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600), "w", encoding="ascii") as file:
-        json.dump({"identities": {"me": {"access_tokens": ["sha256:" + hashlib.sha256(token.encode()).hexdigest()]}}, "rules": rules}, file)
-    return path, token
+    write_private(path, {"identities": identities({"me": token}), "rules": rules})
+    return str(path), token
 
 
 class Kept:
