@@ -204,13 +204,28 @@ static void attack_pauses(const char *name)
     SAID(pawl_release(pawl, &grant, &problem), PAWL_OK, "");
 }
 
-/* -- little stacks */
+/* -- many threads, and little stacks */
 
-static void *thin_run(void *name)
+static void *all_run(void *name)
 {
-    every_call(name);
+    for (int i = 0; i < 20; i++)
+        every_call(name);
     every_guard_call(name);
     return NULL;
+}
+
+/* With one client. */
+static void attack_threads(const char *name)
+{
+    char names[8][PAWL_NAME_SIZE + 8];
+    pthread_t threads[8];
+
+    for (int i = 0; i < 8; i++) {
+        snprintf(names[i], sizeof(names[i]), "%.100s-%d", name, i);
+        CHECK(pthread_create(&threads[i], NULL, all_run, names[i]) == 0);
+    }
+    for (int i = 0; i < 8; i++)
+        pthread_join(threads[i], NULL);
 }
 
 /* The guard's own thread has such a stack too. */
@@ -222,7 +237,7 @@ static void attack_stacks(const char *name)
     pthread_attr_init(&attr);
     CHECK(pthread_attr_setstacksize(&attr, THIN_STACK) == 0);
     CHECK(pthread_setattr_default_np(&attr) == 0);
-    CHECK(pthread_create(&thread, &attr, thin_run, (void *)(uintptr_t)name) == 0);
+    CHECK(pthread_create(&thread, &attr, all_run, (void *)(uintptr_t)name) == 0);
     pthread_join(thread, NULL);
     pthread_attr_destroy(&attr);
 }
@@ -239,13 +254,10 @@ static void attack_locale(const char *name)
 int main(int argc, char **argv)
 {
     static const struct attack attacks[] = {
-        {"null", attack_null},
-        {"callbacks", attack_callbacks},
-        {"signals", attack_signals},
-        {"stacks", attack_stacks},
-        {"locale", attack_locale},
-        {"pauses", attack_pauses},
-        {NULL, NULL},
+        {"null", attack_null},       {"callbacks", attack_callbacks},
+        {"signals", attack_signals}, {"threads", attack_threads},
+        {"stacks", attack_stacks},   {"locale", attack_locale},
+        {"pauses", attack_pauses},   {NULL, NULL},
     };
 
     return attack_main(argc, argv, attacks);

@@ -13,7 +13,7 @@
 
 #include "api/client/pawl.h"
 
-enum { WORDS_MAX = 16, LINE_SIZE = 4096, STORM_THREADS = 8, STORM_ROUNDS = 20 };
+enum { WORDS_MAX = 16, LINE_SIZE = 4096 };
 
 static struct pawl *pawl;
 static struct pawl_grant grant = {.size = sizeof(grant)};
@@ -275,50 +275,6 @@ static void do_poll(void)
            pawl_now_ms());
 }
 
-/* -- many at once */
-
-struct storm {
-    const char *name;
-    struct pawl_problem problem;
-    pthread_t thread;
-};
-
-static void *storm_run(void *user)
-{
-    struct storm *storm = user;
-
-    for (int i = 0; i < STORM_ROUNDS; i++) {
-        struct pawl_grant mine = {.size = sizeof(mine)};
-        struct pawl_ask ask = {.size = sizeof(ask), .wait_ms = 60000};
-
-        if (pawl_acquire(pawl, storm->name, &ask, &mine, &storm->problem) != PAWL_OK ||
-            pawl_put(pawl, storm->name, mine.fencing_token, "x", 1, NULL, NULL, &storm->problem) != PAWL_OK ||
-            pawl_release(pawl, &mine, &storm->problem) != PAWL_OK)
-            return storm;
-    }
-    return NULL;
-}
-
-static void do_storm(void)
-{
-    struct storm storms[STORM_THREADS];
-    const char *code = "";
-    int wrong = 0;
-
-    for (int i = 0; i < STORM_THREADS; i++) {
-        storms[i] = (struct storm){.name = words[1], .problem.size = sizeof(storms[i].problem)};
-        wrong += pthread_create(&storms[i].thread, NULL, storm_run, &storms[i]) != 0;
-    }
-    for (int i = 0; i < STORM_THREADS; i++) {
-        void *result = NULL;
-
-        pthread_join(storms[i].thread, &result);
-        wrong += result != NULL;
-        code = result != NULL ? storms[i].problem.code : code;
-    }
-    printf("wrong=%d code=%s", wrong, code);
-}
-
 /* -- the loop */
 
 static const struct {
@@ -328,7 +284,7 @@ static const struct {
     {"open", do_open},   {"acquire", do_acquire}, {"renew", do_renew}, {"release", do_release},
     {"look", do_look},   {"put", do_put},         {"get", do_get},     {"delete", do_delete},
     {"guard", do_guard}, {"enter", do_enter},     {"leave", do_leave}, {"close", do_close},
-    {"speed", do_speed}, {"state", do_state},     {"poll", do_poll},   {"storm", do_storm},
+    {"speed", do_speed}, {"state", do_state},     {"poll", do_poll},
 };
 
 static void run(char *line)

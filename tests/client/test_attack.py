@@ -42,6 +42,7 @@ def attacked(binary, attack, sentence):
 for words in ((CALLS, "null", "no_argument_that_is_missing_does_any_harm"),
               (CALLS, "callbacks", "callbacks_call_the_guard_and_open_others"),
               (CALLS, "signals", "calls_that_signals_interrupt_end_as_others_do"),
+              (CALLS, "threads", "many_threads_use_one_client"),
               (GUARD, "storm", "eight_threads_are_told_the_same_loss_and_the_descriptor_stays_readable"),
               (GUARD, "many", "hundreds_of_guards_renew_and_give_all_back"),
               (GUARD, "descriptors", "without_descriptors_nothing_is_done_and_a_guard_goes_on_when_there_are_some"),

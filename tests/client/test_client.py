@@ -178,13 +178,6 @@ def what_cannot_be_right_is_not_sent():
     check_equal(LEASE.requests + GATEWAY.requests, [])
 
 
-@test
-def many_threads_use_one_client(name):
-    with client() as run:
-        check_equal(run(f"storm {name}"), {"wrong": "0", "code": ""})
-    check_equal(state(name), "free")
-
-
 # -- nobody is there
 
 @test
