@@ -12,13 +12,13 @@ import signal
 import ssl
 import subprocess
 import tempfile
-import threading
 import time
 
-from clients_test import AFTER, BEFORE, BUILD, DEADLINE_S, DURING, MUTE, ROOT, TRICKLE, Agent, Daemon, Flood, HttpRelay, Pass, Raw, Say, World, \
+from clients_test import AFTER, BEFORE, BUILD, DURING, MUTE, ROOT, TRICKLE, Agent, Daemon, Flood, HttpRelay, Pass, Raw, Say, World, \
     certificate, check, check_equal, check_in, given, nobody, of_time, skip, test, wait_until
 from world.ports import swallowing
 from world.quorum import Quorum
+from world.waiting import Waiter
 
 CLIENT, WAITING, SEED = {}, [], random.randrange(1000)
 
@@ -116,9 +116,9 @@ def wait_past(when):
     wait_until(lambda: time.monotonic() > when, "time passes")
 
 
-def problem(status, code, retryable=True):
-    body = {"type": f"/problems/{code}", "title": "t", "status": status, "detail": "d", "code": code, "retryable": retryable}
-    return Say(status, json.dumps(body).encode())
+def problem(status, code, retryable=True, told=None, **headers):
+    body = {"type": f"/problems/{code}", "title": "t", "status": status, "detail": "d", "code": code, "retryable": retryable, **(told or {})}
+    return Say(status, json.dumps(body).encode(), **headers)
 
 
 MINE = "mine-" + "x" * 22
@@ -237,21 +237,9 @@ def asked(relay):
             for text in bodies]
 
 
-def also_waits(world, name, waiting):
-    """Somebody else in line, behind all others; a list that has its grant at the end."""
-    grants = []
-    thread = threading.Thread(target=lambda: grants.append(world.acquire(name, holder="behind", wait_ms=DEADLINE_S * 1000,
-                                                                         client=world.client(world.lease_daemon))))
-    thread.start()
-    wait_until(lambda: world.look(name)["waiting"] == waiting, "it waits, too")
-    return thread, grants
-
-
 @scenario
 def a_long_wait_is_asked_for_in_slices_and_keeps_its_place(agent, lease, name):
-    over = json.dumps({"type": "/problems/wait-timeout", "title": "t", "status": 409, "detail": "d", "code": "wait-timeout",
-                       "retryable": True, "place_kept_ms": 20000}).encode()
-    lease.begin(Say(409, over), *[problem(503, "store-not-admitted")] * 3)  # Redis was restarted
+    lease.begin(problem(409, "wait-timeout", told={"place_kept_ms": 20000}), *[problem(503, "store-not-admitted")] * 3)  # Redis was restarted
     granted(agent, name, wait_ms=60000)
     check_equal([keep for _, keep in asked(lease)], [20000] * 5)
     check(all(10000 < wait <= 20000 for wait, _ in asked(lease)), f"{asked(lease)}")
@@ -263,7 +251,7 @@ def who_waits_keeps_its_place_however_often_its_connection_is_cut(world, agent, 
     first = world.acquire(name)
     agent.send("acquire", hold="h", name=name, wait_ms=60000)
     wait_until(lambda: world.look(name)["waiting"] == 1, "it waits")
-    thread, behind = also_waits(world, name, 2)
+    behind = Waiter(world, world.lease_daemon, name, "behind")
     for count in (2, 3):
         lease.cut()
         wait_until(lambda: len(lease.seen) >= count, "it asks again")  # pylint: disable=cell-var-from-loop
@@ -277,9 +265,8 @@ def who_waits_keeps_its_place_however_often_its_connection_is_cut(world, agent, 
     outcome(told, "ok")
     check_equal(holders(world, name), [("anonymous", int(told["token"]))], f"seed {SEED}")
     outcome(agent.ask("release", hold="h"), "ok")
-    thread.join(DEADLINE_S)
-    check(behind[0]["token"] > int(told["token"]), f"first come, first served, seed {SEED}")
-    world.release(name, behind[0])
+    check(behind.told()["token"] > int(told["token"]), f"first come, first served, seed {SEED}")
+    world.release(name, behind.told())
 
 
 @scenario
@@ -290,7 +277,7 @@ def who_waits_sits_out_a_restart_and_keeps_its_place(world, name):
     aside = CLIENT["make"](relay.url, relay.url)
     aside.send("acquire", hold="h", name=name, wait_ms=60000)
     wait_until(lambda: world.look(name)["waiting"] == 1, "it waits")
-    thread, behind = also_waits(world, name, 2)
+    behind = Waiter(world, world.lease_daemon, name, "behind")
     victim.end()
     wait_until(lambda: len(relay.seen) >= 1 and relay.refused >= 1, "it asks, and nobody is there")
     again = Daemon("pawl-lease", *world.flags)
@@ -300,8 +287,7 @@ def who_waits_sits_out_a_restart_and_keeps_its_place(world, name):
     outcome(told, "ok")
     check_equal(holders(world, name), [("anonymous", int(told["token"]))])
     outcome(aside.ask("release", hold="h"), "ok")
-    thread.join(DEADLINE_S)
-    world.release(name, behind[0])
+    world.release(name, behind.told())
     aside.end()
     relay.close()
     check_equal(again.end(), 0)
@@ -594,10 +580,8 @@ def a_redirect_is_not_followed(agent, lease, gateway, name):
 
 @scenario
 def however_long_it_is_told_to_wait_it_does_not(world, agent, lease):
-    body = json.dumps({"type": "/problems/overloaded", "title": "t", "status": 503, "detail": "d", "code": "overloaded",
-                       "retryable": True}).encode()
     for again in ("100000", "-1", "never") if CLIENT["renews"] else ("100000",):
-        lease.begin(*every(Say(503, body, Retry_After=again)))
+        lease.begin(*every(problem(503, "overloaded", Retry_After=again)))
         told = agent.ask("acquire", hold="i", name=world.name())
         outcome(told, "not-done", "overloaded")
         check_equal((told["retryable"], lease.methods()), ("1", every("POST")))
@@ -1063,20 +1047,25 @@ def each_end_is_told_over_a_unix_socket_as_over_a_network(world):
         aside.end()
 
 
+def shows(server, own):
+    """What a server of this certificate does its TLS with that wants this other one of its clients."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*server)
+    context.load_verify_locations(own[0])
+    context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
 @scenario
 def a_certificate_is_shown_to_who_is_trusted(world):
     with tempfile.TemporaryDirectory(prefix="pawl-certs-") as folder:
         server, own = certificate(folder, "server", "IP:127.0.0.1"), certificate(folder, "own", "DNS:me", "clientAuth")
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(*server)
-        context.load_verify_locations(own[0])
-        context.verify_mode = ssl.CERT_REQUIRED
         shown = {"PAWL_CERT": own[0], "PAWL_CERT_KEY": own[1]}
         locked = pathlib.Path(folder, "locked.key")
         locked.write_bytes(subprocess.run(["openssl", "pkey", "-in", own[1], "-aes256", "-passout", "pass:x"], capture_output=True, check=True).stdout)
         for env, is_good in (({"PAWL_CACERT": server[0], **shown}, True), ({"PAWL_CACERT": server[0]}, False),
                              ({"PAWL_CACERT": server[0], "PAWL_CERT": own[0], "PAWL_CERT_KEY": str(locked)}, False), (shown, False)):
-            relays = [HttpRelay(daemon.port, tls=context) for daemon in (world.lease_daemon, world.gateway_daemon)]
+            relays = [HttpRelay(daemon.port, tls=shows(server, own)) for daemon in (world.lease_daemon, world.gateway_daemon)]
             told = aside_over(world, *relays, **env)
             check_equal(told["outcome"] == "ok", is_good, f"{told}")
             check(is_good or not relays[0].seen, "nothing was asked")
@@ -1086,16 +1075,9 @@ def a_certificate_is_shown_to_who_is_trusted(world):
 @scenario
 def certificates_are_read_again_and_a_half_renewed_set_is_not_used(world):
     with tempfile.TemporaryDirectory(prefix="pawl-certs-") as folder:
-        def renewed(server, own):
-            to = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            to.load_cert_chain(*server)
-            to.load_verify_locations(own[0])
-            to.verify_mode = ssl.CERT_REQUIRED
-            return to
-
         (server, own), (server2, own2) = [(certificate(folder, f"server{i}", "IP:127.0.0.1"), certificate(folder, f"own{i}", "DNS:me", "clientAuth"))
                                           for i in range(2)]
-        relays = [HttpRelay(daemon.port, tls=renewed(server, own)) for daemon in (world.lease_daemon, world.gateway_daemon)]
+        relays = [HttpRelay(daemon.port, tls=shows(server, own)) for daemon in (world.lease_daemon, world.gateway_daemon)]
         aside = known(relays[0].url, relays[1].url, PAWL_CACERT=server[0], PAWL_CERT=own[0], PAWL_CERT_KEY=own[1])
         name = world.name()
         for step in ("first", "half", "renewed"):
@@ -1107,7 +1089,7 @@ def certificates_are_read_again_and_a_half_renewed_set_is_not_used(world):
             for relay in relays:
                 relay.cut()
                 if step == "renewed":
-                    relay.tls = renewed((server[0], server2[1]), own)
+                    relay.tls = shows((server[0], server2[1]), own)
             if step != "half" or CLIENT["sessions"]:  # curl would use it
                 outcome(aside.ask("acquire", hold="h", name=name, ttl_ms=60000), "ok")
                 outcome(aside.ask("put", hold="h", key=name, body="x"), "ok")
@@ -1219,29 +1201,19 @@ def a_lease_that_a_session_lost_is_told_and_the_others_stay(world, agent):
 
 
 @with_sessions
-def a_session_is_lost_at_its_deadline_and_all_of_its_leases_with_it(agent, lease, gateway, name):
-    outcome(agent.ask("session", hold="s3", ttl_ms=900), "ok")
-    granted(agent, name, hold="in", session="s3", ttl_ms=60000)
-    lease.begin(*[MUTE] * 9)
-    check_equal([one["code"] for one in agent.lost("s3") + agent.lost("in")], ["deadline-passed"] * 2)
-    check_equal(int(agent.ask("remaining", hold="in")["remaining_ms"]), 0)
-    outcome(agent.ask("put", hold="in", key=name, body="x"), "lost")
-    check_equal(gateway.methods(), [], "nothing was sent")
-    lease.begin()
-    outcome(agent.ask("release", hold="s3"), "lost")
-
-
-@with_sessions
-def a_session_that_is_said_to_be_over_is_lost_and_all_of_its_leases_with_it(world, agent, lease, gateway, name):
-    outcome(agent.ask("session", hold="s4", ttl_ms=1500), "ok")
-    granted(agent, name, hold="in4", session="s4")
-    lease.begin(problem(410, "session-lost", False))
-    check_equal([one["code"] for one in agent.lost("s4") + agent.lost("in4")], ["session-lost"] * 2)
-    outcome(agent.ask("put", hold="in4", key=name, body="x"), "lost")
-    check_equal(gateway.methods(), [], "nothing was sent")
-    lease.begin()
-    outcome(agent.ask("release", hold="s4"), "lost")
-    wait_until(lambda: world.look(name)["state"] == "free", "it was ended all the same")
+def a_session_that_is_over_is_lost_and_all_of_its_leases_with_it(world, agent, lease, gateway):
+    for session, ttl_ms, said, code in (("s3", 900, [MUTE] * 9, "deadline-passed"), ("s4", 1500, [problem(410, "session-lost", False)], "session-lost")):
+        name, hold = world.name(), f"in-{session}"
+        outcome(agent.ask("session", hold=session, ttl_ms=ttl_ms), "ok")
+        granted(agent, name, hold=hold, session=session, ttl_ms=60000)
+        lease.begin(*said)
+        check_equal([one["code"] for one in agent.lost(session) + agent.lost(hold)], [code] * 2)
+        check_equal(int(agent.ask("remaining", hold=hold)["remaining_ms"]), 0)
+        outcome(agent.ask("put", hold=hold, key=name, body="x"), "lost")
+        check_equal(gateway.methods(), [], "nothing was sent")
+        lease.begin()
+        outcome(agent.ask("release", hold=session), "lost")
+        wait_until(lambda: world.look(name)["state"] == "free", "it was ended all the same")  # pylint: disable=cell-var-from-loop
 
 
 @with_sessions
