@@ -8,22 +8,8 @@ import subprocess
 from world.npm import installed
 from world.process import die_with_parent
 from world.tap import check_equal, skip
-from world.wait import wait_until
 
 HERE = pathlib.Path(__file__).resolve().parent
-
-
-WAITERS = []
-
-
-def in_line(world, name, holder, **ask):
-    """Its connection, on which it waits in line for as long as the tests run."""
-    raw, before = world.raw(), world.waiting(name)
-    body = json.dumps({"holder": holder, "wait_ms": 600000, **ask})
-    raw.send(f"POST /v1/leases/{name} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}")
-    wait_until(lambda: world.waiting(name) > before, f"{holder} waits")
-    WAITERS.append(raw)
-    return raw
 
 
 class Browser:
@@ -48,6 +34,15 @@ class Browser:
 
     def open(self, url, wait="#page h1"):
         self("await page.goto(arg.url); await page.waitForSelector(arg.wait, {state: 'attached'})", {"url": url, "wait": wait})
+
+    def visit(self, url, *sees, before=(), **wait):
+        """By somebody who was never here; before: what is done (code, arg) before the page is asked for; sees: as of sees()."""
+        self.fresh()
+        if before:
+            self(*before)
+        self.open(url, **wait)
+        if sees:
+            self.sees(*sees)
 
     def text(self, selector="main"):
         return self("return await page.locator(arg).first().innerText()", selector)

@@ -25,6 +25,13 @@ LEASE = WORLD.lease_daemon.url
 OPS = {"Authorization": f"Bearer {TOKENS['ops']}"}
 
 
+def visit(page, who):
+    """By somebody who was never here, with the token of this one."""
+    BROWSER.fresh()
+    BROWSER("await page.goto(arg)", f"{LEASE}/ui/{page}")
+    enter(TOKENS[who])
+
+
 def enter(token):
     BROWSER("await page.getByLabel(/Kept in this tab/).fill(arg); await page.getByRole('button', {name: 'Use it'}).click()", token)
 
@@ -57,9 +64,7 @@ def without_an_access_token_the_page_asks_for_one_and_keeps_it_in_this_tab_only(
 
 @test
 def what_is_not_allowed_is_not_shown_and_says_which_verb_it_needs():
-    BROWSER.fresh()
-    BROWSER("await page.goto(arg)", f"{LEASE}/ui/leases")
-    enter(TOKENS["reader"])
+    visit("leases", "reader")
     BROWSER.sees("orders:1")
     check("secret:1" not in BROWSER.text(), "a name that it may not look at")
     BROWSER("await page.goto(arg)", f"{LEASE}/ui/lease?name=orders:1")
@@ -69,9 +74,7 @@ def what_is_not_allowed_is_not_shown_and_says_which_verb_it_needs():
     BROWSER.sees("look")
     BROWSER("await page.goto(arg)", f"{LEASE}/ui/")
     BROWSER.sees("You are reader")
-    BROWSER.fresh()
-    BROWSER("await page.goto(arg)", f"{LEASE}/ui/")
-    enter(TOKENS["nothing"])
+    visit("", "nothing")
     BROWSER.sees("You are nothing. No rule lets this identity do anything here")
     BROWSER.sees("for those who may look at some lease")
     BROWSER("await page.locator('.live').filter({hasText: 'live'}).waitFor()")
@@ -89,20 +92,21 @@ def tabs_with_two_access_tokens_have_nothing_in_common():
     BROWSER.sees("What you may not look at is left out")
 
 
+def rules_are_there():
+    write_private(ACCESS, RULES)
+    WORLD.lease_daemon.send(signal.SIGHUP)
+    wait_until(lambda: WORLD.lease("GET", "/v1/access", OPS).status == 200, "it is there")
+
+
 @test
 def nothing_stays_of_what_an_access_token_saw_that_is_taken_out():
-    everybody = RULES["identities"]
     WORLD.lease("POST", "/v1/leases/secret:2", OPS, body={"holder": "A", "ttl_ms": 600000})
     for page, sees in (("", "All is well"), ("lease?name=secret:2", "A holds it")):
-        write_private(ACCESS, {**RULES, "identities": everybody})
-        WORLD.lease_daemon.send(signal.SIGHUP)
-        BROWSER.fresh()
-        BROWSER("await page.goto(arg)", f"{LEASE}/ui/{page}")
-        wait_until(lambda: WORLD.lease("GET", "/v1/access", OPS).status == 200, "it is there")
-        enter(TOKENS["ops"])
+        rules_are_there()
+        visit(page, "ops")
         BROWSER.sees(sees)
         BROWSER("await page.locator('.live').filter({hasText: 'live'}).waitFor()")
-        write_private(ACCESS, {"identities": {"reader": everybody["reader"]}, "rules": RULES["rules"][1:]})
+        write_private(ACCESS, {"identities": {"reader": RULES["identities"]["reader"]}, "rules": RULES["rules"][1:]})
         WORLD.lease_daemon.send(signal.SIGHUP)
         BROWSER.sees("The access token is not in the access file")
         BROWSER("await page.getByLabel(/Kept in this tab/).waitFor()")
@@ -111,12 +115,8 @@ def nothing_stays_of_what_an_access_token_saw_that_is_taken_out():
 
 @test
 def a_page_that_the_browser_had_kept_is_asked_for_anew():
-    write_private(ACCESS, RULES)
-    WORLD.lease_daemon.send(signal.SIGHUP)
-    wait_until(lambda: WORLD.lease("GET", "/v1/access", OPS).status == 200, "it is there")
-    BROWSER.fresh()
-    BROWSER("await page.goto(arg)", f"{LEASE}/ui/lease?name=secret:1")
-    enter(TOKENS["ops"])
+    rules_are_there()
+    visit("lease?name=secret:1", "ops")
     BROWSER.sees("A holds it")
     BROWSER("await page.evaluate(() => { sessionStorage.clear(); dispatchEvent(new PageTransitionEvent('pageshow', {persisted: true})); })")
     BROWSER.sees("This service asks who you are")

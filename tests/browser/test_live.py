@@ -9,10 +9,11 @@ import tempfile
 import threading
 import time
 
-from browser_test import Browser, in_line
+from browser_test import Browser
 from world import Daemon, World, check, check_equal, check_in, main, test, wait_until
 from world.ports import own_port
 from world.servers import Server
+from world.waiting import Waiter
 
 SEEN_MS, LONG_TASK_MS, FRAME_MS, BUSY_S, EVENTS_A_S, LEASES, TRIES = 300, 50, 33.4, 30, 200, 10000, 3
 FOLDER = pathlib.Path(tempfile.mkdtemp(dir=os.environ["TMPDIR"]))
@@ -32,19 +33,16 @@ def seen(name):
 @test
 def the_story_of_the_demo_is_seen_as_it_happens():
     name = WORLD.name("orders")
-    BROWSER.fresh()
-    BROWSER.open(f"{LEASE}/ui/lease?name={name}")
-    BROWSER.sees("Free.")
+    BROWSER.visit(f"{LEASE}/ui/lease?name={name}", "Free.")
     BROWSER(WATCH, [["A", ".chart .stair.current", 1], ["waits", ".chart .waits", 1], ["step", ".chart path.stair", 2], ["mark", ".chart .up", 1]])
     a = WORLD.acquire(name, holder="A", ttl_ms=2000)
     granted = time.time() * 1000
     check(seen("A") - granted < SEEN_MS, f"A's step came after {seen('A') - granted} ms")
-    b = in_line(WORLD, name, "B", ttl_ms=30000)
+    b = Waiter(WORLD, WORLD.lease_daemon, name, "B", ttl_ms=30000)
     BROWSER.sees("B", ".card:has(h2:text('In line'))")
     seen("waits")
-    answer = b.answer("POST", f"/v1/leases/{name}")
+    b.told()
     granted = time.time() * 1000
-    check_equal(answer.status, 201)
     check(seen("step") - granted < SEEN_MS, f"B's step came after {seen('step') - granted} ms")
     late = WORLD.gateway("PUT", f"/v1/resources/{name}", {"Fencing-Token": a["fencing_token"]}, b"late")
     refused = time.time() * 1000
@@ -63,9 +61,7 @@ def a_service_that_is_killed_and_comes_back_is_told_of_and_nothing_is_missed():
     daemon = Daemon("pawl-lease", *flags)
     name = WORLD.name("killed")
     WORLD.acquire(name, holder="A", ttl_ms=600000)
-    BROWSER.fresh()
-    BROWSER.open(f"{daemon.url}/ui/lease?name={name}")
-    BROWSER.sees("A holds it")
+    BROWSER.visit(f"{daemon.url}/ui/lease?name={name}", "A holds it")
     BROWSER("await page.locator('.live').filter({hasText: 'live'}).waitFor()")
     daemon.kill()
     BROWSER.sees("No connection to pawl-lease", "#strip")
@@ -95,10 +91,7 @@ HIDE = """await page.evaluate(arg => { Object.defineProperty(document, 'hidden',
 def a_service_that_stands_still_is_told_of():
     daemon = WORLD.daemon("pawl-lease")
     for way in ("", ALONE):
-        BROWSER.fresh()
-        BROWSER(way or "return")
-        BROWSER.open(f"{daemon.url}/ui/")
-        BROWSER.sees("All is well")
+        BROWSER.visit(f"{daemon.url}/ui/", "All is well", before=way and (way,))
         daemon.send(signal.SIGSTOP)
         BROWSER.sees("No connection to pawl-lease", "#strip")
         daemon.send(signal.SIGCONT)
@@ -107,10 +100,7 @@ def a_service_that_stands_still_is_told_of():
 
 @test
 def events_that_stand_still_without_a_word_are_begun_anew():
-    BROWSER.fresh()
-    BROWSER(ALONE)
-    BROWSER.open(f"{LEASE}/ui/lease?name={WORLD.name('still')}")
-    BROWSER.sees("Free.")
+    BROWSER.visit(f"{LEASE}/ui/lease?name={WORLD.name('still')}", "Free.", before=(ALONE,))
     said = BROWSER("""return await page.evaluate(async () => { const {Stream} = await import('./wire.js'), real = performance.now.bind(performance), said = [];
         let ahead = 0, heard;
         performance.now = () => real() + ahead;
@@ -202,10 +192,8 @@ def all_tabs_have_two_streams_in_common():
 
 @test
 def beside_a_worker_that_is_silent_a_tab_has_streams_of_its_own():
-    BROWSER.fresh()
-    BROWSER("await page.addInitScript(() => { window.SharedWorker = class { port = { postMessage() {} }; }; })")
-    BROWSER.open(f"{LEASE}/ui/")
-    BROWSER.sees("All is well")
+    silent = "await page.addInitScript(() => { window.SharedWorker = class { port = { postMessage() {} }; }; })"
+    BROWSER.visit(f"{LEASE}/ui/", "All is well", before=(silent,))
 
 
 @test
@@ -229,8 +217,7 @@ def it_works_behind_a_proxy_and_a_path_of_its_own():
 @test
 def of_a_row_that_is_gone_nothing_is_kept():
     opened = WORLD.lease("POST", "/v1/sessions", body={"holder": "worker-7", "ttl_ms": 600000}).json
-    BROWSER.fresh()
-    BROWSER.open(f"{LEASE}/ui/sessions")
+    BROWSER.visit(f"{LEASE}/ui/sessions")
     BROWSER("await page.locator('tbody button').waitFor(); await page.locator('.live').filter({hasText: 'live'}).waitFor(); await page.evaluate(() => { window.gone = new WeakRef(document.querySelector('tbody button')); })")
     check_equal(WORLD.lease("POST", f"/v1/sessions/{opened['session']}/end", body={"reason": "over"}).status, 200)
     BROWSER.sees("No session is open")
@@ -253,8 +240,7 @@ def hammer(until, counted):
 def is_smooth(page):
     """Half of the time in which much goes on, with this page open."""
     counted, seconds = [], BUSY_S / 2
-    BROWSER.fresh()
-    BROWSER.open(f"{LEASE}/ui/{page}")
+    BROWSER.visit(f"{LEASE}/ui/{page}")
     thread = threading.Thread(target=hammer, args=(time.monotonic() + seconds + 8, counted))
     thread.start()
     said = BROWSER("""await page.waitForTimeout(4000);

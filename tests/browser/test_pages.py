@@ -7,10 +7,11 @@ import os
 import pathlib
 import tempfile
 
-from browser_test import Browser, in_line
+from browser_test import Browser
 from world import World, check, check_equal, check_in, main, test, wait_until
 from world.contract import Contract
 from world.upstream import Upstream, route, routes_file
+from world.waiting import Waiter
 from world.world import ROOT
 
 FOLDER = tempfile.mkdtemp(dir=os.environ["TMPDIR"])
@@ -77,12 +78,12 @@ def button(name, within="body"):
 def pages():
     """(name, address) of each page, with something on it."""
     a = WORLD.acquire("orders:42", holder="A", ttl_ms=2000)
-    in_line(WORLD, "orders:42", "B", ttl_ms=20000).answer("POST", "/v1/leases/orders:42")
+    Waiter(WORLD, WORLD.lease_daemon, "orders:42", "B", ttl_ms=20000).told()
     wait_until(lambda: WORLD.look("orders:42")["holders"][0]["held_for_ms"] > 1300, "A wakes up")
     check_equal(WORLD.gateway("PUT", "/v1/resources/orders:42", {"Fencing-Token": a["fencing_token"]}, b"late").code, "stale-token")
     late_write("payments:eu", "billing-2", "billing-9")
     for one in ("billing-7", "night-export"):
-        in_line(WORLD, "payments:eu", one)
+        Waiter(WORLD, WORLD.lease_daemon, "payments:eu", one, wait_ms=600000)
     for i in range(12):
         WORLD.acquire(f"shard:{i}", holder=f"node-{i % 4}", ttl_ms=600000 + i * 1000)
     for i in range(3):
@@ -152,7 +153,7 @@ FORCED = """return await page.evaluate(() => { const canvas = getComputedStyle(d
 def with_forced_colours_everything_is_still_seen():
     name = WORLD.name("forced")
     late_write(name)
-    in_line(WORLD, name, "C")
+    Waiter(WORLD, WORLD.lease_daemon, name, "C", wait_ms=600000)
     for scheme in ("light", "dark"):
         BROWSER.fresh(forcedColors="active", colorScheme=scheme)
         BROWSER.open(f"{LEASE}/ui/lease?name={name}", ".chart .up")
@@ -163,10 +164,8 @@ def with_forced_colours_everything_is_still_seen():
 
 @test
 def the_first_load_is_small_and_the_first_staircase_is_there_within_300_ms():
-    BROWSER.fresh()
-    BROWSER.open(f"{LEASE}/ui/lease?name=payments:eu", ".chart .stair")  # warm: the process of the tab
-    BROWSER.fresh()
-    BROWSER.open(f"{LEASE}/ui/lease?name=payments:eu", ".chart .stair")
+    BROWSER.visit(f"{LEASE}/ui/lease?name=payments:eu", wait=".chart .stair")  # warm: the process of the tab
+    BROWSER.visit(f"{LEASE}/ui/lease?name=payments:eu", wait=".chart .stair")
     bytes_ = BROWSER("""return await page.evaluate(() => [...performance.getEntriesByType('resource'), ...performance.getEntriesByType('navigation')]
         .filter(one => /\\/ui\\//.test(one.name)).reduce((all, one) => all + one.encodedBodySize, 0))""")
     check(0 < bytes_ <= 60 * 1024, f"{bytes_} bytes")
@@ -181,8 +180,7 @@ def the_first_load_is_small_and_the_first_staircase_is_there_within_300_ms():
 def force_release_wants_a_reason_and_the_name_and_does_nothing_when_another_holds_it_meanwhile():
     name = WORLD.name("forced")
     grant = WORLD.acquire(name, holder="billing-2", ttl_ms=600000)
-    BROWSER.fresh()
-    BROWSER.open(f"{LEASE}/ui/lease?name={name}")
+    BROWSER.visit(f"{LEASE}/ui/lease?name={name}")
     button("Force-release…")
     BROWSER.sees("may be in the middle of its work", "dialog")
     axe("dialog")
@@ -219,9 +217,7 @@ def a_session_is_ended_with_a_reason():
     session = opened["session"]
     held = WORLD.name("of-session")
     of_session(held, opened)
-    BROWSER.fresh()
-    BROWSER.open(f"{LEASE}/ui/session?id={session}")
-    BROWSER.sees(held)
+    BROWSER.visit(f"{LEASE}/ui/session?id={session}", held)
     button("End it…")
     typed(session, "its machine is gone")
     button("End it", "dialog")
@@ -235,9 +231,7 @@ def a_session_is_ended_with_a_reason():
 @test
 def a_write_in_doubt_is_resolved_and_a_gateway_said_to_be_dead():
     doubtful_write(71)
-    BROWSER.fresh()
-    BROWSER.open(f"{GATEWAY}/ui/doubt")
-    BROWSER.sees("Look at the upstream first")
+    BROWSER.visit(f"{GATEWAY}/ui/doubt", "Look at the upstream first")
     pictures("doubt")
     button("Resolve…")
     BROWSER.sees("it lands after newer ones, and nothing notices", "dialog")
@@ -270,8 +264,7 @@ def a_write_in_doubt_is_resolved_and_a_gateway_said_to_be_dead():
 def why_explains_a_token_and_an_instance_without_putting_them_into_the_address():
     name = WORLD.name("why")
     grant = late_write(name)
-    BROWSER.fresh()
-    BROWSER.open(f"{LEASE}/ui/why")
+    BROWSER.visit(f"{LEASE}/ui/why")
     BROWSER("await page.getByLabel('Token or instance').fill(arg)", grant["fencing_token"])
     button("Explain")
     BROWSER.sees("stale-token", ".chip")
@@ -320,8 +313,7 @@ def what_others_have_written_is_shown_as_text():
 
 @test
 def everything_can_be_done_from_the_keyboard():
-    BROWSER.fresh()
-    BROWSER.open(f"{LEASE}/ui/lease?name=payments:eu", ".chart .stair")
+    BROWSER.visit(f"{LEASE}/ui/lease?name=payments:eu", wait=".chart .stair")
     walked = BROWSER("""const seen = []; for (let i = 0; i < 60; i++) { await page.keyboard.press('Tab');
         const at = await page.evaluate(() => { const e = document.activeElement, style = getComputedStyle(e); return e === document.body ? null :
             {what: (e.getAttribute('aria-label') || e.textContent).trim().slice(0, 24), ring: style.outlineStyle !== 'none' || e.classList.contains('skip')}; });
@@ -340,12 +332,10 @@ def everything_can_be_done_from_the_keyboard():
 def a_lock_delay_is_drawn_while_it_runs_and_when_it_is_over_from_the_loss_to_the_next_grant():
     name, hatched = WORLD.name("delay"), ".chart rect[fill='url(#delay)']"
     WORLD.acquire(name, holder="A", ttl_ms=500, lock_delay_ms=3000)
-    waiter = in_line(WORLD, name, "B", ttl_ms=600000)
-    BROWSER.fresh()
-    BROWSER.open(f"{LEASE}/ui/lease?name={name}")
-    BROWSER.sees("Nobody may have it yet.")
+    waiter = Waiter(WORLD, WORLD.lease_daemon, name, "B", ttl_ms=600000)
+    BROWSER.visit(f"{LEASE}/ui/lease?name={name}", "Nobody may have it yet.")
     BROWSER.sees("lock delay", ".chart")
-    check_equal(waiter.answer("POST", f"/v1/leases/{name}").status, 201)
+    waiter.told()
     BROWSER.sees("held by B", ".chip")
     BROWSER.sees("lock delay 3.0 s", ".words")
     for _ in range(2):  # also for who comes after it
@@ -355,8 +345,7 @@ def a_lock_delay_is_drawn_while_it_runs_and_when_it_is_over_from_the_loss_to_the
         check(abs(x - bars[0]) < 2 and 0 <= bars[1] - end < (end - x) / 4, f"from {x} to {end}, between bars at {bars}")
         BROWSER.sees("lock delay", ".chart")
         pictures("delay")
-        BROWSER.fresh()
-        BROWSER.open(f"{LEASE}/ui/lease?name={name}", hatched)
+        BROWSER.visit(f"{LEASE}/ui/lease?name={name}", wait=hatched)
     BROWSER.kept_the_rules(*OWN)
 
 
@@ -364,9 +353,7 @@ def a_lock_delay_is_drawn_while_it_runs_and_when_it_is_over_from_the_loss_to_the
 def that_nobody_may_have_it_is_said_only_while_the_lock_delay_runs():
     name, card = WORLD.name("delay"), ".card:has(h2:text-is('Holder'))"
     WORLD.acquire(name, holder="A", ttl_ms=500, lock_delay_ms=3000)
-    BROWSER.fresh()
-    BROWSER.open(f"{LEASE}/ui/lease?name={name}")
-    BROWSER.sees("Nobody, until the lock delay is over.", card)
+    BROWSER.visit(f"{LEASE}/ui/lease?name={name}", "Nobody, until the lock delay is over.", card)
     BROWSER.sees("Free.")
     BROWSER("await page.waitForFunction(arg => !document.querySelector('main').textContent.includes(arg), 'until the lock delay is over')")
 
@@ -392,8 +379,7 @@ def a_long_list_is_paged_inside_the_document_and_its_pages_are_links():
             BROWSER("await page.waitForFunction(arg => document.querySelectorAll('tbody tr').length === arg, arg)", rows)
             return BROWSER("return await page.locator('tbody td:first-child a').evaluateAll(all => all.map(one => one.href))")
 
-        BROWSER.fresh()
-        BROWSER.open(f"{LEASE}/ui/{address}")
+        BROWSER.visit(f"{LEASE}/ui/{address}")
         first = shown(100)
         if all_ == 150:
             button("❚❚ Pause")  # of this page alone

@@ -75,17 +75,13 @@ def a_page_whose_own_answers_do_not_come_is_old_and_asks_again():
 @test
 def a_link_with_a_window_of_any_size_is_drawn():
     for window, says in (("from=1&to=8e15", "Paused at"), ("from=1&to=1e300", "each grant is a step"), ("from=-1e300&to=1", "each grant is a step")):
-        BROWSER.fresh()
-        BROWSER.open(f"{LEASE}/ui/lease?name={NAME}&{window}")
-        BROWSER.sees(says)
+        BROWSER.visit(f"{LEASE}/ui/lease?name={NAME}&{window}", says)
         BROWSER.sees("A holds it")
 
 
 @test
 def what_a_link_calls_a_lease_is_no_command_before_the_service_knows_it():
-    BROWSER.fresh()
-    BROWSER(ANSWER, {"url": "**/v1/leases/**", "status": 503, "code": "store-down"})
-    BROWSER.open(f"{LEASE}/ui/lease?name=x%3Bshutdown")
+    BROWSER.visit(f"{LEASE}/ui/lease?name=x%3Bshutdown", before=(ANSWER, {"url": "**/v1/leases/**", "status": 503, "code": "store-down"}))
     BROWSER.sees("No answer for this page", "#strip")
     for by in ("curl", "pawl"):
         BROWSER("await page.getByRole('button', {name: arg, exact: true}).click()", by)
@@ -114,9 +110,7 @@ def every_page_is_old_when_the_store_does_not_answer():
 @test
 def a_store_that_does_not_answer_is_not_well_although_nobody_knows_why():
     for page, says in (("", "The store has not answered just now."), (f"lease?name={NAME}", "A holds it")):
-        BROWSER.fresh()
-        BROWSER(CHANGED, {"now_ms": None, "condition": None, "store": None, "services": {"lease": None, "gateway": None}, "members": [], "bars": None})
-        BROWSER.open(f"{LEASE}/ui/{page}")
+        BROWSER.visit(f"{LEASE}/ui/{page}", before=(CHANGED, {"now_ms": None, "condition": None, "store": None, "services": {"lease": None, "gateway": None}, "members": [], "bars": None}))
         BROWSER.sees(says)
         BROWSER.sees("The store cannot be used.", "#strip")
         check("All is well" not in BROWSER.text() and "no lease service" not in BROWSER.text(), "nobody knows")
@@ -129,8 +123,7 @@ def while_only_grants_are_refused_the_pages_are_live():
         WORLD.redis("CLIENT", "KILL", "TYPE", "normal")  # who connects anew reads the settings
         wait_until(lambda: (WORLD.lease("GET", "/readyz").code == "store-unsafe") == is_unsafe, "it is noticed")  # noqa: B023
         for page in ("", f"lease?name={NAME}") if is_unsafe else ():
-            BROWSER.fresh()
-            BROWSER.open(f"{LEASE}/ui/{page}")
+            BROWSER.visit(f"{LEASE}/ui/{page}")
             is_live()
         check(not BROWSER("return await page.getByRole('button', {name: 'Force-release'}).isDisabled()"), "what is held can be taken away")
 
@@ -167,19 +160,14 @@ def what_an_overview_does_not_know_it_does_not_say():
     tiles = "return await page.evaluate(() => [...document.querySelectorAll('.tile b')].map(one => one.textContent))"
     gone = {"code": "store-connecting", "for_ms": 5000, "detail": None, "remedy": "Mend it.", "command": None}
     for change, sees, unknown in (({"counted_ms_ago": 16000}, "All is well", (0, 1, 2, 4)), ({"bars": None}, "All is well", (3,)), ({"condition": gone, "store": None, "bars": None}, "Redis is not reached.", (3,))):
-        BROWSER.fresh()
-        BROWSER(CHANGED, change)
-        BROWSER.open(f"{LEASE}/ui/")
-        BROWSER.sees(sees, "h1")
+        BROWSER.visit(f"{LEASE}/ui/", sees, "h1", before=(CHANGED, change))
         check_equal([i for i in unknown if BROWSER(tiles)[i] != "–"], [], sees)
         check(4 not in unknown or "What is in doubt is not counted now" in BROWSER.text(), "it was not counted")
 
 
 @test
 def that_nothing_stands_out_is_said_when_it_was_counted():
-    BROWSER.fresh()
-    BROWSER(CHANGED, {"look": [], "counted_ms_ago": None})
-    BROWSER.open(f"{LEASE}/ui/")
+    BROWSER.visit(f"{LEASE}/ui/", before=(CHANGED, {"look": [], "counted_ms_ago": None}))
     for counted_ms_ago, says in ((None, "Counting"), (100, "Nothing stands out"), (16000, "It was not counted lately")):
         BROWSER("state.change.counted_ms_ago = arg", counted_ms_ago)
         BROWSER.sees(says, ".look")
@@ -189,10 +177,7 @@ def that_nothing_stands_out_is_said_when_it_was_counted():
 def an_empty_list_says_no_more_than_it_knows():
     for page, none, some in (("leases", "Nothing is held", "Nothing is held of what you may look at."), ("sessions", "No session is open", "No session that you may see is open")):
         for more, says in (({}, none), ({"filtered": True}, some), ({"filtered": True, "next_cursor": "next"}, "on this page")):
-            BROWSER.fresh()
-            BROWSER(ANSWER, {"url": PAGES[page][1], "status": 200, "body": {"items": [], "next_cursor": None, **more}})
-            BROWSER.open(f"{LEASE}/ui/{page}")
-            BROWSER.sees(says)
+            BROWSER.visit(f"{LEASE}/ui/{page}", says, before=(ANSWER, {"url": PAGES[page][1], "status": 200, "body": {"items": [], "next_cursor": None, **more}}))
             check(says != "on this page" or none not in BROWSER.text(), "it is not known")
 
 
@@ -201,8 +186,7 @@ def of_many_holders_a_list_says_that_it_names_only_some():
     for holders, says in ((3, ("shared, 3", "and 2 more")), (20, ("shared, 16 or more", "and 15 or more"))):
         name = WORLD.name("crowd")
         grants = [WORLD.acquire(name, holder=f"node-{i}", ttl_ms=600000, mode="shared") for i in range(holders)]
-        BROWSER.fresh()
-        BROWSER.open(f"{LEASE}/ui/leases?prefix={name}")
+        BROWSER.visit(f"{LEASE}/ui/leases?prefix={name}")
         for text in says:
             BROWSER.sees(text, "tbody tr")
         for grant in grants:
@@ -211,42 +195,27 @@ def of_many_holders_a_list_says_that_it_names_only_some():
 
 @test
 def the_strip_of_another_version_stays_as_it_is():
-    BROWSER.fresh()
-    BROWSER(CHANGED, {"service": {"version": "99.9.9"}})
-    BROWSER.open(f"{LEASE}/ui/")
-    BROWSER.sees("99.9.9", "#strip")
+    BROWSER.visit(f"{LEASE}/ui/", "99.9.9", "#strip", before=(CHANGED, {"service": {"version": "99.9.9"}}))
     BROWSER("await page.getByRole('button', {name: 'Reload'}).focus(); const at = await page.evaluate(() => performance.now()); "
             "for (let n = 0; n < 2; n++) await page.waitForResponse(/overview/)")
     check_equal(BROWSER("return await page.evaluate(() => document.activeElement.textContent)"), "Reload")
 
 
 @test
-def a_force_release_of_several_ends_those_that_were_seen():
-    for comes in (True, False):
+def a_force_release_ends_those_that_were_seen():
+    for holders, comes, says, where in ((2, True, "Nothing was done: innocent holds it now.", "body"), (2, False, "1 of 2 holds have ended; the others had ended before", "body"),
+                                        (1, False, "Nothing was done: nobody holds it any more.", "dialog")):
         name = WORLD.name("pool")
-        grants = [WORLD.acquire(name, holder=f"node-{i}", ttl_ms=600000, mode="shared") for i in range(2)]
-        BROWSER.fresh()
-        BROWSER.open(f"{LEASE}/ui/lease?name={name}")
+        grants = [WORLD.acquire(name, holder=f"node-{i}", ttl_ms=600000, mode="shared" if holders > 1 else "exclusive") for i in range(holders)]
+        BROWSER.visit(f"{LEASE}/ui/lease?name={name}")
         BROWSER("await page.getByRole('button', {name: 'Force-release'}).click(); await page.getByLabel(/^Reason/).fill('stuck'); await page.getByLabel(/^Type the/).fill(arg)", name)
-        WORLD.release(name, grants[0])
+        for grant in grants[:2 if comes else 1]:
+            WORLD.release(name, grant)
         if comes:
-            WORLD.release(name, grants[1])
             WORLD.acquire(name, holder="innocent", ttl_ms=600000)
         BROWSER("await page.locator('dialog').getByRole('button', {name: 'Force-release'}).click()")
-        BROWSER.sees("Nothing was done: innocent holds it now." if comes else "1 of 2 holds have ended; the others had ended before", "body")
+        BROWSER.sees(says, where)
         check_equal(WORLD.holder(name), "innocent" if comes else None)
-
-
-@test
-def a_force_release_of_what_was_given_back_says_that_nobody_holds_it():
-    name = WORLD.name("orders")
-    grant = WORLD.acquire(name, holder="A", ttl_ms=600000)
-    BROWSER.fresh()
-    BROWSER.open(f"{LEASE}/ui/lease?name={name}")
-    BROWSER("await page.getByRole('button', {name: 'Force-release'}).click(); await page.getByLabel(/^Reason/).fill('stuck'); await page.getByLabel(/^Type the/).fill(arg)", name)
-    WORLD.release(name, grant)
-    BROWSER("await page.locator('dialog').getByRole('button', {name: 'Force-release'}).click()")
-    BROWSER.sees("Nothing was done: nobody holds it any more.", "dialog")
 
 
 def intent(number, state, gateway="gone-1", token=1):
@@ -272,15 +241,10 @@ def doubt_is_seen_wherever_it_stands_in_the_list():
 @test
 def what_may_not_be_seen_is_not_said_to_be_free_of_doubt():
     for url, status, body, says in (("**/v1/gateways/doubt", 403, None, "for who may observe"), ("**/v1/intents?*", 200, {"items": [], "next_cursor": None, "filtered": True}, "left out")):
-        BROWSER.fresh()
-        BROWSER(ANSWER, {"url": url, "status": status, "code": "forbidden", "body": body})
-        BROWSER.open(f"{GATEWAY}/ui/doubt")
-        BROWSER.sees(says)
+        BROWSER.visit(f"{GATEWAY}/ui/doubt", says, before=(ANSWER, {"url": url, "status": status, "code": "forbidden", "body": body}))
         check("Nothing is in doubt" not in BROWSER.text(), "nobody knows")
     for condition, says_nothing in ((None, True), ({"code": "member-silent", "for_ms": 20000, "detail": None, "remedy": None, "command": None}, False)):
-        BROWSER.fresh()
-        BROWSER(CHANGED, {"condition": condition, "counts": {"in_doubt": 0}, "counted_ms_ago": 10})
-        BROWSER.open(f"{LEASE}/ui/doubt")
+        BROWSER.visit(f"{LEASE}/ui/doubt", before=(CHANGED, {"condition": condition, "counts": {"in_doubt": 0}, "counted_ms_ago": 10}))
         is_live()
         BROWSER.sees("Writes are resolved at a gateway")
         check_equal("Nothing is in doubt" in BROWSER.text(), says_nothing, condition)
@@ -294,9 +258,7 @@ def a_deed_names_each_write_that_it_closes():
         item = {**intent(1, "unknown"), **more}
         if more:
             del item["request"]
-        BROWSER.fresh()
-        BROWSER(ANSWER, {"url": "**/v1/intents?*", "status": 200, "body": {"items": [item], "next_cursor": None}})
-        BROWSER.open(f"{GATEWAY}/ui/doubt")
+        BROWSER.visit(f"{GATEWAY}/ui/doubt", before=(ANSWER, {"url": "**/v1/intents?*", "status": 200, "body": {"items": [item], "next_cursor": None}}))
         BROWSER("await page.getByRole('button', {name: 'Resolve…'}).click()")
         BROWSER.sees(says, "dialog")
         BROWSER.sees("these writes are over" if more else "this write is over", "dialog")
@@ -322,8 +284,7 @@ def a_hold_ends_when_its_ttl_did_and_is_overdue_only_as_far_as_it_was_looked_at(
     grant = {"id": "e.1.1.1", "type": "granted", "token": 1, "holder": "A", "at_ms": 1000, "ttl_ms": 3000}
     over = {"id": "e.1.2.1", "type": "expired", "token": 1, "at_ms": 9000}
     held = {"token": 1, "holder": "A", "held_for_ms": 500, "expires_in_ms": 2500, "ttl_ms": 3000, "renewed_ms_ago": 500}
-    BROWSER.fresh()
-    BROWSER.open(f"{LEASE}/ui/lease?name={NAME}")
+    BROWSER.visit(f"{LEASE}/ui/lease?name={NAME}")
     for items, seen, ended, due in (([grant, over], None, 4000, 2000), ([grant, {**over, "renewed_at_ms": 3000}], None, 6000, 4000), ([grant, {**over, "at_ms": 3900}], None, 3900, 2000),
                                     ([grant], 1500, None, None), ([grant], 2500, None, 2000)):
         look = seen and {"seen": seen, "holders": [{**held, "held_for_ms": seen - 1000, "renewed_ms_ago": seen - 1000}]}
@@ -339,8 +300,7 @@ def a_lock_delay_of_the_past_is_where_it_was_and_one_that_runs_is_drawn_once():
     late, of_session = {**over, "at_ms": 9000, "lost_at_ms": 5000, "renewed_at_ms": 3000}, {**over, "type": "session", "at_ms": 8000, "lost_at_ms": 2500}
     other = [{**grant, "id": "e.1.3.1", "token": 2}, {**over, "id": "e.1.4.1", "token": 2, "at_ms": 4500, "lock_delay_ms": 100}]
     looked = {"seen": 4200, "delayed_for_ms": 1800}
-    BROWSER.fresh()
-    BROWSER.open(f"{LEASE}/ui/lease?name={NAME}")
+    BROWSER.visit(f"{LEASE}/ui/lease?name={NAME}")
     for items, look, delays in (([grant, {**over, "lock_delay_ms": 2000}], None, [[4000, 6000]]), ([grant, {**late, "lock_delay_ms": 2000}], None, [[5000, 7000]]),
                                 ([grant, {**of_session, "lock_delay_ms": 2000}], None, [[2500, 4500]]), ([grant, over], None, []), ([grant, over], looked, [[4000, 6000]]), ([], looked, [[4200, 6000]]),
                                 ([grant, {**over, "lock_delay_ms": 2000}], looked, [[4000, 6000]]), ([grant, {**over, "lock_delay_ms": 2000}, *other], None, [[4000, 6000]]),
@@ -371,9 +331,7 @@ def a_refusal_is_told_so_that_it_can_be_asked_about_and_is_late_only_after_its_h
     name = WORLD.name("shared")
     grant = WORLD.acquire(name, holder="A", ttl_ms=600000, mode="shared")
     check_equal(WORLD.gateway("PUT", f"/v1/resources/{name}", {"Fencing-Token": grant["fencing_token"]}, b"x").code, "wrong-mode")
-    BROWSER.fresh()
-    BROWSER.open(f"{LEASE}/ui/lease?name={name}")
-    BROWSER.sees("urn:uuid:", ".words")
+    BROWSER.visit(f"{LEASE}/ui/lease?name={name}", "urn:uuid:", ".words")
     instance = BROWSER("return await page.locator('.words tbody tr').filter({hasText: 'refused'}).first().locator('td').last().innerText()")
     BROWSER.open(f"{LEASE}/ui/why")
     BROWSER("await page.getByLabel('Token or instance').fill(arg.instance); await page.getByLabel(/^Lease/).fill(arg.name); await page.getByRole('button', {name: 'Explain'}).click()",
@@ -414,10 +372,7 @@ def three_windows_at_one_lease_all_move():
 @test
 def what_no_service_does_is_not_said_to_be_possible():
     for lease, gateway, says in ((1, 0, "no gateway is heard"), (0, 1, "nothing is granted"), (1, 1, "grants and writes are possible")):
-        BROWSER.fresh()
-        BROWSER(CHANGED, {"services": {"lease": lease, "gateway": gateway}, "condition": None})
-        BROWSER.open(f"{LEASE}/ui/")
-        BROWSER.sees(says)
+        BROWSER.visit(f"{LEASE}/ui/", says, before=(CHANGED, {"services": {"lease": lease, "gateway": gateway}, "condition": None}))
 
 
 main(BROWSER.close, WORLD.close)
