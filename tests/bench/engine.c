@@ -49,14 +49,6 @@ struct engine {
     uint64_t due_ns; /* with a rate: when the next task is; else never */
 };
 
-static uint64_t clock_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
-}
-
 static void conn_open(struct engine *e, struct conn *c, unsigned index)
 {
     struct epoll_event want = {.events = EPOLLIN, .data.ptr = c};

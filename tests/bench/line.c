@@ -40,14 +40,6 @@ struct client {
     size_t len;
 };
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static void ask_lease(struct line *line, struct client *client, const char *name, unsigned wait_ms)
 {
     struct values values = {0};
@@ -115,12 +107,12 @@ static void run_alone(struct line *line, uint64_t rest_ns)
         uint64_t began;
 
         if (rest_ns > 0)
-            sleep_until(now_ns() + rest_ns);
-        began = now_ns();
+            sleep_until(clock_ns() + rest_ns);
+        began = clock_ns();
         snprintf(name, sizeof(name), "alone:%u", i % 512);
         ask_lease(line, &client, name, 0);
         expect(answer(&client), 201, "acquire");
-        histogram_add(&line->times, now_ns() - began);
+        histogram_add(&line->times, clock_ns() - began);
         ask_release(&client, name);
         expect(answer(&client), 204, "release");
     }
@@ -171,12 +163,12 @@ static void run_handoff(struct line *line)
 
         expect(answer(holder), 201, "a waiter");
         if (i > line->waiters)
-            histogram_add(&line->times, now_ns() - released_ns);
+            histogram_add(&line->times, clock_ns() - released_ns);
         if (before) { /* its place in line is no part of the hand-off: the holder holds for a moment */
             ask_lease(line, before, name, 600000);
-            sleep_until(now_ns() + HELD_NS);
+            sleep_until(clock_ns() + HELD_NS);
         }
-        released_ns = now_ns();
+        released_ns = clock_ns();
         ask_release(holder, name);
         expect(answer(holder), 204, "release");
         before = holder;
@@ -199,16 +191,16 @@ static void run_poll(struct line *line)
         expect(answer(&holder), 201, "acquire");
         ask_lease(line, &poller, "poll", 0);
         expect(answer(&poller), 409, "the first try");
-        uint64_t next_ns = now_ns() + POLL_NS;
+        uint64_t next_ns = clock_ns() + POLL_NS;
         line->random = line->random * 6364136223846793005u + 1442695040888963407u;
         sleep_until(next_ns - POLL_NS + (line->random >> 33) % POLL_NS);
-        released_ns = now_ns();
+        released_ns = clock_ns();
         ask_release(&holder, "poll");
         expect(answer(&holder), 204, "release");
         sleep_until(next_ns);
         ask_lease(line, &poller, "poll", 0);
         expect(answer(&poller), 201, "the try after the release");
-        histogram_add(&line->times, now_ns() - released_ns);
+        histogram_add(&line->times, clock_ns() - released_ns);
         ask_release(&poller, "poll");
         expect(answer(&poller), 204, "release");
     }
@@ -267,7 +259,7 @@ int main(int argc, char **argv)
     }
     if (!line.to || !line.job)
         load_fail("--to and --job are needed");
-    line.random ^= now_ns() | 1;
+    line.random ^= clock_ns() | 1;
     if (strcmp(line.job, "wait") == 0) {
         run_wait(&line);
         return 0;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 void load_fail(const char *format, ...)
@@ -22,6 +23,14 @@ void load_fail(const char *format, ...)
     va_end(args);
     fputc('\n', stderr);
     exit(1);
+}
+
+uint64_t clock_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
 }
 
 static int connect_unix(const char *path)
