@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 from world import BUILD, World, wait_until  # noqa: F401
 from world.listening import Listening
 from world.process import die_with_parent
-from world.relay import shut
+from world.relay import shut, whole_request
 
 DEADLINE_S = 30
 _folder = tempfile.mkdtemp(prefix="pawl-client-")
@@ -111,7 +111,7 @@ class Line(Listening):
             near.close()
 
     def _carry(self, near, plan):
-        request = self._whole(near, plan)
+        request = b"" if plan.request == 0 and plan.before is None else whole_request(near)
         with self.lock:
             self.requests.append(request)
             self.lock.notify_all()
@@ -146,23 +146,6 @@ class Line(Listening):
             leaves = isinstance(error, ConnectionResetError)  # and not that it was closed here
         if leaves:
             shut(far)
-
-    @staticmethod
-    def _whole(near, plan):
-        """The request, with its body."""
-        data = b""
-        if plan.request == 0 and plan.before is None:
-            return data
-        while b"\r\n\r\n" not in data:
-            piece = near.recv(65536)
-            if not piece:
-                return data
-            data += piece
-        length = re.search(rb"(?i)\r\ncontent-length: (\d+)", data)
-        end = data.index(b"\r\n\r\n") + 4 + (int(length.group(1)) if length else 0)
-        while len(data) < end:
-            data += near.recv(65536)
-        return data
 
     @staticmethod
     def _answer(near, far, plan):

@@ -6,7 +6,6 @@ import contextlib
 import os
 import pathlib
 import queue
-import re
 import signal
 import socket
 import struct
@@ -21,7 +20,7 @@ from world.ports import nobody  # noqa: F401
 from world.certificate import certificate  # noqa: F401
 from world.listening import Listening
 from world.process import die_with_parent
-from world.relay import shut
+from world.relay import shut, whole_request
 
 METHODS = (b"GET ", b"PUT ", b"POST ", b"DELETE ")
 DEADLINE_S = 15
@@ -109,7 +108,7 @@ class HttpRelay(Listening):
         try:
             while piece := near.recv(65536):
                 if piece.startswith(METHODS):
-                    piece = whole(near, piece)
+                    piece = whole_request(near, piece)
                     with self.lock:
                         self.seen.append(piece.decode("latin-1"))
                         state["act"] = self.plan.pop(0) if self.plan else None
@@ -184,16 +183,6 @@ class HttpRelay(Listening):
     def close(self):
         self.ended.set()
         super().close()
-
-
-def whole(near, piece):
-    """The request that begins so, with its body."""
-    head, _, body = piece.partition(b"\r\n\r\n")
-    length = re.search(rb"(?i)content-length: *(\d+)", head)
-    missing = int(length[1]) - len(body) if length else 0
-    while missing > 0 and (more := near.recv(missing)):
-        piece, missing = piece + more, missing - len(more)
-    return piece
 
 
 def reset(sock):

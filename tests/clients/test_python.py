@@ -60,6 +60,15 @@ def services(lease, gateway):
     return pawl.Pawl(lease.url, gateway.url, timeout=2)
 
 
+def raised(kind, call, *given, **more):
+    """By this call: what it raises, which is of this kind."""
+    try:
+        call(*given, **more)
+    except kind as error:
+        return error
+    raise AssertionError(f"{given} {more}: nothing was raised")
+
+
 @scenario
 def a_forked_child_holds_nothing_and_releases_nothing(world, lease, gateway, name):
     with services(lease, gateway).acquire(name) as hold:
@@ -116,11 +125,8 @@ def the_lease_id_is_shown_nowhere(world, lease, gateway):
     secret = hold._lease_id  # pylint: disable=protected-access
     check(secret not in repr(hold) + str(hold), "in the hold's text")
     force(world, hold.name)
-    try:
-        hold.release()
-        raise AssertionError("the loss was not told")
-    except pawl.PawlLost as error:
-        check(secret not in repr(error) + str(error) + str(error.problem), "in the error's text")
+    error = raised(pawl.PawlLost, hold.release)
+    check(secret not in repr(error) + str(error) + str(error.problem), "in the error's text")
 
 
 @scenario
@@ -213,9 +219,7 @@ def where_no_thread_can_be_had_it_is_given_back(world, lease, gateway):
         raise RuntimeError("can't start new thread")
     pawl.Hold._begin = none  # pylint: disable=protected-access
     try:
-        services(lease, gateway).acquire(name, ttl=60)
-        raise AssertionError("nobody renews it")
-    except RuntimeError:
+        raised(RuntimeError, services(lease, gateway).acquire, name, ttl=60)
         check_equal(world.look(name)["state"], "free")
     finally:
         pawl.Hold._begin = begin  # pylint: disable=protected-access
@@ -258,19 +262,11 @@ def it_is_used_from_asyncio_in_threads(world, lease, gateway):
 @scenario
 def a_mistake_of_the_callers_is_one_before_anything_is_sent(lease, gateway, name):
     for more in ({"ttl": float("nan")}, {"ttl": float("inf")}, {"wait": float("inf")}, {"lock_delay": float("inf")}):
-        try:
-            services(lease, gateway).acquire(name, **more)
-            raise AssertionError(f"{more}")
-        except ValueError:
-            pass
+        raised(ValueError, services(lease, gateway).acquire, name, **more)
     check_equal(lease.methods(), [])
     with services(lease, gateway).acquire(name) as hold:
         for body in ("text", None, 5, iter([b"x"])):
-            try:
-                hold.put(name, body)
-                raise AssertionError(f"{body}")
-            except ValueError:
-                pass
+            raised(ValueError, hold.put, name, body)
     check_equal(gateway.methods(), [])
 
 

@@ -199,8 +199,8 @@ static void server_dismiss(struct server *server)
     server_end(server);
 }
 
-/* A GET of /x, with what else is set in request; url: another address, with a place for the port of a server that
- * speaks no TLS. */
+/* A GET of /x, with what else is set in request. url: another address, with a place for the port; the server
+ * speaks no TLS then. */
 static enum http_client_outcome ask(struct server *server, struct http_client_request request,
                                     struct http_client_answer *answer)
 {

@@ -2,6 +2,7 @@
 
 import functools
 import os
+import re
 import socket
 import subprocess
 import threading
@@ -35,6 +36,21 @@ def shut(*sockets):
             one.shutdown(socket.SHUT_RDWR)
         except OSError:  # it is closed already
             pass
+
+
+def whole_request(source, data=b""):
+    """The next request, with its body, of which this has come already; less when it ends before."""
+    while b"\r\n\r\n" not in data:
+        piece = source.recv(65536)
+        if not piece:
+            return data
+        data += piece
+    head, _, body = data.partition(b"\r\n\r\n")
+    length = re.search(rb"(?i)\r\ncontent-length: *(\d+)", head)
+    missing = int(length[1]) - len(body) if length else 0
+    while missing > 0 and (piece := source.recv(missing)):
+        data, missing = data + piece, missing - len(piece)
+    return data
 
 
 def function_of(script):
