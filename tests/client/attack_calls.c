@@ -15,7 +15,7 @@ enum { THIN_STACK = 65536 };
 
 /* -- no arguments */
 
-static void without_a_pawl(void)
+static void without_arguments(void)
 {
     struct pawl_problem problem = {.size = sizeof(problem)};
     struct pawl_grant grant = {.size = sizeof(grant)};
@@ -35,16 +35,6 @@ static void without_a_pawl(void)
     pawl_close(NULL);
     pawl_resource_done(NULL);
     CHECK(pawl_outcome_text((enum pawl_outcome)77) != NULL);
-}
-
-static void without_the_rest(void)
-{
-    struct pawl_problem problem = {.size = sizeof(problem)};
-    struct pawl_grant grant = {.size = sizeof(grant)};
-    struct pawl_view view = {.size = sizeof(view)};
-    struct pawl_resource resource = {.size = sizeof(resource)};
-    struct pawl_guard *guard;
-
     SAID(pawl_acquire(pawl, NULL, NULL, &grant, &problem), PAWL_NOT_DONE, "bad-argument");
     SAID(pawl_acquire(pawl, "a", NULL, NULL, &problem), PAWL_NOT_DONE, "bad-argument");
     SAID(pawl_renew(pawl, NULL, 0, &problem), PAWL_NOT_DONE, "bad-argument");
@@ -76,8 +66,7 @@ static void attack_null(const char *name)
 {
     struct pawl_guard *guard = guard_of(name, 5000, NULL);
 
-    without_a_pawl();
-    without_the_rest();
+    without_arguments();
     pawl_guard_grant(guard, NULL);
     CHECK(pawl_guard_enter(guard, NULL) == PAWL_OK && pawl_guard_leave(guard, NULL) == PAWL_OK);
     CHECK(pawl_guard_close(guard, NULL) == PAWL_OK);

@@ -12,9 +12,10 @@ import signal
 import ssl
 import subprocess
 import tempfile
+import threading
 import time
 
-from clients_test import AFTER, BEFORE, BUILD, DURING, MUTE, ROOT, TRICKLE, Agent, Daemon, Flood, HttpRelay, Pass, Raw, Say, World, \
+from clients_test import AFTER, BEFORE, BUILD, DEADLINE_S, DURING, MUTE, ROOT, TRICKLE, Agent, Daemon, Flood, HttpRelay, Pass, Raw, Say, World, \
     certificate, check, check_equal, check_in, given, nobody, of_time, skip, test, wait_until
 from world.ports import swallowing
 from world.quorum import Quorum
@@ -591,13 +592,18 @@ def however_long_it_is_told_to_wait_it_does_not(world, agent, lease):
 
 
 @scenario
-def a_renewal_under_another_token_is_unknown(agent, lease, name):
-    token = int(granted(agent, name, lease_id=MINE, ttl_ms=60000)["token"])
-    lease.begin(*every(grant(name, token=token + 1, ttl_ms=86400000, expires_in_ms=86400000)))
-    outcome(agent.ask("renew", hold="h", ttl_ms=5000), "unknown")
-    left = int(agent.ask("remaining", hold="h")["remaining_ms"])
-    check(left <= 5000, f"{left} ms left")
-    agent.ask("release", hold="h")
+def a_shorter_renewal_without_an_answer_or_under_another_token_is_unknown_and_brings_the_end_nearer(world, agent, lease):
+    for ttl_ms, is_answered in ((3000, False), (5000, True)):
+        name = world.name()
+        token = int(granted(agent, name, lease_id=MINE, ttl_ms=60000)["token"])
+        lease.begin(*every(grant(name, token=token + 1, ttl_ms=86400000, expires_in_ms=86400000) if is_answered else AFTER))
+        outcome(agent.ask("renew", hold="h", ttl_ms=ttl_ms), "unknown")
+        left = int(agent.ask("remaining", hold="h")["remaining_ms"])
+        check(left <= ttl_ms, f"{left} ms left")
+        if CLIENT["renews"] and not is_answered:
+            wait_until(lambda: len(lease.methods()) > CLIENT["attempts"], "it is renewed before that")
+            outcome(agent.ask("check", hold="h"), "ok")
+        agent.ask("release", hold="h")
 
 
 @with_renewal
@@ -657,19 +663,6 @@ def a_release_of_what_was_ended_by_force_is_lost(world, agent, name):
     told = agent.ask("release", hold="h")
     outcome(told, "lost", "lease-lost")
     check_equal(told["ended"], "forced")
-
-
-@scenario
-def a_shorter_renewal_without_an_answer_brings_the_end_nearer(world, agent, lease):
-    granted(agent, world.name(), ttl_ms=60000)
-    lease.begin(*every(AFTER))
-    outcome(agent.ask("renew", hold="h", ttl_ms=3000), "unknown")
-    left = int(agent.ask("remaining", hold="h")["remaining_ms"])
-    check(left <= 3000, f"{left} ms left")
-    if CLIENT["renews"]:
-        wait_until(lambda: len(lease.methods()) > CLIENT["attempts"], "it is renewed before that")
-        outcome(agent.ask("check", hold="h"), "ok")
-    agent.ask("release", hold="h")
 
 
 @with_renewal
