@@ -383,6 +383,8 @@ def each_answer_is_told_as_what_it_is(run, name):
             (problem(401, "unauthenticated"), "NOT_DONE", "unauthenticated"),
             (problem(409, "of-a-later-version"), "NOT_DONE", "of-a-later-version"),
             (problem(502, "of-a-later-version"), "UNKNOWN", "of-a-later-version"),
+            (problem(503, "of-a-later-version"), "NOT_DONE", "of-a-later-version"),
+            (problem(502, "upstream-unavailable"), "NOT_DONE", "upstream-unavailable"),
             (problem(500, "lease-lost"), "UNKNOWN", "lease-lost"),
             (canned(502, b"<html>Bad Gateway", "text/html"), "UNKNOWN", "bad-answer"),
             (canned(504, b"<html>", "text/html"), "UNKNOWN", "bad-answer"),

@@ -143,30 +143,6 @@ TEST(what_deceives_the_eye_is_not_shown)
     check_shown("a\xED\xA0\x80", "a???");
 }
 
-static bool is_in_doubt(unsigned status, const char *code)
-{
-    char body[128];
-    int len = snprintf(body, sizeof(body), "{\"type\":\"/problems/%s\",\"code\":\"%s\",\"status\":%u}", code,
-                       code, status);
-    struct request request = {
-        .answer = {
-            .status = status, .body = body, .len = (size_t)len, .content_type = "application/problem+json"}};
-
-    return request_judge(&request) == PAWL_UNKNOWN;
-}
-
-TEST(a_problem_of_a_later_version_is_in_doubt_unless_its_status_says_that_nothing_was_done)
-{
-    CHECK(is_in_doubt(504, "outcome-unknown"));
-    CHECK(is_in_doubt(500, "internal"));
-    CHECK(is_in_doubt(502, "of-a-later-version"));
-    CHECK(is_in_doubt(507, "of-a-later-version"));
-    CHECK(!is_in_doubt(503, "of-a-later-version"));
-    CHECK(!is_in_doubt(409, "of-a-later-version"));
-    CHECK(!is_in_doubt(503, "store-unavailable"));
-    CHECK(!is_in_doubt(502, "upstream-unavailable"));
-}
-
 /* -- server-sent events, in whatever pieces they come */
 
 enum { SEEN_SIZE = 512 };
