@@ -120,17 +120,6 @@ def a_certificate_is_shown_also_when_another_authority_was_asked_for():
         check_in("pawl test other", server.communicate(timeout=30)[0])
 
 
-@test_in(lambda: line_of(WORLD.lease_daemon))
-def an_answer_that_is_cut_anywhere_is_not_known(line):
-    for cut in (None, 0, 1, 40, -1):
-        name = WORLD.name()
-        grant = WORLD.acquire(name)
-        line.plan(Plan(answer=cut))
-        told = pawl("release", name, url=line.url, PAWL_LEASE_ID=grant["lease_id"])
-        check_equal((told.returncode, methods(line)[:1], state(name)), (0 if cut is None else 69, ["DELETE"], "free"), f"{cut}: {told.stderr}")
-        check(cut is None or "may have been done" in told.stderr, told.stderr)
-
-
 @test
 def an_answer_without_a_length_needs_the_word_of_tls_for_its_end():
     name, line = WORLD.name(), line_of(WORLD.lease_daemon)
