@@ -245,17 +245,6 @@ TEST_FLOW(what_was_written_whole_reaches_a_client_that_has_closed_its_side, PLAN
     CHECK_INT(seat->gone, 0);
 }
 
-TEST_FLOW(an_answer_for_a_client_that_has_left_is_gone_from_the_beginning, PLAN_WAIT)
-{
-    ask_get(seat, c);
-    client_reset(c);
-    until_left();
-    flow_begin(seat);
-    CHECK_INT(seat->gone, 0);
-    UNTIL(seat->gone == 1);
-    flow_end(seat, HTTP_RESPONSE_WRITER_CUT);
-}
-
 /* In chunks, of a length, too short for it, and up to the end. */
 TEST_FLOW_EACH(an_answer_that_is_cut_is_seen_to_be, 4, PLAN_BEGIN)
 {

@@ -461,14 +461,6 @@ TEST_SEAT(exactly_the_limit_may_wait, GET("/stream/1"))
 
 /* -- clients of streams that go */
 
-TEST_SEAT(a_client_that_resets_a_stream_that_it_did_not_read_is_reported, GET("/stream/1"))
-{
-    write_all(c, &seat->stream);
-    turns_in_ms(5);
-    client_reset(c);
-    check_gone_once(seat);
-}
-
 TEST_SEAT(an_owner_may_in_gone_end_at_once, GET("/stream/1"))
 {
     seat->answers = true;

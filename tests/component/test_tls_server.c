@@ -113,11 +113,6 @@ static void shown_is(enum tls_certified certified, const char *why, const char *
 
 /* -- certificates */
 
-TEST(who_shows_no_certificate_has_none)
-{
-    shown_is(TLS_CERTIFIED_NONE, "\"why\":\"\"", "\"names\":\"\"");
-}
-
 TEST(a_certificate_that_does_not_verify_breaks_no_handshake_and_says_why)
 {
     struct authority other;
@@ -316,20 +311,6 @@ TEST(files_are_refused_with_the_name_of_their_flag)
 }
 
 /* -- bytes, and ends */
-
-/* A client whose socket is plain: its bytes are sent as they are. */
-static void plain_open(struct client *c)
-{
-    *c = (struct client){.fd = loopback_open(waiting.port), .buf = malloc(CLIENT_BYTES)};
-}
-
-TEST_CLIENT(a_client_that_speaks_no_tls_is_closed)
-{
-    plain_open(c);
-    client_text(c, GET("/hello"));
-    UNTIL((client_len(c), c->ended));
-    CHECK(memmem(c->buf, c->len, "HTTP", 4) == NULL);
-}
 
 /* Whether the next thing that the client reads is TLS' word that nothing more comes. */
 static bool is_farewell(struct client *c)
