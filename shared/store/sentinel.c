@@ -5,7 +5,8 @@
  *                    there are; of a node, its role
  *   sentinel_names   a sentinel has said who is primary, in an answer or as +switch-master
  *   node_answers     a node has said whether it is a master
- *   decide           of the nodes that say so, the one that most sentinels name is the primary
+ *   decide           of the nodes that say so, the one that most sentinels name is the primary; one that none
+ *                    names and that was not promoted from the primary of before is only taken after 2 s
  *   promote          by an operator's wish: one sentinel after the other is asked to begin a failover
  *
  * What a sentinel says is a hint: it comes late (after the election), may be of an hour ago, and some
@@ -31,6 +32,7 @@ enum {
     TICK_MS = 100,
     SENTINELS_AGAIN_MS = 500, /* while the primary is not known */
     SENTINELS_REFRESH_MS = 10 * 1000,
+    STRANGER_MS = 2000, /* into a search */
     NODES_MAX = 16,
     ANSWER_MAX = 1024 * 1024, /* of a sentinel: some hundred bytes for each node */
     SAID_MAX = 240,
@@ -47,7 +49,9 @@ struct peer {
     unsigned left;           /* replies to come */
     uint64_t deadline_ms;
     /* -- a node */
-    bool says_master; /* in answer to the last question */
+    bool says_master;                  /* in answer to the last question */
+    char stream[STORE_RUN_ID_LEN + 1]; /* of the last one that answered so */
+    char before[STORE_RUN_ID_LEN + 1]; /* the one that it was promoted from */
     uint64_t named_ms;
     /* -- a sentinel */
     struct store_subscriber_owner owner;
@@ -65,7 +69,8 @@ struct store_finder {
     struct store_files files;
     char *password; /* of the nodes, as it was at first; NULL: none */
     unsigned timeout_ms;
-    uint64_t sentinels_due_ms;
+    uint64_t sentinels_due_ms, since_ms; /* since_ms: of the search */
+    char stream[STORE_RUN_ID_LEN + 1];   /* of the one that was found last */
     struct peer sentinels[SENTINELS_MAX], nodes[NODES_MAX];
     int primary; /* the node that was found last; NOBODY */
     enum store_promotion promotion;
@@ -285,9 +290,13 @@ static void sentinel_answers(struct peer *sentinel, const redisReply *reply)
 
 static void node_answers(struct peer *node, const redisReply *reply)
 {
-    struct bytes role = reply_info_field(store_reply_text(reply_of(reply), 0), "role");
+    struct bytes info = store_reply_text(reply_of(reply), 0),
+                 stream = reply_info_field(info, "master_replid"),
+                 before = reply_info_field(info, "master_replid2");
 
-    node->says_master = bytes_are(role, "master");
+    node->says_master = bytes_are(reply_info_field(info, "role"), "master");
+    snprintf(node->stream, sizeof(node->stream), "%.*s", (int)stream.len, stream.len > 0 ? stream.at : "");
+    snprintf(node->before, sizeof(node->before), "%.*s", (int)before.len, before.len > 0 ? before.at : "");
     if (node->says_master)
         decide(node->finder, false);
     else
@@ -383,12 +392,22 @@ static void take(struct store_finder *finder, int node)
     }
     finder->known = true;
     finder->said[0] = '\0';
+    memcpy(finder->stream, finder->nodes[node].stream, sizeof(finder->stream));
     pthread_mutex_unlock(&finder->lock);
     for (unsigned i = 0; i < finder->url.sentinel_count; i++)
         if (finder->sentinels[i].names != node)
             finder->sentinels[i].lags = finder->sentinels[i].names;
     finder->primary = node;
     finder->sentinels_due_ms = loop_now_ms() + SENTINELS_REFRESH_MS;
+}
+
+/* A former primary that was started again says that it is one, until the sentinels make it a replica: it is
+ * none, though the primary has not answered for a moment. */
+static bool is_stranger(const struct store_finder *finder, int node)
+{
+    return finder->primary != NOBODY && node != finder->primary && votes(finder, node) == 0 &&
+           strcmp(finder->nodes[node].before, finder->stream) != 0 &&
+           loop_now_ms() - finder->since_ms < STRANGER_MS;
 }
 
 /* At once a node that no other one is named before; after a round any. */
@@ -401,8 +420,9 @@ static void decide(struct store_finder *finder, bool is_round_over)
         unsigned has = votes(finder, i);
 
         most = has > most ? has : most;
-        if (finder->nodes[i].says_master && (best == NOBODY || has > votes(finder, best) ||
-                                             (has == votes(finder, best) && i == finder->primary)))
+        if (finder->nodes[i].says_master && !is_stranger(finder, i) &&
+            (best == NOBODY || has > votes(finder, best) ||
+             (has == votes(finder, best) && i == finder->primary)))
             best = i;
     }
     if (best != NOBODY && (finder->known ? votes(finder, best) > votes(finder, finder->primary)
@@ -427,6 +447,7 @@ static void search_begin(struct store_finder *finder)
     pthread_mutex_lock(&finder->lock);
     finder->known = false;
     pthread_mutex_unlock(&finder->lock);
+    finder->since_ms = loop_now_ms();
     for (unsigned i = 0; i < NODES_MAX; i++)
         finder->nodes[i].says_master = false;
     ask_all(finder->nodes, atomic_load(&finder->node_count));

@@ -53,6 +53,23 @@ def a_primary_that_breaks_its_connections_is_found_again_and_no_failover_is_coun
     world.follows(0)
 
 
+@test_in(Watched)
+def a_former_primary_that_is_back_is_not_taken_while_the_primary_stands_still_for_a_moment(world):
+    world.redis.kill()
+    world.follows(1)
+    world.sentinel.kill()  # else it is a replica soon
+    world.redis.start(settings(world.port))
+    asked = lambda: int(world.redis("INFO", "stats").split(b"total_connections_received:")[1].split()[0])  # noqa: E731
+    before = asked()
+    fresh(world.replica, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+    world.replica.stop()
+    wait_until(lambda: asked() >= before + 4, "both have asked it twice")
+    world.replica.go_on()
+    world.wait_ready()
+    for daemon in (world.lease_daemon, world.gateway_daemon):
+        check_equal(world.seen(daemon), [world.replica_port])
+
+
 @test
 def a_primary_that_goes_on_answering_is_left_when_more_sentinels_name_another():
     later = own_port()
