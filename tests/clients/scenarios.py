@@ -743,6 +743,22 @@ def a_hold_is_lost_at_its_deadline_when_the_service_is_killed(world, name):
 
 
 @with_renewal
+def a_loss_is_told_also_to_who_releases_at_once(world, agent):
+    holds = [f"now{number}" for number in range(5)]
+    outcome(agent.ask("session", hold="now-s", ttl_ms=1500), "ok")
+    granted(agent, world.name(), hold="now-in", session="now-s")
+    for hold in holds:
+        granted(agent, world.name(), hold=hold, ttl_ms=1500)
+    agent.stop()
+    wait_past(time.monotonic() + 1.6)
+    for hold in ["now-s"] + holds:
+        agent.send("release", hold=hold)
+    agent.go_on()
+    check_equal([agent.answer()["outcome"] for _ in range(6)], ["lost"] * 6)
+    check_equal([one["code"] for hold in ["now-s", "now-in"] + holds for one in agent.lost(hold)], ["deadline-passed"] * 7)
+
+
+@with_renewal
 def a_renewal_that_is_answered_too_late_does_not_bring_it_back(world, agent, lease):
     late = Pass(back=True)
     granted(agent, world.name(), hold="late", ttl_ms=600)

@@ -95,11 +95,11 @@ func (k *kept) leftLocked() (time.Duration, error) {
 	if k.lost == nil && !k.released && left <= 0 {
 		k.loseLocked(&Error{Kind: ErrLost, Code: "deadline-passed", Detail: k.name + " could not be renewed in time: it may be another's now"})
 	}
-	if k.released {
-		return 0, &Error{Kind: ErrLost, Code: "released", Detail: k.name + " has been released here"}
-	}
 	if k.lost != nil {
 		return 0, k.lost
+	}
+	if k.released {
+		return 0, &Error{Kind: ErrLost, Code: "released", Detail: k.name + " has been released here"}
 	}
 	return left, nil
 }

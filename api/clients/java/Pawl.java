@@ -1221,7 +1221,7 @@ public final class Pawl {
         }
 
         synchronized boolean isReleased() {
-            released = released || session != null && session.isReleased();
+            released = released || session != null && session.isReleased() && session.lost() == null;
             return released;
         }
 
@@ -1291,7 +1291,7 @@ public final class Pawl {
             }
             Lost told;
             synchronized (this) {
-                told = isReleased() ? null : lost;
+                told = lost; // also when it was released since
             }
             if (told != null && onLost != null)
                 onLost.accept(told);

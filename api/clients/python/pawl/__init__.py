@@ -756,11 +756,11 @@ class _Kept:
     def _see(self) -> Optional[PawlLost]:
         """Looks at the clock, with the lock held. The loss, or None."""
         session = self._session
-        if session is not None and session._released:
-            self._released = True
         lost = session._see() if session is not None else None
         if lost is not None:
             self._lose(lost)
+        elif session is not None and session._released:
+            self._released = True
         if self._lost is None and not self._released and _now() >= self._end():
             self._lose(PawlLost("deadline-passed", f"{self.name} could not be renewed in time: it may be another's now"))
         return self._lost
@@ -819,7 +819,7 @@ class _Kept:
                 with self._changed:
                     left = max(0.0, self._deadline - _now())
                     self._renew_at = _now() + max(0.01, min(self._ttl / 10, left / 4) * random.uniform(0.5, 1.0))
-        if self._lost is not None and not self._released:
+        if self._lost is not None:  # also when it was released since
             self._tell_loss(self._lost)
 
     def _tell_loss(self, error: PawlLost) -> None:
