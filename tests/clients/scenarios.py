@@ -1192,6 +1192,9 @@ def what_is_acquired_in_a_session_lives_and_ends_with_it(world, agent, lease, ga
     check_equal((world.look(name)["state"], world.look(other)["state"]), ("free", "held"))
     outcome(agent.ask("release", hold="s"), "ok")
     check_equal((history(world, other), world.look(other)["state"]), (["granted", "released"], "free"))
+    lease.begin()
+    outcome(agent.ask("release", hold="i"), "ok")
+    check_equal(lease.methods(), [], "it has ended")
     outcome(agent.ask("put", hold="i", key=other, body="x"), "lost")
     check_equal(gateway.methods(), ["PUT"])
 

@@ -878,12 +878,12 @@ class _Kept:
         while you worked. PawlNotDone, PawlUnknown: it ends by its ttl at the latest."""
         self._check_process()
         with self._changed:
+            lost = self._see()  # by which it may have been released with its session
             if self._released:
                 return
             self._count -= 1
             if self._count > 0:
                 return
-            lost = self._see()
             self._drop()
         if lost is not None:
             with contextlib.suppress(PawlError):  # it ends by its ttl
