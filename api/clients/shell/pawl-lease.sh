@@ -289,7 +289,7 @@ granted()
     token='' waited=0 expires=0
     eval "$grant"
     [ "$waited" -le $((received - sent)) ] || waited=$((received - sent))
-    deadline=$((sent + waited + expires - 1)) # the store's clock is cut to milliseconds
+    deadline=$((sent + waited + expires - 11)) # the store's clock is cut to milliseconds, now_ms to ticks of 10
 }
 
 # wait_once MS KEEP_MS: one request; 0: as long as the wait in line, and as the place in it is kept.
