@@ -52,6 +52,7 @@ def the_line_that_waits_is_granted_when_the_lease_is_free():
         wait_until(lambda: WORLD.look("report")["waiting"] == 1, "it waits")
         WORLD.release("report", before)
         check_in('"holder":"worker-7"', said.result())
+    check_equal(WORLD.lease("POST", "/v1/leases/report/force-release").status, 200)  # who comes next asks for it, too
 
 
 @test
