@@ -120,7 +120,7 @@ def with_the_store_stopped_in_mid_call_the_outcome_is_unknown_and_never_a_refusa
         return answer, (time.monotonic() - stopping) * 1000
     WORLD.redis.stop()
     try:
-        with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        with concurrent.futures.ThreadPoolExecutor(len(all_requests(name, grant))) as pool:
             asked = [(what, pool.submit(timed, request)) for what, request in all_requests(name, grant)]
             answers = [(what, *one.result()) for what, one in asked]
             later = [(what, pool.submit(request)) for what, request in all_requests(name, grant)]
