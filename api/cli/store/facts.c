@@ -14,7 +14,14 @@
 
 /* -- the inbox */
 
-enum { TURN_MS = 10, TIMEOUT_MS = 2000, TIMEOUT_MIN_MS = 10, TIMEOUT_MAX_MS = 60000, PASSWORD_MAX = 4096 };
+enum {
+    TURN_MS = 10,
+    LOOKUP_MS = 200, /* for one to end; else the end of the process leaves it */
+    TIMEOUT_MS = 2000,
+    TIMEOUT_MIN_MS = 10,
+    TIMEOUT_MAX_MS = 60000,
+    PASSWORD_MAX = 4096
+};
 
 static int inbox_check(struct store_inbox *inbox, const char *url)
 {
@@ -134,9 +141,13 @@ int store_inbox_open(struct store_inbox *inbox)
 
 void store_inbox_close(struct store_inbox *inbox)
 {
+    uint64_t deadline_ms = loop_now_ms() + LOOKUP_MS;
+
     if (inbox->store != NULL)
         store_close(inbox->store);
-    if (inbox->loop != NULL && !loop_is_looking_up(inbox->loop)) /* the end of the process leaves that */
+    while (inbox->loop != NULL && loop_is_looking_up(inbox->loop) && loop_now_ms() < deadline_ms)
+        loop_turn(inbox->loop, TURN_MS);
+    if (inbox->loop != NULL && !loop_is_looking_up(inbox->loop))
         loop_free(inbox->loop);
     if (inbox->password != NULL)
         explicit_bzero(inbox->password, strlen(inbox->password));
