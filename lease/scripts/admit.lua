@@ -269,7 +269,8 @@ end
 -- A node of the in-sync set has all that was answered, also when others are silent; else only memory proves that.
 local newest, known = insync_newest(store, all), insync_read(store.insync)
 local is_of_this = newest and newest.stream == string.match(RUN, '%S+$')
-local fit = is_of_this and newest.epoch == tonumber(store.ballot) or newest and insync_is_fit(newest, RUN)
+local fit = is_of_this and newest.epoch == tonumber(store.ballot)
+    or newest and insync_is_fit(newest, RUN, store.led)
 -- That they have recorded the set of the new epoch says nothing, nor if it was to begin at an earlier gate of this Redis:
 -- what was found before does.
 local since = tonumber(store.proven)

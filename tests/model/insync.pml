@@ -39,6 +39,12 @@ byte off_disk;            /* those whose data are in memory only, since a full r
 byte disk[NODES];         /* the operations that such a one has when it starts again */
 #endif
 
+#ifdef WITH_LINEAGE
+/* In its data: the record, and the last stream of which a gate has found that it goes on with such a record. */
+byte own[NODES], own_set[NODES], own_stream[NODES];
+byte led_from[NODES], led_to[NODES];
+#endif
+
 /* The gate of a primary that is not open. */
 byte ballot[NODES];       /* the epoch that would begin */
 byte heard[NODES];        /* the registrars that have reported */
@@ -137,12 +143,48 @@ byte i;                   /* within one step only */
 #define USES(n) used = (number[n] > used -> number[n] : used)
 #endif
 
+#if !defined(WITH_LINEAGE)
+#define IS_LED(n, record) false
+#elif defined(MUTANT_LINEAGE_OF_ANY_RECORD)
+#define IS_LED(n, record) (stream[n] == led_to[n] || before[n] == led_to[n])
+#else
+#define IS_LED(n, record) ((stream[n] == led_to[n] || before[n] == led_to[n]) && led_from[n] == (record))
+#endif
+#define GOES_ON(n, id, record) (stream[n] == (id) || before[n] == (id) || IS_LED(n, record))
 #ifdef MUTANT_ANY_NODE_IS_ADMITTED
 #define IS_FIT(n) true
 #elif defined(MUTANT_ADMITTED_BY_NAME)
 #define IS_FIT(n) HAS(newest_set[n], n)
 #else
-#define IS_FIT(n) (HAS(newest_set[n], n) && (stream[n] == newest_stream[n] || before[n] == newest_stream[n]))
+#define IS_FIT(n) (HAS(newest_set[n], n) && GOES_ON(n, newest_stream[n], newest[n]))
+#endif
+
+#if !defined(WITH_LINEAGE)
+#define NOTES(n) skip
+#define LEADS(n) skip
+#define COPIES_LINEAGE(n, m) skip
+#define BEGINS_WITH_LINEAGE(n) skip
+#else
+#define BEGINS_WITH_LINEAGE(n) own[n] = FIRST_OF(1); own_set[n] = FIRST_SET; own_stream[n] = 1
+#define NOTES(n) own[n] = number[n]; own_set[n] = in_sync[n]; own_stream[n] = stream[n]
+#ifdef MUTANT_LINEAGE_OF_ANY_NODE
+#define IS_OF_OWN_SET(n) true
+#else
+#define IS_OF_OWN_SET(n) HAS(own_set[n], n)
+#endif
+#ifdef MUTANT_LINEAGE_BY_NAME
+#define GOES_ON_WITH_OWN(n) true
+#else
+#define GOES_ON_WITH_OWN(n) GOES_ON(n, own_stream[n], own[n])
+#endif
+#define LEADS(n) \
+    if \
+    :: IS_OF_OWN_SET(n) && GOES_ON_WITH_OWN(n) -> led_from[n] = own[n]; led_to[n] = stream[n] \
+    :: else \
+    fi
+#define COPIES_LINEAGE(n, m) \
+    own[n] = own[m]; own_set[n] = own_set[m]; own_stream[n] = own_stream[m]; \
+    led_from[n] = led_from[m]; led_to[n] = led_to[m]
 #endif
 
 #ifdef MUTANT_REPORT_IS_NO_PROMISE
@@ -236,7 +278,15 @@ byte added[NODES];        /* the node whose record is not known to be recorded *
 
 /* -- what must be reachable: these assertions must fail */
 
-#ifdef REACH_FAILOVER
+#ifdef REACH_TWO_PROMOTIONS
+bool is_led;
+#define WHEN_SEEN assert(!is_led)
+#define LED(n) is_led = is_led || !(stream[n] == newest_stream[n] || before[n] == newest_stream[n])
+#else
+#define LED(n) skip
+#endif
+#ifdef REACH_TWO_PROMOTIONS
+#elif defined(REACH_FAILOVER)
 #define WHEN_SEEN assert(at[1] == 0)
 #elif defined(REACH_SHRINK_AND_FAILOVER)
 bool has_shrunk;
@@ -308,14 +358,25 @@ inline leaves_stream(n)
     deposed = deposed | (did[0] == RAN && at[0] == n) | ((did[1] == RAN && at[1] == n) << 1)
 }
 
+#if !defined(WITH_LINEAGE)
+#define IS_OF_LINEAGE(id) false
+#elif NODES > 2
+#define IS_OF_LINEAGE(id) \
+    (own_stream[0] == (id) || own_stream[1] == (id) || own_stream[2] == (id) || led_to[0] == (id) || \
+     led_to[1] == (id) || led_to[2] == (id))
+#else
+#define IS_OF_LINEAGE(id) \
+    (own_stream[0] == (id) || own_stream[1] == (id) || led_to[0] == (id) || led_to[1] == (id))
+#endif
 #if NODES > 2
 #define IS_OF_NODE(id) \
     (stream[0] == (id) || stream[1] == (id) || stream[2] == (id) || before[0] == (id) || before[1] == (id) || \
-     before[2] == (id) || newest_stream[0] == (id) || newest_stream[1] == (id) || newest_stream[2] == (id))
+     before[2] == (id) || newest_stream[0] == (id) || newest_stream[1] == (id) || newest_stream[2] == (id) || \
+     IS_OF_LINEAGE(id))
 #else
 #define IS_OF_NODE(id) \
     (stream[0] == (id) || stream[1] == (id) || before[0] == (id) || before[1] == (id) || \
-     newest_stream[0] == (id) || newest_stream[1] == (id))
+     newest_stream[0] == (id) || newest_stream[1] == (id) || IS_OF_LINEAGE(id))
 #endif
 #if REGISTRARS > 1
 #define IS_RECORDED_STREAM(id) (recorded_stream[0] == (id) || recorded_stream[1] == (id) || recorded_stream[2] == (id))
@@ -367,7 +428,7 @@ inline copies(n, m)
         :: else
         fi;
 #endif
-        has[n] = has[m]; stream[n] = stream[m]; before[n] = before[m];
+        has[n] = has[m]; stream[n] = stream[m]; before[n] = before[m]; COPIES_LINEAGE(n, m);
         acknowledge(0, n, m); acknowledge(1, n, m);
         if
         :: growing[m] == n + 1 && COUNTS(n) -> growing[m] = growing[m] | CAUGHT_UP
@@ -412,7 +473,7 @@ inline shuts(n)
     d_step {
         IS_PRIMARY(n) && last_epoch < EPOCHS && !(ballot[n] == last_epoch && heard[n] == 0) ->
         forget_epoch(n);
-        last_epoch++; ballot[n] = last_epoch
+        last_epoch++; ballot[n] = last_epoch; LEADS(n)
     }
 }
 
@@ -434,6 +495,7 @@ inline is_admitted(n)
 {
     d_step {
         ballot[n] != 0 && ARE_HEARD(n) && IS_NEWEST(n) && IS_FIT(n) ->
+        LED(n);
         number[n] = FIRST_OF(ballot[n]); in_sync[n] = newest_set[n]; needed[n] = newest_set[n];
         forget_gate(n)
     }
@@ -453,7 +515,7 @@ inline opens(n)
 {
     d_step {
         number[n] != 0 && !HAS(opened, n) && IS_RECORDED(n) ->
-        opened = opened | BIT(n); USES(n);
+        opened = opened | BIT(n); USES(n); NOTES(n);
         ENDS_OLDER_EPOCHS(n)
     }
 }
@@ -472,7 +534,7 @@ inline shrinks(n, m)
 {
     d_step {
         MAY_CHANGE(n) && HAS(in_sync[n], m) && HOW_MANY(in_sync[n]) > LEAST ->
-        in_sync[n] = in_sync[n] & ~BIT(m); number[n]++; SHRINKS_AT_ONCE(n)
+        in_sync[n] = in_sync[n] & ~BIT(m); number[n]++; NOTES(n); SHRINKS_AT_ONCE(n)
     }
 }
 
@@ -497,7 +559,7 @@ inline has_grown_by(n, m)
 {
     d_step {
         growing[n] == (m) + 1 + CAUGHT_UP ->
-        in_sync[n] = needed[n]; number[n]++; growing[n] = 0; JOINED(n, m); GREW
+        in_sync[n] = needed[n]; number[n]++; growing[n] = 0; NOTES(n); JOINED(n, m); GREW
     }
 }
 
@@ -610,7 +672,7 @@ inline has_seen_it()
 init {
     d_step {
         do
-        :: i < NODES -> stream[i] = 1; i++
+        :: i < NODES -> stream[i] = 1; BEGINS_WITH_LINEAGE(i); i++
         :: else -> break
         od;
         i = 0;

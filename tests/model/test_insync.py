@@ -9,6 +9,7 @@ from spin import Tap, holds_always, is_violated  # noqa: E402
 
 SMALL = ("insync.pml", "-DEPOCHS=2", "-DCHANGES=1")
 BACK = SMALL + ("-DREGISTRARS=3", "-DONE_IS_SET_BACK", "-DWITHOUT_GROWTH", "-DSTREAMS_STAY")
+LINEAGE = ("insync.pml", "-DWITH_LINEAGE", "-DCHANGES=1", "-DWITHOUT_GROWTH")
 COPIES = ("insync.pml", "-DCOPIES=2")
 HOLDS = (
     ("nothing acknowledged is lost with two nodes and one registrar", ("insync.pml",)),
@@ -17,6 +18,7 @@ HOLDS = (
     ("nothing acknowledged is lost when a registrar is set back of which both others have recorded more", BACK),
     ("nothing acknowledged is lost when it is set back with no primary deposed, and services report what they acted by",
      BACK + ("-DSERVICES_LIVE",)),
+    ("nothing acknowledged is lost when a node is promoted before the one before it was admitted", LINEAGE),
     ("what is told has so many copies as the record says, while the set grows", COPIES + ("-DFIRST_SET=1",)),
     ("what is told has so many copies as the record says, while the set changes", COPIES + SMALL[1:] + (
         "-DNODES=3", "-DFIRST_SET=3", "-DONE_IS_NEVER_PROMOTED", "-DSTREAMS_STAY")),
@@ -26,6 +28,7 @@ REACHABLE = (
     ("the same after the set has shrunk", SMALL + ("-DREACH_SHRINK_AND_FAILOVER",)),
     ("the same after the set has grown", ("insync.pml", "-DREACH_GROWTH_AND_FAILOVER")),
     ("the same after the set has grown to the number of copies", COPIES + SMALL[1:] + ("-DFIRST_SET=1", "-DREACH_GROWTH_AND_FAILOVER")),
+    ("the same at the second of two nodes that are promoted", LINEAGE + ("-DREACH_TWO_PROMOTIONS",)),
     ("the same after a full resync", SMALL + ("-DWITH_DISKS", "-DREACH_DISK")),
     ("a registrar that was set back is left out", BACK + ("-DREACH_SET_BACK_IS_LEFT_OUT",)),
 )

@@ -10,6 +10,7 @@ from spin import Tap, is_violated  # noqa: E402
 FORM = ("insync.pml",)
 SMALL = FORM + ("-DEPOCHS=2", "-DCHANGES=1")
 BACK = SMALL + ("-DREGISTRARS=3", "-DONE_IS_SET_BACK", "-DWITHOUT_GROWTH", "-DSTREAMS_STAY")
+LINEAGE = FORM + ("-DWITH_LINEAGE", "-DCHANGES=1", "-DWITHOUT_GROWTH")
 MUTANTS = (
     ("WITHOUT_ACKNOWLEDGEMENTS", "nobody waits for the replicas", SMALL),
     ("ONE_REPLICA_IS_ENOUGH", "one replica of two is enough",
@@ -31,6 +32,9 @@ MUTANTS = (
     ("NEWEST_AMONG_A_MAJORITY", "the newest record is that of the registrars that were heard", BACK + ("-DSERVICES_LIVE",)),
     ("GROWN_EPOCH_IS_A_NUMBER", "the epoch of a set that has grown orders records and promises",
      FORM + ("-DNODES=3", "-DFIRST_SET=3", "-DONE_IS_NEVER_PROMOTED", "-DSTREAMS_STAY")),
+    ("LINEAGE_OF_ANY_RECORD", "a stream goes on with a later record than the one it was judged by", LINEAGE),
+    ("LINEAGE_OF_ANY_NODE", "a node outside the set leads on its stream", LINEAGE),
+    ("LINEAGE_BY_NAME", "a node of the set leads on whichever stream it has copied", LINEAGE),
     ("COPY_BEFORE_ITS_RECORD", "a node that joins is a copy before its record is", SMALL + ("-DCOPIES=2", "-DFIRST_SET=1")),
 )
 

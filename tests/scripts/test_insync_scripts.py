@@ -2,6 +2,7 @@
 """The in-sync set (docs/decisions/0047): heartbeat.lua and admit.lua, on a Redis that can copy another one."""
 
 import copy
+import re
 
 from lua_test import EPOCH, RECORD, check, check_equal, main, test
 from members import Life, Member, all_in, founder, grant
@@ -252,6 +253,29 @@ def no_other_one_is():
         gated(a)
         check_equal(a.admit()[0], "behind", run)
         check_equal(a.ask()[5], f"here:1/{run} {FIRST} {SECOND} {THIRD}")
+
+
+@test
+def one_that_has_copied_another_of_the_set_which_was_promoted_and_asked_but_not_admitted_is():
+    def admission(*hops, newest=0):
+        a, = trio()
+        for run, of_stream, is_asked in hops:
+            promoted(run, of_stream)
+            if is_asked:
+                gated(a)
+        a.disk.list = [re.sub(r"^(insync \d+) 2 ", rf"\1 {2 + newest} ", line) for line in a.disk.list]
+        gated(a)
+        return a.admit()[:3:2]
+
+    second, third = ("run-2", True, True), ("run-3", True, False)
+    check_equal(admission(second, third), ["admitted", "complete"])
+    check_equal(admission(second, ("run-3", True, True), second), ["admitted", "complete"])
+    check_equal(admission(("run-2", True, False), third)[0], "behind", "nobody has asked it")
+    check_equal(admission(("run-9", True, True), third)[0], "behind", "the first is not in the set")
+    check_equal(admission(("run-2", False, True), third)[0], "behind", "the first has copied another")
+    check_equal(admission(second, ("run-3", False, False))[0], "behind", "the second has copied another")
+    check_equal(admission(second, ("run-9", True, False))[0], "behind", "the second is not in the set")
+    check_equal(admission(second, third, newest=1)[0], "behind", "a later set is recorded, of which it says nothing")
 
 
 @test

@@ -54,6 +54,20 @@ def a_node_that_was_promoted_stays_in_the_set_when_its_connections_are_ended_as_
     world.granted("other")
 
 
+@test_in(lambda: Trio(copies=1))
+def one_that_is_promoted_before_the_one_before_it_was_admitted_is_admitted_with_all_that_was_acknowledged(world):
+    held = world.acquire("job", ttl_ms=600000)
+    world.lease_daemon.process.send_signal(signal.SIGSTOP)
+    world.nodes[0].kill()
+    world.promote(1, 2)
+    wait_until(lambda: world.nodes[2]("HGET", "pawl:{store}", "gate"), "the gateway has asked it")
+    world.nodes[1].kill()
+    world.promote(2)
+    world.lease_daemon.process.send_signal(signal.SIGCONT)
+    world.granted("other")
+    check_equal(world.look("job")["holders"][0]["token"], held["token"])
+
+
 @test_in(Trio)
 def a_primary_that_is_started_again_in_its_place_goes_on_while_all_remember_and_else_is_behind(world):
     held = world.acquire("job", ttl_ms=600000)

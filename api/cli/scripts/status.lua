@@ -96,8 +96,8 @@ local set = insync_read(store.insync)
 local newest = set and insync_newest(store, all) -- this Redis may be behind it
 set = insync_is_newer(newest, set) and newest or set
 -- Promoted, and no node of the set, or of another stream: it may lack what was answered, no matter who admits it.
-fact('outside', store.gate and set and #set.nodes > 0
-    and not insync_is_fit(set, info('server', 'run_id') .. ' ' .. info('replication', 'master_replid'))
+local this = info('server', 'run_id') .. ' ' .. info('replication', 'master_replid')
+fact('outside', store.gate and set and #set.nodes > 0 and not insync_is_fit(set, this, store.led)
     and string.find(info('replication', 'master_replid2'), '[^0]') and 1 or 0)
 fact('copies', set and tonumber(store.copies) or 0) -- 0: there is no in-sync set
 -- A replica has connected since those that are needed were last asked what is on their disks (lib/insync.lua).
@@ -107,7 +107,7 @@ fact('generation', set and set.generation or 0)
 fact('set_stream', set and set.stream or '')
 fact('growing', string.match(store.growing or '', '^(.*)/') or '')
 fact('open', store.open == '1' and 1 or 0)
-fact('redis_run', info('server', 'run_id') .. ' ' .. info('replication', 'master_replid'))
+fact('redis_run', this)
 fact('redis_version', info('server', 'redis_version'))
 fact('redis_aof', info('persistence', 'aof_enabled'))
 fact('redis_policy', info('memory', 'maxmemory_policy'))

@@ -139,6 +139,9 @@ local function ballot_chosen(store)
     end
     store.ballot = math.max(store.epoch, set.epoch, highest_known(store), math.floor(RAW_MS / 1000) - 1) + 1
     redis.call('HSET', KEYS[1], 'ballot', whole(store.ballot))
+    if insync_is_fit(set, RUN, store.led) then
+        redis.call('HSET', KEYS[1], 'led', string.match(RUN, '%S+$') .. ' ' .. store.insync)
+    end
 end
 
 -- A store that was made anew in an empty Redis has no in-sync set any more, and answers wait for nobody: who

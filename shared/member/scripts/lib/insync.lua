@@ -13,6 +13,8 @@
 --            this Redis was found to be fit by a set of before
 --   forgotten  "host:port": the node that an operator has forgotten last; it is not named as away any more
 --   failover "GATE MS": by an operator's wish nobody admits at this gate until then, by the clock of this Redis
+--   led      "STREAM INSYNC": a node of this very set was promoted, and has begun this stream with all that was answered.
+--            Whoever has copied that, and is promoted before there was an admission, goes on with the set, too
 --   order    a loss_of() that an operator accepts   accepted  "1": an admission has begun to act by it, on this Redis
 local NODES_MAX, FAILOVER_MS = 5, 10000
 
@@ -29,6 +31,11 @@ local function insync_read(text)
         set.runs[string.match(node, '[^/]*$')] = true
     end
     return set
+end
+
+local function insync_text(set)
+    local text = whole(set.epoch) .. ' ' .. whole(set.generation) .. ' ' .. set.stream .. '/' .. set.copies
+    return #set.nodes > 0 and text .. ' ' .. table.concat(set.nodes, ' ') or text
 end
 
 -- That of a state directory's list.
@@ -52,12 +59,15 @@ local function insync_newest(store, all)
     return newest
 end
 
--- Whether this Redis, "RUN_ID REPLID", is a node of the set and goes on with its stream. The name alone does not tell:
--- it may have copied a node outside of it since.
-local function insync_is_fit(set, run)
+-- Whether this Redis, "RUN_ID REPLID", is a node of the set and goes on with its stream, or with one that was led on
+-- from it. The name alone does not tell: it may have copied a node outside of it since.
+local function insync_is_fit(set, run, led)
     local run_id, stream = string.match(run, '^(%S+) (%S+)$')
     local before = string.match(redis.call('INFO', 'replication'), '\nmaster_replid2:(%x+)')
-    return set.runs[run_id] and (stream == set.stream or before == set.stream) or false
+    local led_to, led_from = string.match(led or '', '^(%S+) (.*)$')
+    local further = led_from == insync_text(set) and led_to or set.stream
+    return set.runs[run_id] and (stream == set.stream or before == set.stream or stream == further
+        or before == further) or false
 end
 
 -- Whether all other nodes of the set have said what they have, "NAME ID SEQ...,NAME ID SEQ...", and none has more. This
@@ -95,11 +105,6 @@ local function insync_is_in_place(set, run, name, complete, known)
     local is_another = known and #known.nodes > 1 and insync_is_newer(set, known)
     return complete or (#set.nodes == 1 and (set.runs[string.match(run, '^%S+')]
         or string.sub(only, 1, #name + 1) == name .. '/' and not is_another))
-end
-
-local function insync_text(set)
-    local text = whole(set.epoch) .. ' ' .. whole(set.generation) .. ' ' .. set.stream .. '/' .. set.copies
-    return #set.nodes > 0 and text .. ' ' .. table.concat(set.nodes, ' ') or text
 end
 
 local function insync_write(store, set, needed, growing)
