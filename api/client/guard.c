@@ -42,8 +42,6 @@ bool guard_clock_move(struct pawl_guard *guard, int64_t deadline_ms)
 
     if (before_ms == 0 || pawl_now_ms() >= before_ms)
         return false;
-    if (deadline_ms <= before_ms)
-        return true; /* what was reported is still true */
     guard_clock_set(guard->timer_fd, deadline_ms, &was_over);
     if (was_over) {
         atomic_store(&guard->deadline_ms, 0);

@@ -127,6 +127,12 @@ TEST_ALONE(a_deadline_that_has_passed_is_not_moved_even_if_nobody_noted_it, -10)
     CHECK(is_readable(alone->guard.timer_fd));
 }
 
+TEST_ALONE(a_deadline_comes_nearer_when_another_has_made_the_ttl_shorter, FAR_MS)
+{
+    CHECK(guard_clock_move(&alone->guard, pawl_now_ms() + FAR_MS / 2));
+    CHECK(pawl_guard_remaining_ms(&alone->guard) <= FAR_MS / 2);
+}
+
 TEST_ALONE(a_timer_that_is_readable_stays_so_and_another_is_when_it_was_fired, FAR_MS)
 {
     struct itimerspec at = {.it_interval = {.tv_sec = 3600}, .it_value = {.tv_nsec = 1}};
