@@ -49,6 +49,7 @@ int http_listen_unix(const char *path, const char **why)
 
     if (path[0] != '/' || strlen(path) >= sizeof(address.sun_path)) {
         *why = "it takes an absolute path of at most 107 bytes";
+        errno = EINVAL;
         return -1;
     }
     memcpy(address.sun_path, path, strlen(path));
@@ -64,6 +65,7 @@ int http_listen_unix(const char *path, const char **why)
     *why = bound ? "the system refused" : strerrordesc_np(error);
     if (fd >= 0)
         close(fd);
+    errno = error;
     return -1;
 }
 

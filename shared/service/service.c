@@ -443,7 +443,7 @@ static int service_listen_beside(struct service *service)
     int unix_fd = path != NULL ? http_listen_unix(path, &why) : 0, ui_fd = 0;
 
     if (unix_fd < 0)
-        return service_fail(service, "cannot listen on unix:%s: %s", path, why);
+        return listen_fail(service, path, why);
     if (at != NULL)
         ui_fd = http_address_is_free(at, &why) ? http_listen(at, &service->ui_port, &why) : -1;
     if (ui_fd < 0)

@@ -128,6 +128,10 @@ def port_0_is_one_that_the_kernel_picks_and_a_taken_one_is_an_error():
         for address, why in ((f"127.0.0.1:{taken.getsockname()[1]}", "in use"), ("192.0.2.1:80", "does not have")):
             flags = [flag if flag != "127.0.0.1:0" else address for flag in WORLD.flags]
             fails(run_daemon("pawl-lease", *flags, "--allow-anonymous"), UNREACHABLE, address, why)
+    with socket.socket(socket.AF_UNIX) as taken:
+        taken.bind(path := os.path.join(WORLD.folder, "taken.sock"))
+        taken.listen()
+        fails(run_daemon("pawl-lease", *WORLD.flags, "--listen-unix", path), UNREACHABLE, path, "in use")
 
 
 @test
