@@ -152,6 +152,35 @@ def machine_dies(drill):
         service.wait_ready()
 
 
+def promoted_twice(drill):
+    """Another node before the one before it can be admitted: too few registrars are heard, or all of them in every second round."""
+    for number, primary in rounds(drill):
+        stage, (second, third) = drill.stage, drill.stage.others(primary)
+        away = stage.leases[:2] if number % 2 else []
+
+        def has_asked():
+            stream = (ask(second, "INFO", "replication") or b"").split(b"master_replid:")[-1][:40]
+            return (ask(third, "HGET", "pawl:{store}", "led") or b"").startswith(stream)
+
+        def promoted():
+            for service in away:
+                service.kill()
+            stage.prefer(second, primary)
+            stage.kill(primary)
+            wait_for(has_asked, BACK_MS, lambda: "nobody has asked the node that was promoted first", again_ms=2)
+            stage.end_watch()
+            stage.kill(second)
+            from_ms = now_ms()
+            ask(third, "REPLICAOF", "NO", "ONE")
+            stage.watch(third)
+            stage.start(primary, third)
+            for service in away:
+                service.start()
+            return from_ms
+        plays(drill, promoted, UNHEARD_MS + JOIN_MS)
+        stage.start(second, third)
+
+
 # -- replicas
 
 def replica_killed(drill):
