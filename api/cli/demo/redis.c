@@ -1,50 +1,38 @@
 /* redis.c - one command to a redis-server, on a connection of its own. */
 #include "api/cli/demo/redis.h"
 
-#include <arpa/inet.h>
 #include <hiredis/hiredis.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
-enum { PING_MS = 500, REPLY_SIZE = 256 };
+enum { PING_MS = 500, DIAL_S = 5, REPLY_SIZE = 256, HOST_SIZE = 64 };
+
+/* A path, or HOST:PORT. */
+static redisContext *dial(const char *address, struct timeval limit)
+{
+    const char *colon = *address == '/' ? NULL : strrchr(address, ':');
+    char host[HOST_SIZE];
+
+    if (colon == NULL)
+        return redisConnectUnixWithTimeout(address, limit);
+    snprintf(host, sizeof(host), "%.*s", (int)(colon - address), address);
+    return redisConnectWithTimeout(host, (int)strtoul(colon + 1, NULL, 10), limit);
+}
 
 int redis_dial(const char *address)
 {
-    struct sockaddr_un path = {.sun_family = AF_UNIX};
-    struct sockaddr_in port = {.sin_family = AF_INET};
-    const char *colon = strrchr(address, ':');
-    bool is_path = *address == '/' || colon == NULL;
-    char host[INET_ADDRSTRLEN];
-    int fd = -1;
+    redisContext *redis = dial(address, (struct timeval){.tv_sec = DIAL_S});
 
-    if (is_path) {
-        snprintf(path.sun_path, sizeof(path.sun_path), "%s", address);
-    } else {
-        snprintf(host, sizeof(host), "%.*s", (int)(colon - address), address);
-        port.sin_port = htons((uint16_t)strtoul(colon + 1, NULL, 10));
-        if (inet_pton(AF_INET, host, &port.sin_addr) != 1)
-            return -1;
-    }
-    fd = socket(is_path ? AF_UNIX : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && (is_path ? connect(fd, (const struct sockaddr *)&path, sizeof(path))
-                            : connect(fd, (const struct sockaddr *)&port, sizeof(port))) != 0) {
-        close(fd);
-        return -1;
-    }
-    return fd;
+    return redis != NULL ? redisFreeKeepFd(redis) : -1;
 }
 
 static bool ask(const char *address, unsigned timeout_ms, char *reply, size_t size, const char *format,
                 va_list args)
 {
     const struct timeval limit = {.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
-    int fd = redis_dial(address);
-    redisContext *redis = fd >= 0 ? redisConnectFd(fd) : NULL;
+    redisContext *redis = dial(address, limit);
     redisReply *value = NULL;
     const redisReply *first;
     bool good;
