@@ -325,41 +325,26 @@ static void addresses_take(struct upstream_place *addresses, const struct addrin
     }
 }
 
-static void address_of_path(struct upstream_place *addresses, const char *path)
-{
-    struct sockaddr_un *address = (struct sockaddr_un *)(void *)&addresses->list[0].at;
-    size_t len = strlen(path);
-
-    assert(len < sizeof(address->sun_path));
-    address->sun_family = AF_UNIX;
-    memcpy(address->sun_path, path, len + 1);
-    addresses->list[0].len = sizeof(*address);
-    addresses->count = 1;
-}
-
-static void address_literal(struct upstream_place *addresses)
+/* Of a path, and of a host that is an address itself, there is nothing to look up. */
+static void addresses_init(struct upstream_place *addresses, const struct route_upstream *upstream)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | AI_NUMERICHOST};
-    struct addrinfo *found = NULL;
+    struct sockaddr_un path = {.sun_family = AF_UNIX};
+    struct addrinfo *found = NULL,
+                    of_path = {.ai_addr = (struct sockaddr *)&path, .ai_addrlen = sizeof(path)};
     char port[PORT_CHARS];
-
-    snprintf(port, sizeof(port), "%u", addresses->port);
-    if (getaddrinfo(addresses->host, port, &hints, &found) != 0)
-        return;
-    addresses_take(addresses, found);
-    freeaddrinfo(found);
-}
-
-static void addresses_init(struct upstream_pool *pool, const struct route_upstream *upstream)
-{
-    struct upstream_place *addresses = &pool->place;
 
     addresses->host = must_have(strdup(upstream->host));
     addresses->port = upstream->port;
-    if (upstream->scheme == ROUTE_UNIX)
-        address_of_path(addresses, upstream->host);
-    else
-        address_literal(addresses);
+    snprintf(port, sizeof(port), "%u", addresses->port);
+    if (upstream->scheme == ROUTE_UNIX) {
+        assert(strlen(upstream->host) < sizeof(path.sun_path));
+        memcpy(path.sun_path, upstream->host, strlen(upstream->host));
+        addresses_take(addresses, &of_path);
+    } else if (getaddrinfo(addresses->host, port, &hints, &found) == 0) {
+        addresses_take(addresses, found);
+        freeaddrinfo(found);
+    }
     addresses->until_ms = addresses->count > 0 ? UINT64_MAX : 0;
 }
 
@@ -370,16 +355,6 @@ static void host_found(struct loop_lookup *lookup, const struct addrinfo *found,
     addresses_take(&pool->place, found);
     pool->place.until_ms = why == NULL ? loop_now_ms() + NAME_KEPT_MS : 0;
     pool_named(pool, why);
-}
-
-/* NULL: it is under way, or why not. */
-static const char *lookup_begin(struct upstream_pool *pool)
-{
-    struct upstream_place *addresses = &pool->place;
-
-    return addresses->lookup.impl != NULL ? NULL
-                                          : loop_lookup_begin(pool->loop, &addresses->lookup, addresses->host,
-                                                              addresses->port, host_found);
 }
 
 /* -- the connection: one address after the other, and TLS over it */
@@ -396,7 +371,7 @@ void uplink_dial(struct upstream_link *link)
         uplink_connect(link, NULL);
         return;
     }
-    why = lookup_begin(pool);
+    why = loop_lookup_begin(pool->loop, &pool->place.lookup, pool->place.host, pool->place.port, host_found);
     if (why == NULL)
         uplink_enter(link, UPLINK_NAMING);
     else
@@ -437,18 +412,6 @@ static int socket_connect(struct upstream_link *link, const struct upstream_addr
     return error;
 }
 
-static void handshake_begin(struct upstream_link *link)
-{
-    uplink_enter(link, UPLINK_HANDSHAKE);
-    link->socket.tls = tls_open(link->pool->place.trust, link->socket.fd, link->pool->place.host);
-    if (link->socket.tls == NULL) {
-        uplink_over(link, UPSTREAM_NOT_SENT,
-                    "TLS cannot be set up here: no memory, or wrong settings of GnuTLS");
-        return;
-    }
-    uplink_handshake(link);
-}
-
 /* Not by a process that has stood still since it was asked to, nor with its machine: meanwhile an operator
  * may have resolved it (gateway/worker.h). An alarm would ring only after this event, or not at all. */
 static void sending_begin(struct upstream_link *link)
@@ -472,10 +435,17 @@ static void uplink_handshake(struct upstream_link *link)
 
 static void connection_stands(struct upstream_link *link)
 {
-    if (link->pool->place.trust != NULL)
-        handshake_begin(link);
-    else
+    if (link->pool->place.trust == NULL) {
         sending_begin(link);
+        return;
+    }
+    uplink_enter(link, UPLINK_HANDSHAKE);
+    link->socket.tls = tls_open(link->pool->place.trust, link->socket.fd, link->pool->place.host);
+    if (link->socket.tls != NULL)
+        uplink_handshake(link);
+    else
+        uplink_over(link, UPSTREAM_NOT_SENT,
+                    "TLS cannot be set up here: no memory, or wrong settings of GnuTLS");
 }
 
 /* Those that are left share the time that is left. */
@@ -531,7 +501,7 @@ struct upstream_pool *upstream_pool_new(struct loop *loop, const struct route_up
     pool->clock = alarm_clock_new(loop);
     assert((upstream->scheme == ROUTE_HTTPS) == (upstream->trust != NULL));
     pool->place.trust = upstream->trust;
-    addresses_init(pool, upstream);
+    addresses_init(&pool->place, upstream);
     loop_hook_add(loop, &pool->turn_end, pool_turn_end);
     return pool;
 }

@@ -92,22 +92,11 @@ static bool wants_length(const struct upstream_request *request)
            bytes_are(request->method, "PUT") || bytes_are(request->method, "PATCH");
 }
 
-static void put_framing(struct upstream_link *link, const struct upstream_request *request)
-{
-    char *to = out_room(&link->request, FRAMING_MAX);
-    int len = 0;
-
-    if (request->body_length < 0)
-        len = snprintf(to, FRAMING_MAX, "Transfer-Encoding: chunked\r\n");
-    else if (wants_length(request))
-        len = snprintf(to, FRAMING_MAX, "Content-Length: %lld\r\n", (long long)request->body_length);
-    link->request.to += (size_t)len;
-    out_put(&link->request, link->request.says_close ? BYTES("Connection: close\r\n\r\n") : BYTES("\r\n"));
-}
-
 static void put_head(struct upstream_link *link, const struct upstream_request *request)
 {
     struct uplink_request *out = &link->request;
+    char *to;
+    int len = 0;
 
     out_room(out, request->method.len + request->target.len + request->fields.len + request->body.len +
                       FRAMING_MAX + CHUNK_HEAD_MAX);
@@ -116,7 +105,13 @@ static void put_head(struct upstream_link *link, const struct upstream_request *
     out_put(out, request->target);
     out_put(out, BYTES(" HTTP/1.1\r\n"));
     out_put(out, request->fields);
-    put_framing(link, request);
+    to = out_room(out, FRAMING_MAX);
+    if (request->body_length < 0)
+        len = snprintf(to, FRAMING_MAX, "Transfer-Encoding: chunked\r\n");
+    else if (wants_length(request))
+        len = snprintf(to, FRAMING_MAX, "Content-Length: %lld\r\n", (long long)request->body_length);
+    out->to += (size_t)len;
+    out_put(out, out->says_close ? BYTES("Connection: close\r\n\r\n") : BYTES("\r\n"));
 }
 
 static void body_put(struct upstream_link *link, struct bytes piece)

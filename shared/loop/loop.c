@@ -24,7 +24,7 @@ struct loop {
     uv_timer_t wait_cap;
     unsigned wait_cap_ms; /* for the wait at the end of this turn; WAIT_UNCAPPED: none */
     uv_async_t stop;
-    struct loop_hook *hooks;
+    STAILQ_HEAD(, loop_hook) hooks;
     unsigned jobs;    /* whose done has not been called */
     unsigned lookups; /* under way, also those that nobody wants any more */
     bool again, stopping;
@@ -63,8 +63,8 @@ static void turn_end_run(uv_prepare_t *prepare)
 
     do {
         loop->again = false;
-        for (struct loop_hook *hook = loop->hooks, *next; hook != NULL; hook = next) {
-            next = hook->next;
+        for (struct loop_hook *hook = STAILQ_FIRST(&loop->hooks), *next; hook != NULL; hook = next) {
+            next = STAILQ_NEXT(hook, place);
             hook->run(hook);
         }
     } while (loop->again);
@@ -87,6 +87,7 @@ struct loop *loop_new(void)
     must(uv_prepare_start(&loop->turn_end, turn_end_run), "uv_prepare_start");
     must(uv_timer_init(&loop->uv, &loop->wait_cap), "uv_timer_init");
     must(uv_async_init(&loop->uv, &loop->stop, stop_asked), "uv_async_init");
+    STAILQ_INIT(&loop->hooks);
     loop->turn_end.data = loop;
     loop->stop.data = loop;
     loop->wait_cap_ms = WAIT_UNCAPPED;
@@ -145,23 +146,18 @@ uint64_t loop_now_ms(void)
 
 void loop_hook_add(struct loop *loop, struct loop_hook *hook, void (*run)(struct loop_hook *))
 {
-    struct loop_hook **last = &loop->hooks;
-
-    while (*last != NULL)
-        last = &(*last)->next;
     hook->run = run;
-    hook->next = NULL;
-    *last = hook;
+    STAILQ_INSERT_TAIL(&loop->hooks, hook, place);
 }
 
 void loop_hook_remove(struct loop *loop, struct loop_hook *hook)
 {
-    for (struct loop_hook **at = &loop->hooks; *at != NULL; at = &(*at)->next) {
-        if (*at == hook) {
-            *at = hook->next;
-            return;
-        }
-    }
+    struct loop_hook *at = STAILQ_FIRST(&loop->hooks);
+
+    while (at != NULL && at != hook)
+        at = STAILQ_NEXT(at, place);
+    if (at != NULL) /* else it is not there: nothing */
+        STAILQ_REMOVE(&loop->hooks, hook, loop_hook, place);
 }
 
 void loop_again(struct loop *loop)
@@ -375,9 +371,12 @@ const char *loop_lookup_begin(struct loop *loop, struct loop_lookup *lookup, con
                               void (*found)(struct loop_lookup *, const struct addrinfo *, const char *))
 {
     size_t size = strlen(host) + 1;
-    struct lookup_request *request = must_have(calloc(1, sizeof(*request) + size));
+    struct lookup_request *request;
     int error;
 
+    if (lookup->impl != NULL)
+        return NULL;
+    request = must_have(calloc(1, sizeof(*request) + size));
     memcpy(request->host, host, size);
     snprintf(request->service, sizeof(request->service), "%u", port);
     request->loop = loop;

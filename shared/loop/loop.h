@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 /* What one step of an operation returns, so that the compiler refuses a path that forgets to end. */
 enum step {
@@ -69,7 +70,7 @@ void loop_watch_done(struct loop_watch *watch);
  * A hook that finds that it has made work for an earlier hook calls loop_again(): the hooks run once more. */
 struct loop_hook {
     void (*run)(struct loop_hook *hook);
-    struct loop_hook *next;
+    STAILQ_ENTRY(loop_hook) place;
 };
 
 void loop_hook_add(struct loop *loop, struct loop_hook *hook, void (*run)(struct loop_hook *));
@@ -105,7 +106,7 @@ struct loop_lookup {
     void *impl; /* the loop's own; NULL: it is not under way */
 };
 
-/* NULL, or why it cannot be begun. */
+/* NULL, also when one is under way, or why it cannot be begun. */
 const char *loop_lookup_begin(struct loop *loop, struct loop_lookup *lookup, const char *host, unsigned port,
                               void (*found)(struct loop_lookup *, const struct addrinfo *, const char *));
 /* After this the struct may be freed; no callback comes any more. Nothing when none is under way. The thread

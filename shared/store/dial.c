@@ -420,15 +420,6 @@ static bool is_address(const char *host)
     return is;
 }
 
-static const char *lookup_begin(struct dial *dial)
-{
-    const struct store_url *url = &dial->url;
-
-    return dial->lookup.impl != NULL
-               ? NULL
-               : loop_lookup_begin(dial->loop, &dial->lookup, url->host, url->port, host_found);
-}
-
 bool dial_begin(struct dial *dial, void (*ready)(struct loop_watch *watch, int events),
                 char why[DIAL_WHY_MAX])
 {
@@ -449,7 +440,7 @@ bool dial_begin(struct dial *dial, void (*ready)(struct loop_watch *watch, int e
     memcpy(dial->named, url->host, sizeof(dial->named));
     if (url->path[0] != '\0' || is_address(url->host))
         return connect_to(dial, url->host, why);
-    bad = lookup_begin(dial);
+    bad = loop_lookup_begin(dial->loop, &dial->lookup, url->host, url->port, host_found);
     dial->is_naming = bad == NULL;
     snprintf(why, DIAL_WHY_MAX, "%s", bad != NULL ? bad : "");
     return bad == NULL;
