@@ -172,16 +172,6 @@ static void take_state(struct store_safety *safety, unsigned i, const redisReply
         take_rewrite(safety, info);
 }
 
-static void conclude(struct store_safety *safety)
-{
-    if (safety->unread)
-        return; /* the verdict stays as last read */
-    memcpy(safety->verdict, safety->found, sizeof(safety->verdict));
-    safety->unsafe = safety->verdict[0] != '\0';
-    safety->passing = safety->passing_found;
-    safety->checked = true;
-}
-
 static void safety_take(struct store_safety *safety, unsigned i, const struct redisReply *reply)
 {
     struct bytes error = {reply->str, reply->len};
@@ -193,8 +183,12 @@ static void safety_take(struct store_safety *safety, unsigned i, const struct re
         safety->unread = true; /* a long script says nothing about the settings */
     else if (i != LOOK_ADVICE)
         found_unreadable(safety, i, error);
-    if (--safety->left == 0)
-        conclude(safety);
+    if (--safety->left > 0 || safety->unread)
+        return; /* of the latter the verdict stays as last read */
+    memcpy(safety->verdict, safety->found, sizeof(safety->verdict));
+    safety->unsafe = safety->verdict[0] != '\0';
+    safety->passing = safety->passing_found;
+    safety->checked = true;
 }
 
 /* -- the commands */

@@ -239,7 +239,7 @@ static void cycle_begin(struct store_keep *keep)
     cycle->under_way = cycle->whole = true;
     loop_timer_disarm(&keep->pause);
     cycle->began_us = loop_now_us();
-    cycle->waits_for = keep->named.head != NULL ? keep->named.head->number : 0;
+    cycle->waits_for = !STAILQ_EMPTY(&keep->named) ? STAILQ_FIRST(&keep->named)->number : 0;
     keep->words[4] = bytes_of_number(keep->wait_for, keep->count - 1);
     for (unsigned i = 0; i < KEEP_CALLS; i++)
         store_ask(keep->witness, &cycle->calls[i].call, 3, keep->words + (size_t)3 * i);
@@ -253,12 +253,12 @@ static void keep_begin(struct store_keep *keep)
 
 static void keep_go_on(struct store_keep *keep, const struct keep_cycle *cycle)
 {
-    const struct store_call *first = keep->named.head;
+    const struct store_call *first = STAILQ_FIRST(&keep->named);
     unsigned timeout_ms = keep->store->timeout_ms;
 
     if (cycles_under_way(keep) > 0)
         return;
-    if (!is_on(keep) && keep->syncs == STORE_SYNCS_ANY && first == NULL && keep->answered.head == NULL)
+    if (!is_on(keep) && keep->syncs == STORE_SYNCS_ANY && first == NULL && STAILQ_EMPTY(&keep->answered))
         return;
     if (cycle->whole && first != NULL && first->number != cycle->waits_for)
         keep_begin(keep);
@@ -282,7 +282,7 @@ static void keep_tell(struct store_keep *keep)
 {
     uint64_t acknowledged = keep_acknowledged(keep);
 
-    while (keep->named.head != NULL && keep->named.head->place < acknowledged) {
+    while (!STAILQ_EMPTY(&keep->named) && STAILQ_FIRST(&keep->named)->place < acknowledged) {
         struct store_call *call = call_list_take(&keep->named);
         redisReply *reply = call->reply;
 
@@ -373,7 +373,7 @@ void keep_hold(struct store *store, struct store_call *call, redisReply *reply)
     *reply = (redisReply){.type = REDIS_REPLY_NIL};
     call->reply = own;
     call->held_us = loop_now_us();
-    call_list_append(&store->keep->answered, call);
+    STAILQ_INSERT_TAIL(&store->keep->answered, call, next);
     arm_due(store->keep, call->deadline_ms);
 }
 
@@ -389,7 +389,7 @@ void keep_ask(struct store *store)
     role->state = CALL_OFFSET;
     role->deadline_ms = loop_now_ms() + store->timeout_ms;
     wire_put_command(&store->dial.wire, &BYTES("ROLE"), 1);
-    call_list_append(&link->flight, role);
+    STAILQ_INSERT_TAIL(&link->flight, role, next);
 }
 
 void keep_name(struct store *store, struct store_call *role, const redisReply *reply)
@@ -404,9 +404,9 @@ void keep_name(struct store *store, struct store_call *role, const redisReply *r
     }
     for (struct store_call *call; (call = call_list_take(&keep->answered)) != NULL;) {
         call->place = (uint64_t)offset;
-        call_list_append(&keep->named, call);
+        STAILQ_INSERT_TAIL(&keep->named, call, next);
     }
-    if (keep->named.head != NULL && cycles_under_way(keep) < KEEP_CYCLES)
+    if (!STAILQ_EMPTY(&keep->named) && cycles_under_way(keep) < KEEP_CYCLES)
         cycle_begin(keep);
 }
 
@@ -414,10 +414,10 @@ static void end_unknown(struct store_keep *keep, struct call_list *list, uint64_
 {
     struct call_list all = *list;
 
-    call_list_init(list);
+    STAILQ_INIT(list);
     for (struct store_call *call; (call = call_list_take(&all)) != NULL;) {
         if (call->deadline_ms > till_ms) {
-            call_list_append(list, call);
+            STAILQ_INSERT_TAIL(list, call, next);
             arm_due(keep, call->deadline_ms);
             continue;
         }
@@ -465,8 +465,8 @@ static struct store_keep *keep_new(struct store *store)
                                                  .cycle = cycle};
     }
     memcpy(keep->words, words, sizeof(words));
-    call_list_init(&keep->answered);
-    call_list_init(&keep->named);
+    STAILQ_INIT(&keep->answered);
+    STAILQ_INIT(&keep->named);
     loop_timer_init(store->loop, &keep->pause, pause_over);
     loop_timer_init(store->loop, &keep->due, due_fired);
     keep->witness = store_open_beside(store);

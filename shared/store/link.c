@@ -128,7 +128,8 @@ static uint64_t oldest_deadline_ms(const struct store_link *link)
 {
     uint64_t oldest_ms = UINT64_MAX;
 
-    for (const struct store_call *call = link->flight.head; call != NULL; call = call->next)
+    for (const struct store_call *call = STAILQ_FIRST(&link->flight); call != NULL;
+         call = STAILQ_NEXT(call, next))
         oldest_ms = call->deadline_ms < oldest_ms ? call->deadline_ms : oldest_ms;
     return oldest_ms;
 }
@@ -144,7 +145,7 @@ static void link_look_at_deadlines(struct store *store)
     link->timer_armed = false;
     if (oldest_deadline_ms(link) <= now_ms)
         link_read(store); /* a process that was held up finds answers that have come in time */
-    if (link->state != LINK_READY || link->flight.head == NULL)
+    if (link->state != LINK_READY || STAILQ_EMPTY(&link->flight))
         return;
     if (oldest_deadline_ms(link) <= now_ms)
         link_drop(store, "store-connecting", "no answer in %u ms", store->timeout_ms);
@@ -267,13 +268,13 @@ static struct store *store_begin(const struct store *as)
     struct loop *loop = as->loop;
 
     *store = *as;
-    call_list_init(&store->ended);
+    STAILQ_INIT(&store->ended);
     loop_hook_add(loop, &store->turn_end, store_turn_end);
     loop_timer_init(loop, &store->look_timer, store_look);
     store_look_every(store, LOOK_MS);
-    call_list_init(&link->flight);
-    call_list_init(&link->not_yet);
-    call_list_init(&link->reads_not_yet);
+    STAILQ_INIT(&link->flight);
+    STAILQ_INIT(&link->not_yet);
+    STAILQ_INIT(&link->reads_not_yet);
     link->heavy_may = HEAVY_LEAST;
     loop_timer_init(loop, &link->timer, link_timer_fired);
     link->check = store->dial.finder != NULL ? "store-electing" : "store-connecting";
@@ -367,7 +368,7 @@ void store_close(struct store *store)
     keep_close(store);
     dial_close(&store->dial);
     loop_timer_done(&store->link.timer);
-    while (store->ended.head != NULL)
+    while (!STAILQ_EMPTY(&store->ended))
         store_deliver(store);
     assert(store->counts.in_flight == 0);
     if (store->has_own_finder)

@@ -52,16 +52,6 @@ static const char *info_why(struct bytes info)
     return NULL;
 }
 
-static void answer_is(struct store_probe *probe, const char *why)
-{
-    struct store_probe_answer *answer = &probe->answer;
-
-    if ((why == NULL) != (answer->why == NULL) || (why != NULL && strcmp(why, answer->why) != 0))
-        answer->since_ms = loop_now_ms();
-    answer->why = why;
-    answer->asked_us = probe->sent_us;
-}
-
 static enum step probe_said(struct store_call *call, enum store_outcome outcome,
                             const struct store_reply *reply)
 {
@@ -116,7 +106,10 @@ static enum step probe_done(struct store_call *call, enum store_outcome outcome,
         memcpy(probe->answer.run_id, run_id.at, run_id.len);
     if (before.len == STORE_RUN_ID_LEN)
         memcpy(probe->answer.before, before.at, before.len);
-    answer_is(probe, why);
+    if ((why == NULL) != (probe->answer.why == NULL) || (why != NULL && strcmp(why, probe->answer.why) != 0))
+        probe->answer.since_ms = loop_now_ms();
+    probe->answer.why = why;
+    probe->answer.asked_us = probe->sent_us;
     probe->is_asking = probe->eval_words[1].len > 0;
     if (probe->is_asking)
         store_ask(probe->store, &probe->eval, 3, probe->eval_words);

@@ -32,28 +32,12 @@ static const struct store_refusal overloaded = {"", "overloaded", "Too much is a
 
 /* -- lists */
 
-void call_list_init(struct call_list *list)
-{
-    list->head = NULL;
-    list->tail = &list->head;
-}
-
-void call_list_append(struct call_list *list, struct store_call *call)
-{
-    call->next = NULL;
-    *list->tail = call;
-    list->tail = &call->next;
-}
-
 struct store_call *call_list_take(struct call_list *list)
 {
-    struct store_call *call = list->head;
+    struct store_call *call = STAILQ_FIRST(list);
 
-    if (call != NULL) {
-        list->head = call->next;
-        if (list->head == NULL)
-            list->tail = &list->head;
-    }
+    if (call != NULL)
+        STAILQ_REMOVE_HEAD(list, next);
     return call;
 }
 
@@ -126,7 +110,8 @@ static bool must_wait(const struct store_link *link, const struct store_call *ca
 {
     if (call->is_heavy && link->heavy >= link->heavy_may)
         return true;
-    for (const struct store_call *one = link->not_yet.head; one != NULL; one = one->next)
+    for (const struct store_call *one = STAILQ_FIRST(&link->not_yet); one != NULL;
+         one = STAILQ_NEXT(one, next))
         if (share_a_key(one, call))
             return true;
     return false;
@@ -142,7 +127,8 @@ static void store_call_begin(struct store *store, struct store_call *call)
     call->is_heavy = is_heavy(call);
     if (must_wait(&store->link, call)) {
         call->deadline_ms = loop_now_ms() + store->timeout_ms / 2;
-        call_list_append(call->script->reads ? &store->link.reads_not_yet : &store->link.not_yet, call);
+        STAILQ_INSERT_TAIL(call->script->reads ? &store->link.reads_not_yet : &store->link.not_yet, call,
+                           next);
     } else {
         store_call_take(store, call);
     }
@@ -155,7 +141,7 @@ static void store_take_waiting(struct store *store, struct call_list *list)
     struct store_link *link = &store->link;
     struct store_call *call;
 
-    while ((call = list->head) != NULL) {
+    while ((call = STAILQ_FIRST(list)) != NULL) {
         bool is_late = call->deadline_ms <= loop_now_ms();
 
         if (!is_late && call->is_heavy && link->heavy >= link->heavy_may)
@@ -200,7 +186,7 @@ void store_end_later(struct store *store, struct store_call *call, enum store_ou
 {
     store_count(store, call, outcome);
     call->state = (unsigned)outcome;
-    call_list_append(&store->ended, call);
+    STAILQ_INSERT_TAIL(&store->ended, call, next);
     /* Not in this very turn once the hook runs: a continuation that tries again must not hold the loop up. */
     if (store->in_turn_end)
         loop_wait_at_most(store->loop, 0);
@@ -211,7 +197,8 @@ void store_end_later(struct store *store, struct store_call *call, enum store_ou
 /* Whether a later call with a key of this one has left already: sent again, this one would be overtaken. */
 static bool is_followed(const struct store *store, const struct store_call *call)
 {
-    for (const struct store_call *one = store->link.flight.head; one != NULL; one = one->next)
+    for (const struct store_call *one = STAILQ_FIRST(&store->link.flight); one != NULL;
+         one = STAILQ_NEXT(one, next))
         if (one->state != CALL_HANDSHAKE && one->number > call->number && share_a_key(one, call))
             return true;
     return false;
@@ -342,13 +329,16 @@ static void store_answer_batch(struct store *store, struct store_call *first, st
     struct call_list calls;
     unsigned count = first->batch;
 
-    call_list_init(&calls);
-    call_list_append(&calls, first);
-    while (--count > 0)
-        call_list_append(&calls, call_list_take(&store->link.flight));
+    STAILQ_INIT(&calls);
+    STAILQ_INSERT_TAIL(&calls, first, next);
+    while (--count > 0) {
+        struct store_call *call = call_list_take(&store->link.flight);
+
+        STAILQ_INSERT_TAIL(&calls, call, next);
+    }
     if (is_refused && reply_error_is_of_writes((struct bytes){reply->str, reply->len}))
         store->link.alone_ms = loop_now_ms() + store->timeout_ms + ALONE_MS;
-    for (size_t i = 0; calls.head != NULL; i++) {
+    for (size_t i = 0; !STAILQ_EMPTY(&calls); i++) {
         struct store_call *call = call_list_take(&calls);
 
         if (is_refused)
@@ -380,7 +370,7 @@ static void link_put_gathered(struct store *store)
     } else if (count > 1) {
         wire_put_batch(&store->dial.wire, call, count);
         call->batch = count;
-        for (unsigned i = 0; i < count; i++, call = call->next)
+        for (unsigned i = 0; i < count; i++, call = STAILQ_NEXT(call, next))
             call->state = CALL_BATCHED;
     }
 }
@@ -469,7 +459,7 @@ void link_send(struct store *store, struct store_call *call)
         link_gather(store, call);
     else
         link_put(store, call);
-    call_list_append(&link->flight, call);
+    STAILQ_INSERT_TAIL(&link->flight, call, next);
     link->unflushed++;
     if (link->state != LINK_READY)
         return; /* the greeting leaves at the end of the turn */
@@ -559,11 +549,11 @@ void link_io(struct loop_watch *watch, int events)
 
 void store_deliver(struct store *store)
 {
-    struct store_call *first = store->ended.head;
+    struct store_call *first = STAILQ_FIRST(&store->ended);
 
-    call_list_init(&store->ended);
+    STAILQ_INIT(&store->ended);
     for (struct store_call *call = first, *next; call != NULL; call = next) {
-        next = call->next; /* done may free the call, or run it again */
+        next = STAILQ_NEXT(call, next); /* done may free the call, or run it again */
         call->done(call, (enum store_outcome)call->state, NULL);
     }
 }

@@ -84,7 +84,7 @@ struct store_call {
     bool is_kept;  /* of store_ask(): waits for it, as scripts do */
     bool is_heavy; /* the store's own: it reads, perhaps much, or carries much */
     /* The store's own, from store_run() until done is called. */
-    struct store_call *next;
+    STAILQ_ENTRY(store_call) next;
     const struct store_script *script;
     const struct bytes *argv;
     unsigned key_count, arg_count;

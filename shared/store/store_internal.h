@@ -42,9 +42,7 @@ enum link_state {
     LINK_STATES
 };
 
-struct call_list {
-    struct store_call *head, **tail;
-};
+STAILQ_HEAD(call_list, store_call);
 
 /* One of the link's own commands: a call without a script. */
 enum handshake_kind {
@@ -145,8 +143,6 @@ struct store {
 };
 
 /* redis.c */
-void call_list_init(struct call_list *list);
-void call_list_append(struct call_list *list, struct store_call *call);
 struct store_call *call_list_take(struct call_list *list);
 void store_end_later(struct store *store, struct store_call *call, enum store_outcome outcome);
 /* Calls done of those that have ended without a reply. */

@@ -75,17 +75,13 @@ static void channel_remove(struct subscriber_channels *channels, struct subscrib
     free(channel);
 }
 
-static bool channel_is_pattern(struct bytes name)
-{
-    return name.len > 0 && name.at[name.len - 1] == '*';
-}
-
 /* word: with the P of a pattern's in front. */
 static void channel_put(struct store_wire *wire, const struct subscriber_channel *channel, const char *word)
 {
-    struct bytes words[] = {bytes_of(channel_is_pattern(channel->name) ? word : word + 1), channel->name};
+    struct bytes name = channel->name;
+    bool is_pattern = name.len > 0 && name.at[name.len - 1] == '*';
 
-    wire_put_command(wire, words, 2);
+    wire_put_command(wire, (struct bytes[]){bytes_of(is_pattern ? word : word + 1), name}, 2);
 }
 
 static void channel_subscribe(struct store_wire *wire, struct subscriber_channel *channel)
@@ -114,17 +110,6 @@ static void end_one(const void *node, VISIT visit, void *closure)
     if (channel->wanted == 0) {
         channel->next = *unwanted;
         *unwanted = channel;
-    }
-}
-
-static void channels_end_link(struct subscriber_channels *channels)
-{
-    struct subscriber_channel *unwanted = NULL;
-
-    twalk_r(channels->tree, end_one, &unwanted);
-    for (struct subscriber_channel *next; unwanted != NULL; unwanted = next) {
-        next = unwanted->next;
-        channel_remove(channels, unwanted);
     }
 }
 
@@ -205,8 +190,14 @@ struct store_subscriber *store_subscriber_open(struct loop *loop, const struct s
 
 static void subscriber_shut(struct store_subscriber *subscriber)
 {
+    struct subscriber_channel *unwanted = NULL;
+
     dial_end(&subscriber->dial);
-    channels_end_link(&subscriber->channels);
+    twalk_r(subscriber->channels.tree, end_one, &unwanted);
+    for (struct subscriber_channel *next; unwanted != NULL; unwanted = next) {
+        next = unwanted->next;
+        channel_remove(&subscriber->channels, unwanted);
+    }
     subscriber->confirmed = subscriber->leaves = false;
     subscriber->run_id[0] = '\0';
 }

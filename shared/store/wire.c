@@ -225,14 +225,14 @@ void wire_put_batch(struct store_wire *wire, const struct store_call *first, uns
     const struct store_call *call = first;
     char *to;
 
-    for (unsigned i = 0; i < count; i++, call = call->next)
+    for (unsigned i = 0; i < count; i++, call = STAILQ_NEXT(call, next))
         size += wire_batch_size(call);
     to = wire_room(wire, size);
     to = put_count(to, '*', 3 + (size_t)count);
     for (unsigned i = 0; i < 3; i++)
         to = put_bulk(to, head[i]);
     call = first;
-    for (unsigned i = 0; i < count; i++, call = call->next)
+    for (unsigned i = 0; i < count; i++, call = STAILQ_NEXT(call, next))
         to = put_packed(to, call);
     wire->to = (size_t)(to - wire->at);
 }

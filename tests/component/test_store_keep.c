@@ -327,7 +327,7 @@ TEST_KEPT(a_store_that_ends_while_answers_wait_says_that_they_are_unknown)
     wait_until_kept(kept, 3);
     freeze(&kept->replicas[1]);
     probe_start(world, &probe, &script_SET, "k", "v");
-    WAIT(world, world->store->keep->named.head != NULL, 2000);
+    WAIT(world, !STAILQ_EMPTY(&world->store->keep->named), 2000);
     store_close(world->store);
     CHECK(probe.ends == 1 && probe.outcome == STORE_UNKNOWN);
     kill(kept->replicas[1].pid, SIGCONT);
