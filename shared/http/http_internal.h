@@ -71,13 +71,13 @@ enum http_phase {
 };
 
 struct http_deadline {
-    struct http_deadline *prev, *next;
+    TAILQ_ENTRY(http_deadline) place;
     uint64_t since_ms;
     enum http_phase phase;
 };
 
 struct http_clock {
-    struct http_deadline *first[PHASE_COUNT], *last[PHASE_COUNT];
+    TAILQ_HEAD(http_deadlines, http_deadline) lists[PHASE_COUNT];
     unsigned timeout_ms[PHASE_COUNT];
     uint64_t now_ms;   /* as of the start of this run, or of what was done since */
     uint64_t armed_ms; /* when the timer will fire; UINT64_MAX: never */

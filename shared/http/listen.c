@@ -242,21 +242,11 @@ const char *http_peer_text(const struct in6_addr *address, char text[HTTP_ADDRES
                : inet_ntop(AF_INET6, address, text, HTTP_ADDRESS_SIZE);
 }
 
-static bool address_parse(const char *text, struct in6_addr *address)
-{
-    struct in_addr v4;
-
-    if (inet_pton(AF_INET, text, &v4) == 1) {
-        *address = address_mapped(&v4);
-        return true;
-    }
-    return inet_pton(AF_INET6, text, address) == 1;
-}
-
 /* "1.2.3.4", "1.2.3.4:5", "::1", "[::1]", "[::1]:5" */
 static bool client_read(struct bytes text, struct in6_addr *address)
 {
     char host[INET6_ADDRSTRLEN];
+    struct in_addr v4;
     const char *end = memchr(text.at, text.len > 0 && text.at[0] == '[' ? ']' : ':', text.len);
 
     if (end != NULL && text.at[0] != '[' &&
@@ -270,7 +260,10 @@ static bool client_read(struct bytes text, struct in6_addr *address)
         return false;
     memcpy(host, text.at, text.len);
     host[text.len] = '\0';
-    return address_parse(host, address);
+    if (inet_pton(AF_INET, host, &v4) != 1)
+        return inet_pton(AF_INET6, host, address) == 1;
+    *address = address_mapped(&v4);
+    return true;
 }
 
 static bool network_read(struct bytes text, struct network *network)

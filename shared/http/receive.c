@@ -35,21 +35,16 @@ static void unread_count(struct http_conn *conn, size_t before)
     memory->unread += conn->unread.size - before;
 }
 
-static void unread_append(struct http_conn *conn, struct bytes more)
-{
-    size_t before = conn->unread.size;
-
-    json_out_append(&conn->unread, more);
-    unread_count(conn, before);
-}
-
 static bool unread_add(struct http_conn *conn, struct bytes more)
 {
     const struct http_memory *memory = conn->server->options.memory;
 
+    size_t before = conn->unread.size;
+
     if (memory->used + more.len > memory->max)
         return false;
-    unread_append(conn, more);
+    json_out_append(&conn->unread, more);
+    unread_count(conn, before);
     return true;
 }
 
@@ -648,8 +643,9 @@ ssize_t http_receive(struct http_conn *conn, char *block, size_t len)
 void http_recv_run(struct http_server *server)
 {
     http_socket_run(server);
-    for (struct http_deadline *last = server->clock.last[PHASE_HEAD];
-         last != NULL && last->since_ms == server->clock.now_ms; last = last->prev) {
+    for (struct http_deadline *last = TAILQ_LAST(&server->clock.lists[PHASE_HEAD], http_deadlines);
+         last != NULL && last->since_ms == server->clock.now_ms;
+         last = TAILQ_PREV(last, http_deadlines, place)) {
         struct http_conn *conn = container_of(last, struct http_conn, deadline);
 
         if (conn->req == NULL && conn->more) {

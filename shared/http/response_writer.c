@@ -559,12 +559,12 @@ enum MHD_Result http_early_over(struct http_conn *conn)
     return MHD_NO;
 }
 
-static void early_stop(struct http_deadline *deadline)
+static void early_stop(struct http_deadlines *list)
 {
-    for (struct http_deadline *next; deadline != NULL; deadline = next) {
+    for (struct http_deadline *deadline = TAILQ_FIRST(list), *next; deadline != NULL; deadline = next) {
         struct http_kept *kept = container_of(deadline, struct http_conn, deadline)->kept;
 
-        next = deadline->next;
+        next = TAILQ_NEXT(deadline, place);
         if (kept != NULL && kept->response->begun)
             http_early_drop(kept->response);
     }
@@ -572,6 +572,6 @@ static void early_stop(struct http_deadline *deadline)
 
 void http_early_stop(struct http_server *server)
 {
-    early_stop(server->clock.first[PHASE_TAKE]);
-    early_stop(server->clock.first[PHASE_SEND]);
+    early_stop(&server->clock.lists[PHASE_TAKE]);
+    early_stop(&server->clock.lists[PHASE_SEND]);
 }

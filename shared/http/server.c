@@ -26,12 +26,8 @@ static void clock_arm(struct http_clock *clock, uint64_t at_ms)
 
 static void clock_remove(struct http_clock *clock, struct http_deadline *deadline)
 {
-    enum http_phase phase = deadline->phase;
-
-    if (phase == PHASE_NONE)
-        return;
-    *(deadline->prev != NULL ? &deadline->prev->next : &clock->first[phase]) = deadline->next;
-    *(deadline->next != NULL ? &deadline->next->prev : &clock->last[phase]) = deadline->prev;
+    if (deadline->phase != PHASE_NONE)
+        TAILQ_REMOVE(&clock->lists[deadline->phase], deadline, place);
     deadline->phase = PHASE_NONE;
 }
 
@@ -46,10 +42,7 @@ void http_clock_set(struct http_server *server, struct http_deadline *deadline, 
         clock->now_ms = loop_now_ms();
     deadline->phase = phase;
     deadline->since_ms = clock->now_ms;
-    deadline->next = NULL;
-    deadline->prev = clock->last[phase];
-    *(deadline->prev != NULL ? &deadline->prev->next : &clock->first[phase]) = deadline;
-    clock->last[phase] = deadline;
+    TAILQ_INSERT_TAIL(&clock->lists[phase], deadline, place);
     if (clock->armed_ms > deadline->since_ms + clock->timeout_ms[phase])
         clock_arm(clock, deadline->since_ms + clock->timeout_ms[phase]);
 }
@@ -93,7 +86,7 @@ static void clock_fired(struct loop_timer *timer)
     for (enum http_phase phase = PHASE_HEAD; phase < PHASE_COUNT; phase++) {
         struct http_deadline *first;
 
-        while ((first = clock->first[phase]) != NULL &&
+        while ((first = TAILQ_FIRST(&clock->lists[phase])) != NULL &&
                first->since_ms + clock->timeout_ms[phase] <= clock->now_ms)
             clock_expire(server, first);
         if (first != NULL && first->since_ms + clock->timeout_ms[phase] < next_ms)
@@ -107,6 +100,8 @@ static void clock_init(struct http_server *server)
 {
     struct http_clock *clock = &server->clock;
 
+    for (enum http_phase phase = PHASE_NONE; phase < PHASE_COUNT; phase++)
+        TAILQ_INIT(&clock->lists[phase]);
     clock->timeout_ms[PHASE_HEAD] = server->options.header_timeout_ms;
     clock->timeout_ms[PHASE_BODY] = server->options.body_timeout_ms;
     clock->timeout_ms[PHASE_SEND] = server->options.send_timeout_ms > 0 ? server->options.send_timeout_ms
@@ -476,12 +471,15 @@ unsigned http_server_connections(const struct http_server *server)
 
 void http_server_drain(struct http_server *server)
 {
+    struct http_deadline *idle;
+
     if (server->draining)
         return;
     http_listeners_done(server);
     http_run(server);
     server->draining = true;
-    for (struct http_deadline *idle = server->clock.first[PHASE_HEAD]; idle != NULL; idle = idle->next) {
+    TAILQ_FOREACH(idle, &server->clock.lists[PHASE_HEAD], place)
+    {
         struct http_conn *conn = container_of(idle, struct http_conn, deadline);
 
         if (conn->req == NULL && conn->unread.len <= 2) /* which may be an empty line */
@@ -501,8 +499,8 @@ void http_server_free(struct http_server *server)
     loop_watch_done(&server->watch);
     MHD_stop_daemon(server->daemon);
     http_free_dead(server);
-    while (server->clock.first[PHASE_LINGER] != NULL)
-        http_linger_end(server->clock.first[PHASE_LINGER]);
+    while (!TAILQ_EMPTY(&server->clock.lists[PHASE_LINGER]))
+        http_linger_end(TAILQ_FIRST(&server->clock.lists[PHASE_LINGER]));
     loop_timer_done(&server->clock.timer);
     loop_timer_done(&server->disconnect.timer);
     loop_watch_done(&server->disconnect.watch);
