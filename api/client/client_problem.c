@@ -1,6 +1,7 @@
 /* client_problem.c - what an answer says, by itself. Nothing that may have happened is ever called a
  * refusal. */
 #include "api/client/client.h"
+#include "shared/text/utf8.h"
 
 enum { STATUS_HELD = 75, STATUS_LOST = 76 };
 
@@ -58,10 +59,8 @@ void problem_reset(struct pawl_problem *problem)
 
 void client_text(char *to, size_t size, struct bytes text)
 {
-    size_t len = text.len < size ? text.len : size - 1;
+    size_t len = utf8_cut(text, size - 1).len;
 
-    while (len < text.len && len > 0 && ((unsigned char)text.at[len] & 0xC0) == 0x80)
-        len--; /* not in the middle of a character */
     for (size_t i = 0; i < len; i++) {
         unsigned char c = (unsigned char)text.at[i];
 

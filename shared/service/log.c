@@ -41,8 +41,6 @@ static bool key_is_secret(const char *key)
     return false;
 }
 
-/* -- the time */
-
 static struct bytes time_text(char buf[TIME_BYTES])
 {
     struct timespec now;
@@ -114,27 +112,6 @@ static void text_field(struct json_out *out, const struct log_field *field)
         json_out_append(out, field->text);
 }
 
-static void text_head(struct json_out *out, enum log_level level, const char *event)
-{
-    char buf[TIME_BYTES];
-
-    json_out_append(out, time_text(buf));
-    json_out_print(out, " %s%s", level_names[level].text, event);
-}
-
-/* -- JSON lines */
-
-static void json_head(struct json_out *out, const struct log *log, enum log_level level, const char *event)
-{
-    char buf[TIME_BYTES];
-
-    json_object(out, NULL);
-    json_text(out, "time", time_text(buf));
-    json_text(out, "level", bytes_of(level_names[level].json));
-    json_text(out, "program", bytes_of(log->program));
-    json_text(out, "event", bytes_of(event));
-}
-
 /* -- both */
 
 static void put_field(const struct log *log, struct json_out *out, const struct log_field *field)
@@ -145,15 +122,6 @@ static void put_field(const struct log *log, struct json_out *out, const struct 
         json_int(out, field->key, field->number);
     else
         json_text(out, field->key, field->text);
-}
-
-/* Half of it, without half of a character. */
-static struct bytes half_of(struct bytes text)
-{
-    text.len /= 2;
-    while (text.len > 0 && ((unsigned char)text.at[text.len] & 0xC0) == 0x80)
-        text.len--;
-    return text;
 }
 
 /* Writes as much of the field as has room in the line. False: not all of it. */
@@ -168,7 +136,7 @@ static bool fit_field(const struct log *log, struct json_out *out, struct log_fi
         out->comma = before.comma;
         if (field.kind == LOG_FIELD_INT || field.text.len == 0)
             return false;
-        field.text = half_of(field.text);
+        field.text = utf8_cut(field.text, field.text.len / 2);
         put_field(log, out, &field);
     }
     return field.text.len == wanted;
@@ -217,16 +185,23 @@ static void write_line(const struct log *log, struct bytes line)
 void log_event(const struct log *log, enum log_level level, const char *event, const struct log_field *fields)
 {
     struct json_out out;
+    char now[TIME_BYTES];
 
     for (const struct log_field *field = fields; field && field->kind != LOG_FIELD_END; field++)
         assert(!key_is_secret(field->key)); /* also when the line is not wanted, so that a test meets it */
     if (!log_wants(log, level))
         return;
     json_out_init(&out);
-    if (log->format == LOG_JSON)
-        json_head(&out, log, level, event);
-    else
-        text_head(&out, level, event);
+    if (log->format == LOG_JSON) {
+        json_object(&out, NULL);
+        json_text(&out, "time", time_text(now));
+        json_text(&out, "level", bytes_of(level_names[level].json));
+        json_text(&out, "program", bytes_of(log->program));
+        json_text(&out, "event", bytes_of(event));
+    } else {
+        json_out_append(&out, time_text(now));
+        json_out_print(&out, " %s%s", level_names[level].text, event);
+    }
     put_fields(log, &out, fields);
     if (log->format == LOG_JSON)
         json_object_end(&out);

@@ -11,4 +11,13 @@ size_t utf8_length(struct bytes text);
 /* The same, and which character it is. */
 size_t utf8_decode(struct bytes text, uint32_t *character);
 
+/* So many bytes of it at most, without a half of a character at the end. */
+static inline struct bytes utf8_cut(struct bytes text, size_t most)
+{
+    if (text.len > most)
+        for (text.len = most; text.len > 0 && ((unsigned char)text.at[text.len] & 0xC0) == 0x80;)
+            text.len--;
+    return text;
+}
+
 #endif

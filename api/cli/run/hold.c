@@ -20,6 +20,7 @@
 #include "api/cli/print.h"
 #include "api/cli/request.h"
 #include "api/client/client.h"
+#include "shared/text/utf8.h"
 
 /* -- the line on the terminal: who holds the lease that is waited for */
 
@@ -51,11 +52,7 @@ static unsigned columns(void)
 /* How much of a text goes into so many places: whole characters. */
 static int part_of(const char *text, size_t most)
 {
-    size_t len = strlen(text) < most ? strlen(text) : most;
-
-    while (len > 0 && ((unsigned char)text[len] & 0xC0) == 0x80)
-        len--;
-    return (int)len;
+    return (int)utf8_cut(bytes_of(text), most).len;
 }
 
 /* On a narrow terminal less, but always how long, and how many: the two names are cut. */
