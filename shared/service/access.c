@@ -42,8 +42,8 @@ struct access *service_access_load(const struct service *service, char why[ACCES
 
 /* -- 401, 403 */
 
-static enum problem access_unauthenticated_detail(struct http_request *req, enum access_why why,
-                                                  const char *detail)
+/* detail: NULL: the usual one. */
+static enum problem access_unauthenticated(struct http_request *req, enum access_why why, const char *detail)
 {
     static const char *const details[ACCESS_WHYS] = {
         [ACCESS_NONE] =
@@ -76,17 +76,12 @@ static enum problem access_unauthenticated_detail(struct http_request *req, enum
     return PROBLEM_UNAUTHENTICATED;
 }
 
-static enum problem access_unauthenticated(struct http_request *req, enum access_why why)
-{
-    return access_unauthenticated_detail(req, why, NULL);
-}
-
 enum problem service_forbidden(struct http_request *req, enum access_verb verb, struct bytes lease)
 {
     const char *identity = http_identity(req);
 
     if (identity == NULL)
-        return access_unauthenticated(req, ACCESS_NONE);
+        return access_unauthenticated(req, ACCESS_NONE, NULL);
     http_refusal_member(req, "identity", bytes_of(identity));
     http_refusal_member(req, "verb", bytes_of(access_verb_name(verb)));
     http_refusal_member(req, "lease", lease);
@@ -327,7 +322,7 @@ enum problem access_enter(struct http_request *req)
     if (shown.why == ACCESS_NONE && bytes_are(http_path(req), "/"))
         return PROBLEM_NONE; /* the index, unless a route of the table matches: then its handler asks */
     if (shown.why != ACCESS_NONE || route == NULL || !access_has_nobody(worker_of(req)->access))
-        return access_unauthenticated_detail(req, shown.why, shown.detail);
+        return access_unauthenticated(req, shown.why, shown.detail);
     return PROBLEM_NONE;
 }
 
@@ -419,7 +414,7 @@ enum problem access_permits(struct http_request *req)
     switch ((enum access_need)place) {
     case ACCESS_OPEN:
     case ACCESS_HANDLER: return PROBLEM_NONE;
-    case ACCESS_KNOWN: return is_known ? PROBLEM_NONE : access_unauthenticated(req, ACCESS_NONE);
+    case ACCESS_KNOWN: return is_known ? PROBLEM_NONE : access_unauthenticated(req, ACCESS_NONE, NULL);
     case ACCESS_SOME:
         return service_allows_some(req, verb) ? PROBLEM_NONE
                                               : service_forbidden(req, verb, (struct bytes){NULL, 0});

@@ -41,11 +41,6 @@ struct audit *audit_new(void)
     return must_have(calloc(1, sizeof(struct audit)));
 }
 
-void audit_free(struct audit *audit)
-{
-    free(audit);
-}
-
 /* -- deeds */
 
 static void deed_log(struct worker *worker, const struct http_request *req, const struct http_ending *ending)
@@ -73,15 +68,6 @@ static void deed_log(struct worker *worker, const struct http_request *req, cons
 }
 
 /* -- denials */
-
-static void caller_over(const struct worker *worker, const struct denied_caller *caller)
-{
-    struct log_field fields[] = {LOG_T("caller", bytes_of(caller->name)),
-                                 LOG_I("more", (int64_t)(caller->count - DENIED_MAX)), LOG_END};
-
-    if (caller->count > DENIED_MAX)
-        log_event(&worker->service->log, LOG_NOTICE, "denied-more", fields);
-}
 
 static struct denied_caller *caller_of(struct denied_callers *callers, const char *name)
 {
@@ -165,7 +151,12 @@ static void callers_tick(const struct worker *worker, struct denied_callers *cal
             i++;
             continue;
         }
-        caller_over(worker, &callers->caller[i]);
+        const struct denied_caller *over = &callers->caller[i];
+        struct log_field fields[] = {LOG_T("caller", bytes_of(over->name)),
+                                     LOG_I("more", (int64_t)(over->count - DENIED_MAX)), LOG_END};
+
+        if (over->count > DENIED_MAX)
+            log_event(&worker->service->log, LOG_NOTICE, "denied-more", fields);
         callers->caller[i] = callers->caller[--callers->count];
     }
 }

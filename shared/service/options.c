@@ -603,19 +603,6 @@ static bool check_variable(const struct reading *reading, struct bytes name)
     return true;
 }
 
-static bool check_variables(const struct reading *reading)
-{
-    bool good = true;
-
-    for (char **at = reading->environment; good && at != NULL && *at != NULL; at++) {
-        const char *equals = strchr(*at, '=');
-
-        if (strncmp(*at, "PAWL_", 5) == 0 && equals != NULL)
-            good = check_variable(reading, (struct bytes){*at, (size_t)(equals - *at)});
-    }
-    return good;
-}
-
 /* -- its file */
 
 char *options_read_file(const char *path, size_t max, size_t *len, char *why, size_t why_size)
@@ -754,7 +741,14 @@ enum options_result options_read(const struct options_program *program, int argc
     while (program->table[reading.rows].name != NULL)
         reading.rows++;
     reading.flags = must_have(calloc(reading.rows + 1, sizeof(*reading.flags)));
-    good = take_flags(&reading, argc, argv) && check_variables(&reading) && fill(&reading);
+    good = take_flags(&reading, argc, argv);
+    for (char **at = environment; good && at != NULL && *at != NULL; at++) {
+        const char *equals = strchr(*at, '=');
+
+        if (strncmp(*at, "PAWL_", 5) == 0 && equals != NULL)
+            good = check_variable(&reading, (struct bytes){*at, (size_t)(equals - *at)});
+    }
+    good = good && fill(&reading);
     free(reading.flags);
     return good ? OPTIONS_OK : OPTIONS_BAD;
 }

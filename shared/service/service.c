@@ -132,7 +132,7 @@ static void settings_defaults(struct service *service)
     };
 }
 
-static unsigned settings_rows(struct service *service, struct option rows[FLAGS_MAX + 1])
+static void settings_rows(struct service *service, struct option rows[FLAGS_MAX + 1])
 {
     unsigned count = 0;
 
@@ -146,7 +146,6 @@ static unsigned settings_rows(struct service *service, struct option rows[FLAGS_
         rows[count++].place = (char *)&service->settings + flag->offset;
     }
     rows[count] = (struct option){0};
-    return count;
 }
 
 int service_fail(const struct service *service, const char *what, ...)

@@ -302,8 +302,7 @@ enum step ui_slash_page(struct http_request *req);
 enum step ui_file_page(struct http_request *req);
 bool service_sends_to_ui(struct http_request *req);
 /* audit.c: deeds of operators and refusals of callers, in the log. */
-struct audit *audit_new(void);
-void audit_free(struct audit *audit);
+struct audit *audit_new(void); /* free(3) frees */
 void audit_request(struct worker *worker, const struct http_request *req, const struct http_ending *ending);
 void audit_handshake(struct worker *worker, const char *reason, const char *why, const char *address);
 /* Every now and then; is_last: before the end. */

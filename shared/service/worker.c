@@ -430,6 +430,6 @@ void worker_close(struct worker *worker)
         loop_free(worker->loop);
         worker->loop = NULL;
     }
-    audit_free(worker->audit);
+    free(worker->audit);
     access_memo_free(worker->memo);
 }
