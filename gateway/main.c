@@ -49,18 +49,15 @@ static int gateway_check(const struct service *service)
     struct route_table *table;
 
     if (settings->check_store != NULL &&
-        (settings->check == 0 || !token_is_store(bytes_of(settings->check_store)))) {
-        fprintf(stderr, "%s: --check-store is the id of a store, %d characters, and goes with --check mark\n",
-                service->plan->name, TOKEN_STORE_CHARS);
-        return SERVICE_CONFIG;
-    }
+        (settings->check == 0 || !token_is_store(bytes_of(settings->check_store))))
+        return service_fail(service,
+                            "--check-store is the id of a store, %d characters, and goes with --check mark",
+                            TOKEN_STORE_CHARS);
     if (settings->routes == NULL)
         return -1;
     table = route_table_load(settings->routes, settings->allow_unsafe_redis, why);
-    if (table == NULL) {
-        fprintf(stderr, "%s: %s\n", service->plan->name, why);
-        return SERVICE_CONFIG;
-    }
+    if (table == NULL)
+        return service_fail(service, "%s", why);
     route_table_free(table);
     return -1;
 }

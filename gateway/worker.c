@@ -54,10 +54,8 @@ int gateway_open(struct service *service)
     pthread_mutex_init(&gateway->table_mutex, NULL);
     table = table_load(service, why);
     atomic_store(&gateway->table, table);
-    if (table == NULL && why[0] != '\0') {
-        fprintf(stderr, "%s: %s\n", service->plan->name, why);
-        return SERVICE_CONFIG;
-    }
+    if (table == NULL && why[0] != '\0')
+        return service_fail(service, "%s", why);
     return member_daemon_open(service);
 }
 
@@ -156,18 +154,6 @@ static unsigned user_timeout_ms(const struct route_table *table)
     return (unsigned)least;
 }
 
-static struct table_use *table_use_new(struct gateway_worker *own, struct route_table *table)
-{
-    struct table_use *use = must_have(
-        calloc(1, sizeof(*use) + table->upstream_count * sizeof(struct upstream_pool *)));
-
-    use->table = table;
-    use->refs = 1;
-    for (unsigned i = 0; i < table->upstream_count; i++)
-        use->pools[i] = upstream_pool_new(own->worker->loop, table->upstreams[i], user_timeout_ms(table));
-    return use;
-}
-
 struct table_use *table_use_take(struct gateway_worker *own)
 {
     own->use->refs++;
@@ -232,8 +218,15 @@ static void table_follow(struct gateway_worker *own)
         table->users++;
     pthread_mutex_unlock(&gateway->table_mutex);
     table_leave(own);
-    if (table != NULL)
-        own->use = table_use_new(own, table);
+    if (table == NULL)
+        return;
+    own->use = must_have(
+        calloc(1, sizeof(*own->use) + table->upstream_count * sizeof(struct upstream_pool *)));
+    own->use->table = table;
+    own->use->refs = 1;
+    for (unsigned i = 0; i < table->upstream_count; i++)
+        own->use->pools[i] = upstream_pool_new(own->worker->loop, table->upstreams[i],
+                                               user_timeout_ms(table));
 }
 
 static void worker_closed(struct intent_closer *closer, struct bytes lease)

@@ -20,7 +20,7 @@ enum { TURN_MS = 10, REFUSED = 1 };
 
 struct init_store {
     struct store_call call;
-    const char *name;
+    const struct service *service;
     int status;             /* -1: not known yet */
     struct state_file file; /* recorded stays as it was before */
     struct state_record record;
@@ -28,52 +28,45 @@ struct init_store {
     struct bytes argv[8];
 };
 
-static int init_store_run(struct init_store *init, struct service *service, struct loop *loop,
-                          struct store *store);
-static int init_store_ask(struct init_store *init, const struct service *service, struct store *store);
+static int init_store_run(struct init_store *init, struct loop *loop, struct store *store);
+static int init_store_ask(struct init_store *init, struct store *store);
 static store_done_fn init_store_answer;
 
-static int fail(const struct init_store *init, int status, const char *what)
+static int init_store_open(struct init_store *init)
 {
-    fprintf(stderr, "%s: %s\n", init->name, what);
-    return status;
-}
-
-static int init_store_open(struct init_store *init, const struct service *service)
-{
+    const struct service *service = init->service;
     char path[STATE_PATH_MAX], why[STATE_WHY_MAX];
     const char *wrong = state_path(service->settings.state_dir, path);
 
     if (wrong != NULL)
-        return fail(init, SERVICE_CONFIG, wrong);
+        return service_fail(service, "%s", wrong);
     switch (state_file_open(&init->file, path, why)) {
     case STATE_OPEN:
     case STATE_FRESH: break;
     case STATE_IN_USE:
     case STATE_DAMAGED:
-    case STATE_FAILED: return fail(init, SERVICE_CONFIG, why);
+    case STATE_FAILED: return service_fail(service, "%s", why);
     }
     if (init->file.recorded.store[0] == '\0')
         return -1;
-    fprintf(stderr,
-            "%s: the state directory %s belongs to the store %s; nothing was created. If that store has lost "
-            "its content: pawl "
-            "store recover. If it is to be given up: delete the directory.\n",
-            init->name, path, init->file.recorded.store);
+    service_fail(
+        service,
+        "the state directory %s belongs to the store %s; nothing was created. If that store has lost "
+        "its content: pawl store recover. If it is to be given up: delete the directory.",
+        path, init->file.recorded.store);
     return REFUSED;
 }
 
 int init_store(struct service *service)
 {
-    struct init_store init = {
-        .name = service->plan->name, .status = -1, .file.dir = {.fd = -1, .lock_fd = -1}};
-    int status = init_store_open(&init, service);
+    struct init_store init = {.service = service, .status = -1, .file.dir = {.fd = -1, .lock_fd = -1}};
+    int status = init_store_open(&init);
 
     if (status < 0) {
         struct loop *loop = loop_new();
         struct store *store = service_store_open(service, loop);
 
-        status = init_store_run(&init, service, loop, store);
+        status = init_store_run(&init, loop, store);
         store_close(store);
         if (!loop_is_looking_up(loop)) /* the end of the process leaves that */
             loop_free(loop);
@@ -82,9 +75,9 @@ int init_store(struct service *service)
     return status;
 }
 
-static int init_store_run(struct init_store *init, struct service *service, struct loop *loop,
-                          struct store *store)
+static int init_store_run(struct init_store *init, struct loop *loop, struct store *store)
 {
+    const struct service *service = init->service;
     const char *detail = NULL;
     uint64_t deadline_ms = loop_now_ms() + service->settings.store_timeout_ms;
     int status;
@@ -94,19 +87,16 @@ static int init_store_run(struct init_store *init, struct service *service, stru
         loop_turn(loop, TURN_MS);
     if (store_misled(store) != NULL) {
         store_not_ready(store, &detail);
-        fprintf(stderr, "%s: nothing was created: %s %s\n", init->name, detail, store_misled(store));
-        return SERVICE_CONFIG;
+        return service_fail(service, "nothing was created: %s %s", detail, store_misled(store));
     }
-    if (store_unsafe(store) != NULL) {
-        fprintf(stderr, "%s: this Redis can lose locks: %s (--allow-unsafe-redis accepts that)\n", init->name,
-                store_unsafe(store));
-        return SERVICE_CONFIG;
-    }
+    if (store_unsafe(store) != NULL)
+        return service_fail(service, "this Redis can lose locks: %s (--allow-unsafe-redis accepts that)",
+                            store_unsafe(store));
     if (store_not_ready(store, &detail) != NULL) {
-        fprintf(stderr, "%s: the store cannot be reached, nothing was created: %s\n", init->name, detail);
+        service_fail(service, "the store cannot be reached, nothing was created: %s", detail);
         return SERVICE_UNREACHABLE;
     }
-    status = init_store_ask(init, service, store);
+    status = init_store_ask(init, store);
     while (status < 0 && init->status < 0)
         loop_turn(loop, TURN_MS); /* the call has a deadline of its own */
     return status < 0 ? init->status : status;
@@ -114,8 +104,9 @@ static int init_store_run(struct init_store *init, struct service *service, stru
 
 /* The epoch begins at the Unix time, so that a store that is lost with everything around it does not
  * begin again below the tokens of its former epoch. */
-static int init_store_ask(struct init_store *init, const struct service *service, struct store *store)
+static int init_store_ask(struct init_store *init, struct store *store)
 {
+    const struct service *service = init->service;
     char why[STATE_WHY_MAX];
 
     init->record = init->file.recorded;
@@ -124,7 +115,7 @@ static int init_store_ask(struct init_store *init, const struct service *service
     init->record.floor = service->settings
                              .token_block; /* but no list: it may admit nothing before it has begun */
     if (!state_file_write(&init->file, &init->record, why))
-        return fail(init, SERVICE_CONFIG, why);
+        return service_fail(service, "%s", why);
     snprintf(init->identity, sizeof(init->identity), KEYS_SCHEMA ":%s", init->record.store);
     snprintf(init->epoch, sizeof(init->epoch), "%lld", (long long)init->record.epoch);
     snprintf(init->floor, sizeof(init->floor), "%lld", (long long)init->record.floor);
@@ -148,7 +139,7 @@ static void take_back(struct init_store *init)
     char why[STATE_WHY_MAX];
 
     if (!state_file_write(&init->file, &init->file.recorded, why))
-        fail(init, REFUSED, why);
+        service_fail(init->service, "%s", why);
 }
 
 static enum step init_store_answer(struct store_call *call, enum store_outcome outcome,
@@ -167,25 +158,24 @@ static enum step init_store_answer(struct store_call *call, enum store_outcome o
         init->status = REFUSED;
     } else if (outcome == STORE_DONE && store_reply_is(reply, "forbidden")) {
         id = store_reply_text(reply, 1);
-        fprintf(stderr,
-                "%s: this user of Redis may not %.*s; nothing was created. Make the store as the user of the "
-                "services: redis://pawl@...\n",
-                init->name, (int)id.len, id.at);
+        init->status = service_fail(
+            init->service,
+            "this user of Redis may not %.*s; nothing was created. Make the store as the user of the "
+            "services: redis://pawl@...",
+            (int)id.len, id.at);
         take_back(init);
-        init->status = SERVICE_CONFIG;
     } else if (outcome == STORE_NOT_SENT) {
         bool is_told = call->refusal != NULL && call->refusal->what != NULL;
         take_back(init);
-        fprintf(stderr, "%s: the store did not take the request; nothing was created%s%s%s%s\n", init->name,
-                is_told ? ": " : "", is_told ? call->refusal->what : "", is_told ? ". " : "",
-                is_told ? call->refusal->todo : "");
+        service_fail(init->service, "the store did not take the request; nothing was created%s%s%s%s",
+                     is_told ? ": " : "", is_told ? call->refusal->what : "", is_told ? ". " : "",
+                     is_told ? call->refusal->todo : "");
         init->status = SERVICE_UNREACHABLE;
     } else {
-        fprintf(
-            stderr,
-            "%s: the store did not answer in time, and may have been made: pawl store status tells. If it "
-            "was not, delete the state directory and run this again.\n",
-            init->name);
+        service_fail(
+            init->service,
+            "the store did not answer in time, and may have been made: pawl store status tells. If it "
+            "was not, delete the state directory and run this again.");
         init->status = SERVICE_UNREACHABLE;
     }
     return ANSWERED;

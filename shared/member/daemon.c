@@ -27,15 +27,6 @@ static bool wants_dir(const struct service *service)
            (given != NULL && given[0] != '\0');
 }
 
-static void who_put(struct member_daemon *daemon)
-{
-    char host[HOST_SIZE] = "";
-
-    gethostname(host, sizeof(host) - 1);
-    snprintf(daemon->who, sizeof(daemon->who), "%s pid %ld on %s", daemon->service->plan->name,
-             (long)getpid(), host);
-}
-
 /* -- that the service has judged by --access: the store knows it too, until it has lost its content */
 
 static bool access_is_missing(const struct member_daemon *daemon)
@@ -98,11 +89,14 @@ int member_daemon_open(struct service *service)
         wrong = "the service of this --state-dir has run with --access, and this one would let everybody do "
                 "everything: give it --access FILE, or --allow-anonymous if that is meant";
     if (wrong == NULL) {
-        who_put(daemon);
+        char host[HOST_SIZE] = "";
+
+        gethostname(host, sizeof(host) - 1);
+        snprintf(daemon->who, sizeof(daemon->who), "%s pid %ld on %s", service->plan->name, (long)getpid(),
+                 host);
         return -1;
     }
-    fprintf(stderr, "%s: %s\n", service->plan->name, wrong);
-    return SERVICE_CONFIG;
+    return service_fail(service, "%s", wrong);
 }
 
 void member_daemon_close(struct service *service)
@@ -153,11 +147,17 @@ static void daemon_condition(struct member *member, char code[MEMBER_CONDITION_S
         snprintf(code, MEMBER_CONDITION_SIZE, "%s", found);
 }
 
-static void member_open(struct worker *worker, struct member_daemon *daemon, struct member_line *line)
+void member_worker_begin(struct worker *worker, struct member_worker *own)
 {
+    struct member_daemon *daemon = worker->service->extra;
+
+    worker->extra = own;
+    member_line_init(&own->line, daemon->store_epoch, worker->store);
+    if (worker->index != 0)
+        return;
     state_file_start(&daemon->state_file, worker->loop, daemon_wrote);
     daemon->member = (struct member){.worker = worker,
-                                     .line = line,
+                                     .line = &own->line,
                                      .state_file = &daemon->state_file,
                                      .who = daemon->who,
                                      .condition = daemon_condition,
@@ -165,17 +165,7 @@ static void member_open(struct worker *worker, struct member_daemon *daemon, str
     member_start(&daemon->member);
     sweep_start(&daemon->sweep, worker);
     daemon->quota = quota_new(worker);
-    daemon->overview_walk = overview_walk_new(worker, line);
-}
-
-void member_worker_begin(struct worker *worker, struct member_worker *own)
-{
-    struct member_daemon *daemon = worker->service->extra;
-
-    worker->extra = own;
-    member_line_init(&own->line, daemon->store_epoch, worker->store);
-    if (worker->index == 0)
-        member_open(worker, daemon, &own->line);
+    daemon->overview_walk = overview_walk_new(worker, &own->line);
 }
 
 void member_worker_close(struct worker *worker)
