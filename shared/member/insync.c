@@ -101,12 +101,6 @@ static void log_set(struct member *member, const struct epoch_set *set)
     member->event(member, LOG_WARNING, "store-kept-changed", fields);
 }
 
-static bool is_same_nodes(const struct epoch_set *a, const struct epoch_set *b)
-{
-    return a->count == b->count && a->growing == b->growing &&
-           memcmp(a->nodes, b->nodes, sizeof(a->nodes)) == 0;
-}
-
 void insync_take(struct member *member, const struct store_reply *list)
 {
     struct epoch_set set, before;
@@ -131,7 +125,8 @@ void insync_take(struct member *member, const struct store_reply *list)
     }
     if (!epoch_set_nodes(member->store_epoch, &set))
         return;
-    if (!is_same_nodes(&set, &before))
+    if (set.count != before.count || set.growing != before.growing ||
+        memcmp(set.nodes, before.nodes, sizeof(set.nodes)) != 0)
         log_set(member, &set);
     if (member->insync != NULL)
         member->insync->set = set;

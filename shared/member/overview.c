@@ -118,18 +118,6 @@ static int64_t condition_for_ms(const struct overview *overview, const char *cod
     return strcmp(overview->code, code) == 0 ? (int64_t)(loop_now_ms() - overview->since_ms) : 0;
 }
 
-static void condition_note(struct worker *worker, struct overview *overview)
-{
-    char detail[READY_DETAIL_SIZE];
-    const char *code = service_condition(worker, detail);
-
-    code = code != NULL ? code : "";
-    if (strcmp(overview->code, code) != 0) {
-        snprintf(overview->code, sizeof(overview->code), "%s", code);
-        overview->since_ms = loop_now_ms();
-    }
-}
-
 /* -- who is on the store */
 
 struct seen {
@@ -466,18 +454,6 @@ static void counts_write(struct json_out *json, const struct viewer *viewer, con
                      -1);
 }
 
-static void look_write(struct json_out *json, enum walk_kind kind, const struct walk_look *one)
-{
-    json_object(json, NULL);
-    json_text(json, "kind", bytes_of(walk_kind_name(kind)));
-    json_text(json, "lease", bytes_of(one->lease));
-    json_text_or_null(json, "holder", bytes_of(one->holder));
-    json_int(json, "for_ms", one->ms);
-    if (kind == LOOK_REFUSED)
-        json_text(json, "code", bytes_of(one->code));
-    json_object_end(json);
-}
-
 /* The first of each kind, then the second of each. */
 static void looks_write(struct json_out *json, const struct viewer *viewer, const struct walk_found *found)
 {
@@ -493,7 +469,14 @@ static void looks_write(struct json_out *json, const struct viewer *viewer, cons
                 (access != NULL &&
                  !access_allows(access, viewer->identity, ACCESS_LOOK, bytes_of(one->lease))))
                 continue;
-            look_write(json, kind, one);
+            json_object(json, NULL);
+            json_text(json, "kind", bytes_of(walk_kind_name(kind)));
+            json_text(json, "lease", bytes_of(one->lease));
+            json_text_or_null(json, "holder", bytes_of(one->holder));
+            json_int(json, "for_ms", one->ms);
+            if (kind == LOOK_REFUSED)
+                json_text(json, "code", bytes_of(one->code));
+            json_object_end(json);
             shown++;
         }
     }
@@ -626,8 +609,15 @@ static enum step stream_begin(struct http_request *req, enum form form, const st
 void overview_tick(struct worker *worker)
 {
     struct overview *own = overview_of(worker);
+    char detail[READY_DETAIL_SIZE];
+    const char *code;
 
-    condition_note(worker, own);
+    code = service_condition(worker, detail);
+    code = code != NULL ? code : "";
+    if (strcmp(own->code, code) != 0) {
+        snprintf(own->code, sizeof(own->code), "%s", code);
+        own->since_ms = loop_now_ms();
+    }
     if (LIST_EMPTY(&own->open))
         return;
     if (own->judged_by != worker->judged_by || atomic_load(&worker->service->draining))

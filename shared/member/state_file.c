@@ -414,20 +414,16 @@ static enum state_open lock_refused(const struct state_dir *dir, char why[STATE_
     return STATE_IN_USE;
 }
 
-/* A process that finds the lock file deleted makes another one and locks that: the lock on the directory
- * keeps it out all the same. Where directories cannot be locked (NFS takes LOCK_EX only on what is open for
- * writing), the lock file is all there is, and state_file_is_there() shows that it is another one. */
-static bool dir_is_in_use(const struct state_dir *dir)
-{
-    return flock(dir->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-}
-
 static enum state_open lock_take(struct state_dir *dir, char why[STATE_WHY_MAX])
 {
     dir->lock_fd = openat(dir->fd, lock_name, O_RDWR | O_CREAT | FILE_FLAGS, 0600);
     if (dir->lock_fd < 0)
         return file_failed(dir, lock_name, "opened", why);
-    if (flock(dir->lock_fd, LOCK_EX | LOCK_NB) != 0 || dir_is_in_use(dir))
+    /* A process that finds the lock file deleted makes another one and locks that: the lock on the directory
+     * keeps it out all the same. Where directories cannot be locked (NFS takes LOCK_EX only on what is open
+     * for writing), the lock file is all there is, and state_file_is_there() shows that it is another one. */
+    if (flock(dir->lock_fd, LOCK_EX | LOCK_NB) != 0 ||
+        (flock(dir->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK))
         return lock_refused(dir, why);
     if (!is_locked(dir)) {
         snprintf(why, STATE_WHY_MAX, "%s/%s is not a regular file, or was replaced just now.", dir->path,
@@ -468,13 +464,6 @@ static enum state_open record_understand(const struct state_dir *dir, struct byt
                : record_damaged(dir, "its text and its checksum do not agree", why);
 }
 
-/* What was read may be renamed but not yet durable, when the process before was killed in between: then it is
- * made so before anything builds on it. A peek has no lock and builds nothing. */
-static bool is_durable(const struct state_dir *dir, int fd)
-{
-    return dir->lock_fd < 0 || (fsync(fd) == 0 && fsync(dir->fd) == 0);
-}
-
 static enum state_open record_take(struct state_dir *dir, int fd, struct state_record *record,
                                    char why[STATE_WHY_MAX])
 {
@@ -489,7 +478,9 @@ static enum state_open record_take(struct state_dir *dir, int fd, struct state_r
     len = read_all(fd, text, STATE_TEXT_MAX + 1);
     if (len < 0)
         return file_failed(dir, record_name, "read", why);
-    if (!is_durable(dir, fd))
+    /* It may be renamed but not yet durable, when the process before was killed in between: then it is made
+     * so before anything builds on it. A peek has no lock and builds nothing. */
+    if (dir->lock_fd >= 0 && (fsync(fd) != 0 || fsync(dir->fd) != 0))
         return file_failed(dir, record_name, "synced to the disk", why);
     text[len] = '\0';
     dir->version = version_of(&is);
@@ -605,12 +596,6 @@ void state_file_none(struct state_file *file)
     member_id_make(file->recorded.member);
 }
 
-static enum state_open fresh_write(struct state_file *file, char why[STATE_WHY_MAX])
-{
-    member_id_make(file->recorded.member);
-    return state_file_write(file, &file->recorded, why) ? STATE_FRESH : STATE_FAILED;
-}
-
 enum state_open state_file_open(struct state_file *file, const char *path, char why[STATE_WHY_MAX])
 {
     enum state_open end;
@@ -624,8 +609,10 @@ enum state_open state_file_open(struct state_file *file, const char *path, char 
         end = lock_take(&file->dir, why);
     if (end == STATE_OPEN)
         end = record_read(&file->dir, &file->recorded, why);
-    if (end == STATE_FRESH)
-        end = fresh_write(file, why);
+    if (end == STATE_FRESH) {
+        member_id_make(file->recorded.member);
+        end = state_file_write(file, &file->recorded, why) ? STATE_FRESH : STATE_FAILED;
+    }
     if (end != STATE_OPEN && end != STATE_FRESH)
         dir_leave(&file->dir);
     return end;
