@@ -284,15 +284,6 @@ static void sticky_open(struct forward *f)
         subscriber_open(own);
 }
 
-/* The store has recorded its own intent, f->by.intent; if f->by.opens, that becomes f->by.sticky. */
-static void sticky_recorded(struct forward *f)
-{
-    if (f->by.opens)
-        sticky_open(f);
-    else if (may_stay(f))
-        *seen_place(f) = f->fenced.claim.token;
-}
-
 /* -- asking the store */
 
 /* How long a queued request waits before it asks again by itself: its turn may come at another gateway.
@@ -346,20 +337,15 @@ static bool stored_goes_by_mark(const struct forward *f)
             strcmp(settings->check_store, epoch_store(f->own->record.line.store_epoch)) == 0);
 }
 
-/* Whether what goes by `live` must be known when the lease's record is forgotten. */
-static bool is_kept(const struct forward *f)
-{
-    return f->route->check != ROUTE_MARK &&
-           (stored_goes_by_mark(f) || route_marks(f->use->table, f->fenced.lease));
-}
-
 static const struct store_script *ask_fill(struct forward *f)
 {
     struct fenced_call *fenced = &f->fenced;
 
     fenced_begin_lease(fenced);
     fenced_add_fence(fenced);
-    if (is_kept(f))
+    /* Whether what goes by `live` must be known when the lease's record is forgotten. */
+    if (f->route->check != ROUTE_MARK &&
+        (stored_goes_by_mark(f) || route_marks(f->use->table, f->fenced.lease)))
         fenced_add(fenced, BYTES(FENCED_LIVE_KEPT));
     else
         fenced_add(fenced, bytes_of(f->route->check_text));
@@ -508,8 +494,10 @@ static enum step ask_admitted(struct fenced_call *fenced, const struct store_rep
     }
     if (f->is_write)
         atomic_store(&f->own->gateway->sent_by, f->use->table->hash);
-    if (f->by.intent != NULL)
-        sticky_recorded(f);
+    if (f->by.intent != NULL && f->by.opens)
+        sticky_open(f); /* that becomes f->by.sticky */
+    else if (f->by.intent != NULL && may_stay(f))
+        *seen_place(f) = f->fenced.claim.token;
     return forward_send(f);
 }
 

@@ -148,8 +148,10 @@ static void probe_head(struct upstream_call *call, const struct upstream_head *h
                        bytes_equal(applied->value, (struct bytes){id, id_len});
 }
 
-static void probe_note(struct forward *f, struct bytes text, enum upstream_end end, const char *why)
+static void probe_ended(struct upstream_call *call, enum upstream_end end, const char *why)
 {
+    struct forward *f = container_of(call, struct forward, up.call);
+    struct bytes text = {f->turn.blocker, f->turn.blocker_len};
     char said[PROBE_SAID_SIZE];
 
     if (end != UPSTREAM_WHOLE)
@@ -158,14 +160,6 @@ static void probe_note(struct forward *f, struct bytes text, enum upstream_end e
         snprintf(said, sizeof(said), "%u, %s", f->up.status,
                  f->turn.is_shown ? "it was applied" : "without Pawl-Applied of this write");
     probes_note(&f->own->gateway->probes, text, epoch_now_ms(f->own->record.line.store_epoch), said);
-}
-
-static void probe_ended(struct upstream_call *call, enum upstream_end end, const char *why)
-{
-    struct forward *f = container_of(call, struct forward, up.call);
-    struct bytes text = {f->turn.blocker, f->turn.blocker_len};
-
-    probe_note(f, text, end, why);
     if (end == UPSTREAM_WHOLE && f->turn.is_shown) {
         struct intent *intent = intent_new(&f->own->gateway->intents, f->fenced.on, text, INTENT_OPEN);
 

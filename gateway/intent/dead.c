@@ -35,7 +35,6 @@ struct dead {
     };
 };
 
-static enum step look_ask(struct dead *d);
 static fenced_then_fn look_answer;
 static enum step take_begin(struct dead *d);
 static enum step unreported_ask(struct dead *d);
@@ -101,6 +100,14 @@ static enum step dead_fail(struct fenced_call *fenced, enum problem bad)
     return fenced_fail(fenced, begun && bad != PROBLEM_INTERNAL ? PROBLEM_OUTCOME_UNKNOWN : bad);
 }
 
+/* The first two arguments: the gateway, and the incarnation of it that lives, or another. */
+static void dead_begin(struct dead *d, struct bytes incarnation)
+{
+    fenced_begin(&d->fenced, 0);
+    fenced_add(&d->fenced, bytes_of(d->id));
+    fenced_add(&d->fenced, incarnation);
+}
+
 enum step dead_start(struct http_request *req)
 {
     struct dead *d = HTTP_SCRATCH(req, struct dead);
@@ -116,21 +123,7 @@ enum step dead_start(struct http_request *req)
             "Nothing was changed: this incarnation is the very process that answers you. Stop "
             "it, then say so to another gateway.");
     }
-    return look_ask(d);
-}
-
-/* The first two arguments: the gateway, and the incarnation of it that lives, or another. */
-static void dead_begin(struct dead *d, struct bytes incarnation)
-{
-    fenced_begin(&d->fenced, 0);
-    fenced_add(&d->fenced, bytes_of(d->id));
-    fenced_add(&d->fenced, incarnation);
-}
-
-/* -- does it live, and is there such a one? */
-
-static enum step look_ask(struct dead *d)
-{
+    /* Does it live, and is there such a one? */
     dead_begin(d, bytes_of(d->incarnation));
     fenced_add(&d->fenced, living(d));
     return fenced_run(&d->fenced, &script_gateway_look, look_answers);

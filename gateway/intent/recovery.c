@@ -556,14 +556,6 @@ bool incarnations_parse(struct incarnations *incarnations, const char *text, siz
     return true;
 }
 
-/* Nothing is proven of any of them. */
-static bool begin_failed(struct incarnations *incarnations)
-{
-    for (unsigned i = 0; i < incarnations->count; i++)
-        incarnations->former[i].is = INCARNATION_UNPROVEN;
-    return false;
-}
-
 /* Bytes read, at most size; 0: none, or there is no such file; -1: what it has is not known. */
 static ssize_t text_read(int fd, char *text, size_t size)
 {
@@ -620,7 +612,11 @@ bool incarnations_begin(struct incarnations *incarnations, int dir_fd, const cha
     /* Without a boot_id, too: a successor that knew nothing of this one would let newer writes pass. */
     len += (size_t)snprintf(text + len, sizeof(text) - len, "%s %s\n", incarnation,
                             incarnations->has_boot ? boot_id : no_boot);
-    return text_write(dir_fd, text, len) || begin_failed(incarnations);
+    if (text_write(dir_fd, text, len))
+        return true;
+    for (unsigned i = 0; i < incarnations->count; i++)
+        incarnations->former[i].is = INCARNATION_UNPROVEN;
+    return false;
 }
 
 void incarnations_end(int dir_fd, const char *incarnation)

@@ -261,19 +261,6 @@ static bool check_pair(struct route_reading *reading, const struct route *before
     return check_same_things(reading, before);
 }
 
-static bool check_all(struct route_reading *reading)
-{
-    struct route_table *table = reading->table;
-
-    for (unsigned i = 0; i < table->count; i++) {
-        reading->route = &table->routes[i];
-        for (unsigned j = 0; j < i; j++)
-            if (!check_pair(reading, &table->routes[j]))
-                return false;
-    }
-    return true;
-}
-
 /* == the hash: what a table means, as one short text, which all gateways on a store must share
  *
  * The normal form is a list of texts, each with its length in front (digest_text()'s of the whole): defaults
@@ -319,15 +306,6 @@ static void put_template(FILE *out, const struct route_template *template)
             put(out, template->parts[i].text);
 }
 
-static void put_upstream(FILE *out, const struct route_upstream *upstream)
-{
-    put_number(out, upstream->scheme);
-    put(out, upstream->host);
-    put_number(out, upstream->port);
-    put(out, upstream->prefix);
-    put(out, upstream->tls_files[ROUTE_CA_FILE] != NULL ? upstream->tls_files[ROUTE_CA_FILE] : "");
-}
-
 static void put_fields(FILE *out, const struct route_fields *fields)
 {
     /* To deny nothing is to say nothing. */
@@ -342,10 +320,15 @@ static void put_fields(FILE *out, const struct route_fields *fields)
 static void put_route(FILE *out, const struct route *route)
 {
     const struct route_own *own = route->own;
+    const char *ca_file = route->upstream->tls_files[ROUTE_CA_FILE];
 
     put_pattern(out, route);
     put_template(out, &own->lease);
-    put_upstream(out, route->upstream);
+    put_number(out, route->upstream->scheme);
+    put(out, route->upstream->host);
+    put_number(out, route->upstream->port);
+    put(out, route->upstream->prefix);
+    put(out, ca_file != NULL ? ca_file : "");
     put_number(out, route->guarantee);
     put_number(out, route->check);
     if (route->store[0] != '\0')
@@ -447,7 +430,13 @@ static bool table_fill(struct route_reading *reading, const struct json *json, s
             return false;
         table->has_marks |= reading->route->check == ROUTE_MARK;
     }
-    return check_all(reading);
+    for (unsigned i = 0; i < table->count; i++) {
+        reading->route = &table->routes[i];
+        for (unsigned j = 0; j < i; j++)
+            if (!check_pair(reading, &table->routes[j]))
+                return false;
+    }
+    return true;
 }
 
 struct route_table *route_table_parse(struct bytes text, bool unsafe_redis, char why[ROUTE_WHY_SIZE])

@@ -310,7 +310,6 @@ enum step mark_start(struct http_request *req)
  *
  * What is promised is only "admitted": the check and the deed are two steps. */
 
-static enum step check_ask(struct fenced_call *fenced);
 static fenced_then_fn check_accepted;
 
 static const struct fenced_answer check_answers[] = {
@@ -332,11 +331,8 @@ enum step check_start(struct http_request *req)
      * verdict. */
     fenced->statuses = bytes_are(http_query(req), "deny=native") ? FENCED_NATIVE : FENCED_FORWARD_AUTH;
     bad = fenced_read_token(fenced);
-    return bad != PROBLEM_NONE ? fenced_refuse(fenced, bad) : check_ask(fenced);
-}
-
-static enum step check_ask(struct fenced_call *fenced)
-{
+    if (bad != PROBLEM_NONE)
+        return fenced_refuse(fenced, bad);
     stored_keep(fenced);
     fenced_begin_lease(fenced);
     fenced_add_fence(fenced);
