@@ -672,15 +672,6 @@ static void event_hub_deaf(struct store_subscriber_owner *owner)
     event_hub_missed(hub);
 }
 
-static void event_hub_off(struct event_hub *hub)
-{
-    hub->is_off = true;
-    member_held_forget(hub->held);
-    ring_empty(hub);
-    event_hub_drain(hub);
-    hub->all->listens = false;
-}
-
 /* {"listens", seq, until before, now, until, noted} */
 static void listen_confirmed(struct event_hub *hub, const struct store_reply *reply)
 {
@@ -711,7 +702,11 @@ static enum step listen_answer(struct member_call *call, enum problem bad, const
         listen_confirmed(hub, reply);
     } else if (bad == PROBLEM_NONE && store_reply_is(reply, "off") && !hub->listen.is_stale) {
         listen_leave(hub);
-        event_hub_off(hub);
+        hub->is_off = true;
+        member_held_forget(hub->held);
+        ring_empty(hub);
+        event_hub_drain(hub);
+        hub->all->listens = false;
     } else {
         loop_timer_arm(&hub->listen.timer, hub->listen.is_stale ? 0 : LISTEN_RETRY_MS, 0);
     }

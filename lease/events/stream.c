@@ -323,23 +323,18 @@ static void events_forget(struct listening *l)
     l->forgotten = true;
 }
 
-/* Of one lease. What the store had may be heard after its answer; from the first new item on all are new. */
-static void events_follow(struct listening *l, struct bytes lease, struct bytes packed)
-{
-    bool had_last = l->has_last;
-    struct history_id last = l->last;
-
-    if (events_send(l, lease, packed) && l->has_last &&
-        (!had_last || history_id_compare(&l->last, &last) > 0))
-        event_hub_gather(&l->subscriber);
-}
-
 static void events_heard(struct event_listener *subscriber, struct bytes lease, struct bytes packed)
 {
     struct listening *l = container_of(subscriber, struct listening, subscriber);
 
     if (l->state == EVENTS_STREAM) {
-        events_follow(l, lease, packed);
+        /* What the store had may be heard after its answer; from the first new item on all are new. */
+        bool had_last = l->has_last;
+        struct history_id last = l->last;
+
+        if (events_send(l, lease, packed) && l->has_last &&
+            (!had_last || history_id_compare(&l->last, &last) > 0))
+            event_hub_gather(&l->subscriber);
     } else if (l->early.len + packed.len >= EARLY_MAX) {
         events_forget(l);
     } else {
@@ -549,16 +544,6 @@ static void events_listens(struct event_listener *subscriber)
     events_before(container_of(subscriber, struct listening, subscriber));
 }
 
-static enum step events_listen(struct listening *l)
-{
-    uint64_t timeout_ms = l->worker->service->settings.store_timeout_ms;
-
-    if (event_hub_listen(own(l)->event_hub, &l->subscriber, l->lease))
-        return events_before(l);
-    alarm_set(inbox_clock(own(l)->inbox), &l->alarm, loop_now_ms() + timeout_ms);
-    return SUSPENDED;
-}
-
 enum step events_start(struct http_request *req)
 {
     char name[NAME_MAX_BYTES + 1], since[HISTORY_ID_SIZE];
@@ -593,5 +578,9 @@ enum step events_start(struct http_request *req)
     memcpy(l->since, since, sizeof(since));
     l->lease = bytes_of(l->name);
     json_out_init(&l->early);
-    return events_listen(l);
+    if (event_hub_listen(own(l)->event_hub, &l->subscriber, l->lease))
+        return events_before(l);
+    alarm_set(inbox_clock(own(l)->inbox), &l->alarm,
+              loop_now_ms() + worker->service->settings.store_timeout_ms);
+    return SUSPENDED;
 }

@@ -420,16 +420,6 @@ static bool node_judged(struct quorum_asker *asker, unsigned index, const struct
     return true;
 }
 
-static void node_judge(struct quorum_node *node)
-{
-    char ill[ILL_ID_CHARS + 1], max_ttl[BYTES_NUMBER_SIZE];
-
-    random_text(ill, ILL_ID_CHARS);
-    node_ask(node, &node_quarantine, node_judged, 3,
-             (struct bytes[]){bytes_of(ill), bytes_of(node->quorum->options.access),
-                              bytes_of_number(max_ttl, node->quorum->max_ttl)});
-}
-
 /* -- healing: barriers at a majority of well nodes, and the highest that they answer to the ill one */
 
 /* Whatever comes of it, the node is asked then whether it is well. */
@@ -488,6 +478,7 @@ static void node_begin_to_heal(struct quorum_node *node)
 
 static void node_turn(struct quorum_node *node)
 {
+    char ill[ILL_ID_CHARS + 1], max_ttl[BYTES_NUMBER_SIZE];
     uint64_t now_ms = loop_now_ms();
 
     if (node->is_asking || node->quorum->is_stopped)
@@ -507,7 +498,10 @@ static void node_turn(struct quorum_node *node)
                now_ms >= node->ill_until_ms) {
         node_begin_to_heal(node);
     } else {
-        node_judge(node);
+        random_text(ill, ILL_ID_CHARS);
+        node_ask(node, &node_quarantine, node_judged, 3,
+                 (struct bytes[]){bytes_of(ill), bytes_of(node->quorum->options.access),
+                                  bytes_of_number(max_ttl, node->quorum->max_ttl)});
     }
 }
 

@@ -347,13 +347,6 @@ static void acquire_held(struct quorum_call *call, const struct quorum_heard *he
                                                 : PROBLEM_OUTCOME_UNKNOWN);
 }
 
-/* What has been locked is nobody's. */
-static void acquire_unheard(struct quorum_call *call)
-{
-    hold_give_back(call, ~0U, call->attempt);
-    acquire_end(call, too_few(call));
-}
-
 static void lock_ended(struct quorum_asker *asker, const struct quorum_round *round)
 {
     struct quorum_call *call = container_of(asker, struct quorum_call, asker);
@@ -363,10 +356,12 @@ static void lock_ended(struct quorum_asker *asker, const struct quorum_round *ro
         acquire_commit(call, round->counted);
     else if ((held = hold_find(call, quorum_majority(call->quorum), round->sent_us)) != NULL)
         acquire_held(call, held);
-    else if (acquire_is_told(call))
+    else if (acquire_is_told(call)) {
         acquire_again(call);
-    else
-        acquire_unheard(call);
+    } else { /* what has been locked is nobody's */
+        hold_give_back(call, ~0U, call->attempt);
+        acquire_end(call, too_few(call));
+    }
 }
 
 static void commit_ended(struct quorum_asker *asker, const struct quorum_round *round)

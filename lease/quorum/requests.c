@@ -93,25 +93,20 @@ static struct bytes about_meta(struct quorum_request *r)
                : BYTES("{}");
 }
 
-/* problem: it is held, or was for as long as it could wait. */
-static enum step refuse_held(struct quorum_request *r, enum problem problem)
-{
-    const struct quorum_call *call = &r->call;
-    struct json_out *json = http_problem_begin(r->req, problem, NULL);
-
-    json_text(json, "lease", call->name);
-    json_int(json, "token", call->token);
-    json_text_or_null(json, "holder", service_holder(r->req, call->name, about_text(r, "holder")));
-    json_int(json, "expires_in_ms", call->expires_in_ms);
-    return http_problem_end(r->req, 0);
-}
-
 static enum step refused(struct quorum_request *r, enum problem problem)
 {
     char detail[96];
 
-    if (problem == PROBLEM_LEASE_HELD || problem == PROBLEM_WAIT_TIMEOUT)
-        return refuse_held(r, problem);
+    if (problem == PROBLEM_LEASE_HELD ||
+        problem == PROBLEM_WAIT_TIMEOUT) { /* was, as long as it could wait */
+        struct json_out *json = http_problem_begin(r->req, problem, NULL);
+
+        json_text(json, "lease", r->call.name);
+        json_int(json, "token", r->call.token);
+        json_text_or_null(json, "holder", service_holder(r->req, r->call.name, about_text(r, "holder")));
+        json_int(json, "expires_in_ms", r->call.expires_in_ms);
+        return http_problem_end(r->req, 0);
+    }
     if (problem == PROBLEM_LEASE_LOST)
         return lease_ended_answer(r->req, problem, r->call.name, BYTES("unknown"));
     snprintf(detail, sizeof(detail), "The member ttl_ms must be at most %lld: --max-ttl of this store.",
