@@ -106,15 +106,6 @@ static bool access_keep(struct http_client_access *own)
     return kept;
 }
 
-static void access_drop(struct http_client_access *own)
-{
-    for (unsigned i = 0; i < HTTP_ACCESS_TEXTS; i++) {
-        if (own->text[i] != NULL)
-            explicit_bzero((void *)(uintptr_t)own->text[i], strlen(own->text[i]));
-        free((void *)(uintptr_t)own->text[i]);
-    }
-}
-
 static bool options_read(struct pawl_options *known, const struct pawl_options *options,
                          struct pawl_problem *problem)
 {
@@ -166,7 +157,13 @@ struct pawl *pawl_open(const struct pawl_options *options, struct pawl_problem *
 void pawl_close(struct pawl *pawl)
 {
     if (pawl != NULL) {
-        access_drop(&pawl->access);
+        for (unsigned i = 0; i < HTTP_ACCESS_TEXTS; i++) {
+            char *text = (char *)(uintptr_t)pawl->access.text[i];
+
+            if (text != NULL)
+                explicit_bzero(text, strlen(text));
+            free(text);
+        }
         free(pawl->lease_url);
         free(pawl->gateway_url);
         free(pawl);

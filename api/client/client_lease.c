@@ -4,7 +4,7 @@
  *   acquire_run    POST, repeated as long as its end is not known    PAWL_OK | PAWL_HELD | PAWL_LOST |
  *                  (a wait: in slices, over what goes wrong between) PAWL_NOT_DONE
  *   acquire_leave  a place in line that is still kept is given up
- *   acquire_undo   what may be held is released                      PAWL_UNKNOWN */
+ *   hold_release   what may be held is released                      PAWL_UNKNOWN */
 #include <errno.h>
 #include <sys/random.h>
 
@@ -307,16 +307,6 @@ static enum pawl_outcome acquire_leave(struct acquire *a, enum pawl_outcome outc
     return outcome;
 }
 
-/* A lease_id that the library made is nobody else's to use, so nothing is lost by it. One of the caller's may
- * have held the lease before this call. */
-static void acquire_undo(const struct pawl *pawl, const struct pawl_grant *grant)
-{
-    struct pawl_problem problem;
-    struct pawl_grant copy = *grant;
-
-    hold_release(pawl, &copy, 1, &problem);
-}
-
 static enum pawl_outcome acquire_run(struct acquire *a, const struct pawl *pawl, struct pawl_grant *grant,
                                      struct pawl_problem *problem)
 {
@@ -332,8 +322,13 @@ static enum pawl_outcome acquire_run(struct acquire *a, const struct pawl *pawl,
         outcome = acquire_leave(a, outcome, problem);
     if (outcome == PAWL_OK && !grant_take(&a->call, GRANT_NEW, grant))
         outcome = problem_say(problem, PAWL_UNKNOWN, "bad-answer", bad_answer);
-    if (outcome == PAWL_UNKNOWN && (a->ask->lease_id == NULL || a->granted_late))
-        acquire_undo(pawl, grant);
+    /* A lease_id that the library made is nobody else's to use, so nothing is lost by it. One of the caller's
+     * may have held the lease before this call. */
+    if (outcome == PAWL_UNKNOWN && (a->ask->lease_id == NULL || a->granted_late)) {
+        struct pawl_grant copy = *grant;
+
+        hold_release(pawl, &copy, 1, &(struct pawl_problem){0});
+    }
     return outcome;
 }
 
@@ -543,15 +538,6 @@ static bool view_state(const struct json *json, enum pawl_state *state)
     return *state != PAWL_FREE || bytes_are(text, "free");
 }
 
-static void view_holder(const struct json *holder, struct pawl_view *view)
-{
-    client_text(view->holder, sizeof(view->holder), client_member(holder, "holder"));
-    read_mode(holder, &view->mode);
-    view->holder_token = client_number(holder, "token");
-    view->expires_in_ms = client_number(holder, "expires_in_ms");
-    view->held_for_ms = client_number(holder, "held_for_ms");
-}
-
 static bool view_take(const struct json *json, const char *name, struct pawl_view *view)
 {
     const struct json *first;
@@ -564,8 +550,13 @@ static bool view_take(const struct json *json, const char *name, struct pawl_vie
     view->waiting = (unsigned)client_number(json, "waiting");
     view->holders = (unsigned)json_list_count(json, "holders", &found);
     first = view->holders > 0 ? json_list_object(json, "holders", 0) : NULL;
-    if (first != NULL)
-        view_holder(first, view);
+    if (first != NULL) {
+        client_text(view->holder, sizeof(view->holder), client_member(first, "holder"));
+        read_mode(first, &view->mode);
+        view->holder_token = client_number(first, "token");
+        view->expires_in_ms = client_number(first, "expires_in_ms");
+        view->held_for_ms = client_number(first, "held_for_ms");
+    }
     return true;
 }
 
