@@ -226,21 +226,16 @@ static void read_some(struct child *child)
 
 /* -- what has happened so far, without waiting */
 
-static void look_at_process(struct child *child)
+static bool child_event(struct watch *watch, struct child *child, enum watch_event *event)
 {
     int status = 0;
 
+    watch->child = child;
     if (!child->ended && waitpid(child->pid, &status, WNOHANG | WUNTRACED) == child->pid) {
         child->stopped = WIFSTOPPED(status);
         child->ended = !child->stopped;
         child->status = status;
     }
-}
-
-static bool child_event(struct watch *watch, struct child *child, enum watch_event *event)
-{
-    watch->child = child;
-    look_at_process(child);
     read_some(child);
     *event = WATCH_LINE;
     if (take_line(watch, child))

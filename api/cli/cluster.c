@@ -153,17 +153,6 @@ static int keys_make(const struct cluster_files *files)
                : cli_fail(CLI_CONFIG, "%s cannot be made: %s", files->keys, strerror(errno));
 }
 
-static int keys_open(struct cluster_files *files)
-{
-    join(files->keys, files->data, "keys");
-    if (there_is(files->data, "keys"))
-        return CLI_GO_ON;
-    if (files->store_made)
-        return cli_refuse(CLI_CONFIG, "Put it back, or begin anew in an empty directory.",
-                          "%s is gone: no token that was signed with it could be verified", files->keys);
-    return keys_make(files);
-}
-
 static int files_open(struct cluster_files *files, const char *data)
 {
     int status;
@@ -182,7 +171,13 @@ static int files_open(struct cluster_files *files, const char *data)
     join(files->state_lease, files->data, "state-lease");
     join(files->state_gateway, files->data, "state-gateway");
     files->store_made = there_is(files->data, "store-made");
-    return keys_open(files);
+    join(files->keys, files->data, "keys");
+    if (there_is(files->data, "keys"))
+        return CLI_GO_ON;
+    if (files->store_made)
+        return cli_refuse(CLI_CONFIG, "Put it back, or begin anew in an empty directory.",
+                          "%s is gone: no token that was signed with it could be verified", files->keys);
+    return keys_make(files);
 }
 
 static int routes_open(struct cluster_files *files, const struct cluster_plan *plan)
@@ -227,18 +222,6 @@ static int remove_one(const char *path, const struct stat *status, int type, str
     (void)where;
     remove(path);
     return 0;
-}
-
-static void files_close(struct cluster_files *files)
-{
-    if (files->run[0] != '\0') {
-        nftw(files->run, remove_one, OPEN_DIRECTORIES, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
-        files->run[0] = '\0';
-    }
-    if (files->lock_fd >= 0) {
-        close(files->lock_fd);
-        files->lock_fd = -1;
-    }
 }
 
 /* -- whether one could listen at an address: two services of ours on one port would not notice each other */
@@ -433,14 +416,6 @@ static int store_make(struct cluster *cluster, const char *const *arguments)
     return status;
 }
 
-static int cluster_store(struct cluster *cluster)
-{
-    int status = store_make(cluster, (const char *const[]){"--redis", cluster->files.url, "--init-store",
-                                                           "--state-dir", cluster->files.state_lease, NULL});
-
-    return status == CLI_GO_ON ? files_note_store(&cluster->files) : status;
-}
-
 /* -- the services */
 
 /* Where the pages of the other one are, as far as that is known before it runs; "": it is not. */
@@ -553,8 +528,11 @@ int cluster_start(struct cluster *cluster, const struct cluster_plan *plan)
     if (status == CLI_GO_ON && cluster->files.routes[0] != '\0' && plan->listen_pages != NULL)
         status = address_check(plan->listen_pages, "--listen-pages");
     status = status == CLI_GO_ON ? cluster_redis(cluster, plan->redis_variables) : status;
-    if (status == CLI_GO_ON && !cluster->files.store_made)
-        status = cluster_store(cluster);
+    if (status == CLI_GO_ON && !cluster->files.store_made) {
+        status = store_make(cluster, (const char *const[]){"--redis", cluster->files.url, "--init-store",
+                                                           "--state-dir", cluster->files.state_lease, NULL});
+        status = status == CLI_GO_ON ? files_note_store(&cluster->files) : status;
+    }
     if (status == CLI_GO_ON)
         status = cluster_service(cluster, &cluster->lease, plan);
     if (status == CLI_GO_ON)
@@ -637,6 +615,9 @@ void cluster_end(struct cluster *cluster)
     cluster_end_child(cluster, &cluster->lease.child);
     cluster_end_child(cluster, &cluster->maker.child);
     cluster_end_child(cluster, &cluster->redis.child);
-    files_close(&cluster->files);
+    if (cluster->files.run[0] != '\0')
+        nftw(cluster->files.run, remove_one, OPEN_DIRECTORIES, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+    if (cluster->files.lock_fd >= 0)
+        close(cluster->files.lock_fd);
     watch_close(&cluster->watch);
 }

@@ -59,13 +59,6 @@ static bool data_add(struct sse *sse, struct bytes value)
     return true;
 }
 
-/* It goes back as the value of a header. */
-static void id_take(struct sse *sse, struct bytes value)
-{
-    if (value.len < SSE_ID_SIZE && ascii_is_visible(value))
-        snprintf(sse->next_id, sizeof(sse->next_id), "%.*s", (int)value.len, value.len > 0 ? value.at : "");
-}
-
 /* The id counts from here on, and not before: half an event has not been seen. */
 static void dispatch(struct sse *sse)
 {
@@ -90,8 +83,9 @@ static bool line_take(struct sse *sse)
     bytes_take(&value, BYTES(" "));
     if (bytes_are(name, "data"))
         return data_add(sse, value);
-    if (bytes_are(name, "id"))
-        id_take(sse, value);
+    /* An id goes back as the value of a header. */
+    if (bytes_are(name, "id") && value.len < SSE_ID_SIZE && ascii_is_visible(value))
+        snprintf(sse->next_id, sizeof(sse->next_id), "%.*s", (int)value.len, value.len > 0 ? value.at : "");
     return true; /* a comment, or a field that says nothing to us */
 }
 

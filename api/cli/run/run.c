@@ -46,30 +46,14 @@ static bool signal_read(const char *text, int *number)
     return false;
 }
 
-static bool on_lost_read(const char *text, enum run_on_lost *on_lost)
-{
-    static const char *const names[] = {"term", "kill", "warn"};
-
-    for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (strcmp(text, names[i]) == 0) {
-            *on_lost = (enum run_on_lost)i;
-            return true;
-        }
-    }
-    return false;
-}
-
 static int run_read(struct run *run, int argc, char **argv)
 {
-    const char *end_by = "TERM", *on_lost = "term", *holder = NULL, *mode = NULL;
+    const char *end_by = "TERM", *holder = NULL, *mode = NULL;
     unsigned permits = 0;
     bool at_once = false;
     const struct option flags[] = {
-        {.name = "no-wait",
-         .letter = 'n',
-         .kind = OPTION_FLAG,
-         .place = &at_once,
-         .help = "do not wait: exit status 75 if it is held"},
+        FLAG_ROW(OPTION_FLAG, bool, "no-wait", NULL, "do not wait: exit status 75 if it is held", &at_once,
+                 .letter = 'n'),
         FLAG_WAIT("wait so long at most (default: for ever)",
                   "a duration above 0 with its unit (ms, s, m, h, d); to not wait, use --no-wait",
                   &run->ask.wait_ms),
@@ -79,8 +63,9 @@ static int run_read(struct run *run, int argc, char **argv)
         FLAG_MS("kill-after", "DUR",
                 "and so long after it SIGKILL (default a quarter of the ttl, 5s at most)",
                 &run->kill_after_ms),
-        FLAG_TEXT("on-lost", "term|kill|warn", "signal and kill (default), kill at once, or only say it",
-                  &on_lost),
+        FLAG_ROW(OPTION_CHOICE, enum run_on_lost, "on-lost", "term|kill|warn",
+                 "signal and kill (default), kill at once, or only say it", &run->on_lost,
+                 .command_line_only = true),
         FLAG_MODE(&mode),
         FLAG_PERMITS(&permits),
         FLAG_HOLDER(&holder),
@@ -103,8 +88,6 @@ static int run_read(struct run *run, int argc, char **argv)
         return cli_fail(RUN_FAILED, "--no-wait and --wait exclude each other");
     if (!signal_read(end_by, &run->signal_number))
         return cli_fail(RUN_FAILED, "--signal takes a name like TERM, INT, HUP or USR1, or a number");
-    if (!on_lost_read(on_lost, &run->on_lost))
-        return cli_fail(RUN_FAILED, "--on-lost takes term, kill or warn");
     if (run->kill_after_ms > (run->ask.ttl_ms > 0 ? run->ask.ttl_ms : TTL_USUAL_MS) / 2)
         return cli_fail(RUN_FAILED, "--kill-after can be half the ttl at most: the command is signalled so "
                                     "long before the hold ends, and every hitch would reach it");
