@@ -1,6 +1,4 @@
 /* main.c - pawl-gateway: stands in front of the resource and refuses the stale writer. */
-#include <stdio.h>
-
 #include "gateway/fenced_call.h"
 #include "gateway/forward/forward.h"
 #include "gateway/intent/intent.h"

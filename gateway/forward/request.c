@@ -36,7 +36,6 @@ static bool rules_allow(const struct gateway_worker *own, const struct route *ro
                         const char *identity, struct bytes lease);
 static enum step forward_take_body(struct forward *f);
 static enum step forward_admit(struct forward *f);
-static void forward_body_drop(struct forward *f);
 
 #define TO(state) (1u << FORWARD_##state)
 
@@ -106,7 +105,10 @@ static void forward_free(struct forward *f)
 {
     struct gateway_worker *own = f->own;
 
-    forward_body_drop(f);
+    if (f->body.fd >= 0) {
+        close(f->body.fd);
+        atomic_fetch_sub(&own->gateway->body_disk, f->body.len);
+    }
     table_use_drop(own, f->use);
     own->forwards--;
     LIST_REMOVE(f, live);
@@ -519,15 +521,6 @@ static bool body_add(struct forward *f, struct bytes piece)
         done += n > 0 ? (size_t)n : 0;
     }
     return true;
-}
-
-static void forward_body_drop(struct forward *f)
-{
-    if (f->body.fd >= 0) {
-        close(f->body.fd);
-        f->body.fd = -1;
-        atomic_fetch_sub(&f->own->gateway->body_disk, f->body.len);
-    }
 }
 
 /* -- taken whole */

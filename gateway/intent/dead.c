@@ -239,21 +239,17 @@ static enum step unreported_answer(struct fenced_call *fenced, const struct stor
     return settle_ask(d);
 }
 
-static enum step dead_tell(struct dead *d)
-{
-    struct json_out *json = http_json_begin(d->fenced.req);
-
-    json_int(json, "intents", d->intents);
-    json_int(json, "in_doubt", (int64_t)d->unreported);
-    return http_json_end(d->fenced.req, 200);
-}
-
 static enum step settle_ask(struct dead *d)
 {
     struct fenced_call *fenced = &d->fenced;
 
-    if (!d->is_settled || d->named == 0)
-        return dead_tell(d);
+    if (!d->is_settled || d->named == 0) {
+        struct json_out *json = http_json_begin(fenced->req);
+
+        json_int(json, "intents", d->intents);
+        json_int(json, "in_doubt", (int64_t)d->unreported);
+        return http_json_end(fenced->req, 200);
+    }
     if (d->settled == d->named || !dead_may(d))
         return unreported_ask(d); /* what is left? */
     dead_begin(d, bytes_of(d->name[d->settled]));

@@ -261,16 +261,12 @@ static enum step doubt_tell(struct fenced_call *fenced, const struct store_reply
     json_list(json, "gateways");
     for (size_t i = 0; list != NULL && i < store_reply_count(list); i++) {
         const struct store_reply *one = store_reply_list(list, i);
-        struct bytes since = store_reply_text(one, 3);
 
         json_object(json, NULL);
         json_text(json, "gateway", store_reply_text(one, 0));
         json_text(json, "incarnation", store_reply_text(one, 1));
         json_text(json, "state", store_reply_text(one, 2));
-        if (since.len > 0)
-            json_int(json, "since_ms", number_of(since));
-        else
-            json_null(json, "since_ms");
+        json_int_or_null(json, "since_ms", number_of(store_reply_text(one, 3)), -1);
         json_object_end(json);
     }
     json_list_end(json);

@@ -568,15 +568,6 @@ static bool read_unknown(struct route_reading *reading, const struct json *json)
     return true;
 }
 
-static bool read_limits(struct route_reading *reading, const struct json *json)
-{
-    struct route *route = reading->route;
-
-    route->timeout_ms = TIMEOUT_MS_DEFAULT;
-    return member_int(reading, json, "timeout_ms", TIMEOUT_MS_MIN, TIMEOUT_MS_MAX, &route->timeout_ms) &&
-           member_int(reading, json, "max_body", 0, body_max, &route->max_body);
-}
-
 static bool read_credential(struct route_reading *reading, const struct json *json)
 {
     struct route *route = reading->route;
@@ -632,6 +623,7 @@ bool route_read(struct route_reading *reading, const struct json *json)
                                         "credential",
                                         "upstream_authorization_file",
                                         NULL};
+    struct route *route = reading->route;
     const char *unknown;
 
     if (!read_where(reading, json))
@@ -639,7 +631,10 @@ bool route_read(struct route_reading *reading, const struct json *json)
     unknown = json_unknown(json, names);
     if (unknown != NULL)
         return route_wrong(reading, "the member %.64s is not known here", unknown);
+    route->timeout_ms = TIMEOUT_MS_DEFAULT;
     return read_promise(reading, json) && read_store(reading, json) && read_unknown(reading, json) &&
-           read_limits(reading, json) && read_body(reading, json) && read_credential(reading, json) &&
-           read_methods(reading, json) && read_headers(reading, json) && read_statuses(reading, json);
+           member_int(reading, json, "timeout_ms", TIMEOUT_MS_MIN, TIMEOUT_MS_MAX, &route->timeout_ms) &&
+           member_int(reading, json, "max_body", 0, body_max, &route->max_body) && read_body(reading, json) &&
+           read_credential(reading, json) && read_methods(reading, json) && read_headers(reading, json) &&
+           read_statuses(reading, json);
 }
