@@ -312,15 +312,6 @@ static void keep_take(struct store_keep *keep, const struct keep_cycle *cycle, s
         link_drop(keep->witness, "store-connecting", "as the link");
 }
 
-/* One that stands at another Redis than the link, to which the address has led before, and which is no
- * primary any more: as a replica it refuses to WAIT. */
-static void witness_follow(struct store_keep *keep)
-{
-    if (store_link_stands(keep->store) && store_link_stands(keep->witness) &&
-        strcmp(store_run_id(keep->witness), store_run_id(keep->store)) != 0)
-        link_drop(keep->witness, "store-connecting", "it is another Redis than that of the link");
-}
-
 static enum step asked_done(struct store_call *call, enum store_outcome outcome,
                             const struct store_reply *reply)
 {
@@ -341,8 +332,11 @@ static enum step info_done(struct store_call *call, enum store_outcome outcome,
     cycle->under_way = false;
     if (cycle->whole)
         keep_take(keep, cycle, store_reply_text(reply, 0));
-    else
-        witness_follow(keep);
+    /* A witness that stands at another Redis than the link, to which the address has led before, and which is
+     * no primary any more: as a replica it refuses to WAIT. */
+    else if (store_link_stands(keep->store) && store_link_stands(keep->witness) &&
+             strcmp(store_run_id(keep->witness), store_run_id(keep->store)) != 0)
+        link_drop(keep->witness, "store-connecting", "it is another Redis than that of the link");
     if (!keep->closing)
         keep_go_on(keep, cycle);
     return ANSWERED;
