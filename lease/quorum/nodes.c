@@ -244,15 +244,6 @@ static void round_time_is_up(struct loop_timer *timer)
     round_free_if_done(round);
 }
 
-/* Not as soon as enough can no longer count: who asks wants to know why. */
-static void round_judge(struct round *round)
-{
-    if (round->open == 0 || quorum_bits(round->told.refused) >= round->needed)
-        round_end(round);
-    else if (quorum_bits(round->told.counted) == round->needed)
-        loop_timer_arm(&round->timer, LATE_MS, 0);
-}
-
 static enum step node_answered(struct store_call *call, enum store_outcome outcome,
                                const struct store_reply *reply)
 {
@@ -270,7 +261,11 @@ static enum step node_answered(struct store_call *call, enum store_outcome outco
         else if (outcome != STORE_UNKNOWN)
             round->told.refused |= bit;
         round->told.unknown &= ~(round->told.counted | round->told.refused);
-        round_judge(round);
+        /* Not as soon as enough can no longer count: who asks wants to know why. */
+        if (round->open == 0 || quorum_bits(round->told.refused) >= round->needed)
+            round_end(round);
+        else if (quorum_bits(round->told.counted) == round->needed)
+            loop_timer_arm(&round->timer, LATE_MS, 0);
     }
     round_free_if_done(round);
     return ANSWERED;
