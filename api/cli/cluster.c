@@ -546,19 +546,10 @@ int cluster_start(struct cluster *cluster, const struct cluster_plan *plan)
 
 /* -- a quorum beside it */
 
-/* The id of the store that was made last, as its maker said it. */
-static void store_id(const struct cluster_member *maker, char id[TOKEN_STORE_CHARS + 1])
-{
-    id[0] = '\0';
-    for (unsigned i = 0; i < CLUSTER_TAIL; i++)
-        if (strstr(maker->tail[i], " created on ") != NULL)
-            snprintf(id, TOKEN_STORE_CHARS + 1, "%s", maker->tail[i] + strlen("store "));
-}
-
 int cluster_quorum(struct cluster *cluster, unsigned nodes, const char (*sockets)[CLUSTER_SOCKET_SIZE])
 {
     const struct cluster_files *files = &cluster->files;
-    char urls[QUORUM_MAX][CHILD_PATH_SIZE], id[TOKEN_STORE_CHARS + 1], state[CHILD_PATH_SIZE];
+    char urls[QUORUM_MAX][CHILD_PATH_SIZE], id[TOKEN_STORE_CHARS + 1] = "", state[CHILD_PATH_SIZE];
     const char *words[WORDS_MAX + 1] = {NULL};
     unsigned count = 0;
     int status;
@@ -571,7 +562,9 @@ int cluster_quorum(struct cluster *cluster, unsigned nodes, const char (*sockets
     status = store_make(cluster, words);
     if (status != CLI_GO_ON)
         return status;
-    store_id(&cluster->maker, id);
+    for (unsigned i = 0; i < CLUSTER_TAIL; i++) /* as its maker says it */
+        if (strstr(cluster->maker.tail[i], " created on ") != NULL)
+            snprintf(id, sizeof(id), "%s", cluster->maker.tail[i] + strlen("store "));
     join(state, files->data, "state-marks");
     words_add(words, count, (const char *const[]){"--keys", files->keys, "--listen", "127.0.0.1:0", NULL});
     status = service_start(cluster, &cluster->quorum, "lease on the quorum", "pawl-lease", words);

@@ -158,14 +158,6 @@ static int64_t last_ms(const struct run *run)
                : atomic_load(&run->deadline_ms) - run_hold_margin_ms(run->grant.ttl_ms) / 2;
 }
 
-static void watchdog_replace(struct run *run, int64_t now_ms)
-{
-    if (now_ms >= last_ms(run)) {
-        loss_tell(run, "it could not be renewed in time.", loss_then(run, RUN_ON_LOST_KILL));
-        run->kill_ms = 0;
-    }
-}
-
 static void kill_now(struct run *run)
 {
     run_group_kill(&run->group);
@@ -335,7 +327,10 @@ int run_loop(struct run *run)
             loss_heard(run, &over);
         if (over.ready[WATCHED_DEADLINE].fd >= 0 && over.ready[WATCHED_DEADLINE].revents != 0)
             deadline_passed(run, &over, now_ms);
-        watchdog_replace(run, now_ms);
+        if (now_ms >= last_ms(run)) {
+            loss_tell(run, "it could not be renewed in time.", loss_then(run, RUN_ON_LOST_KILL));
+            run->kill_ms = 0;
+        }
         kill_when_due(run, now_ms);
         signals_pass_on(run);
     }
