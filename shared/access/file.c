@@ -68,15 +68,6 @@ static void place_in(struct reading *reading, struct bytes name)
     place_add(reading, access_token_is_formed(name) ? BYTES("pawl_...") : name);
 }
 
-static void place_at(struct reading *reading, unsigned i)
-{
-    char text[BYTES_NUMBER_SIZE];
-
-    place_add(reading, BYTES("["));
-    place_add(reading, bytes_of_number(text, i));
-    place_add(reading, BYTES("]"));
-}
-
 static void place_out(struct reading *reading, size_t len)
 {
     reading->place_len = len;
@@ -95,15 +86,19 @@ static bool read_each(struct reading *reading, const struct json *value, enum js
                       read_function read)
 {
     const struct json *one = NULL;
+    char number[BYTES_NUMBER_SIZE];
     size_t len = reading->place_len;
 
     if (json_kind(value) != kind)
         return refuse(reading, kind == JSON_LIST ? "must be a list" : "must be an object");
     for (unsigned i = 0; (one = json_next(value, one)) != NULL; i++) {
-        if (kind == JSON_LIST)
-            place_at(reading, i);
-        else
+        if (kind == JSON_LIST) {
+            place_add(reading, BYTES("["));
+            place_add(reading, bytes_of_number(number, i));
+            place_add(reading, BYTES("]"));
+        } else {
             place_in(reading, json_name(one));
+        }
         if (!read(reading, one))
             return false;
         place_out(reading, len);

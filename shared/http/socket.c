@@ -70,15 +70,6 @@ static void flush_ready(struct loop_watch *watch, int events)
     http_run_soon(conn->server);
 }
 
-static void flush_begin(struct http_conn *conn)
-{
-    if (conn->flush != NULL)
-        return;
-    conn->flush = must_have(malloc(sizeof(*conn->flush)));
-    conn->flush->conn = conn;
-    loop_watch_init(conn->server->loop, &conn->flush->watch, conn->fd, flush_ready, LOOP_WRITE);
-}
-
 /* -- bytes */
 
 void http_socket_open(struct http_conn *conn)
@@ -123,8 +114,10 @@ ssize_t http_socket_read(struct http_conn *conn, char *block, size_t size)
     }
     got = tls_peer_read(conn->tls, block, size);
     conn->more = got == (ssize_t)size || tls_peer_has_ended(conn->tls);
-    if (got < 0 && errno == EAGAIN && tls_peer_has_unsent(conn->tls)) {
-        flush_begin(conn);
+    if (got < 0 && errno == EAGAIN && tls_peer_has_unsent(conn->tls) && conn->flush == NULL) {
+        conn->flush = must_have(malloc(sizeof(*conn->flush)));
+        conn->flush->conn = conn;
+        loop_watch_init(conn->server->loop, &conn->flush->watch, conn->fd, flush_ready, LOOP_WRITE);
         errno = EAGAIN;
     }
     return got;

@@ -84,14 +84,6 @@ static void take_out(struct alarm_clock *clock, struct alarm *alarm)
     alarm->place = 0;
 }
 
-static void make_room(struct alarm_clock *clock)
-{
-    if (clock->count + 1 == clock->size) {
-        clock->size *= 2;
-        clock->heap = must_have(realloc(clock->heap, clock->size * sizeof(*clock->heap)));
-    }
-}
-
 /* -- the timer */
 
 /* One that is set for earlier than needed stays: when it fires it finds nothing to do and is set anew. Never
@@ -136,7 +128,10 @@ void alarm_set(struct alarm_clock *clock, struct alarm *alarm, uint64_t at_ms)
 
     assert(alarm->rings != NULL);
     if (alarm->place == 0) {
-        make_room(clock);
+        if (clock->count + 1 == clock->size) {
+            clock->size *= 2;
+            clock->heap = must_have(realloc(clock->heap, clock->size * sizeof(*clock->heap)));
+        }
         settle(clock, ++clock->count, slot);
     } else {
         assert(clock->heap[alarm->place].alarm == alarm);

@@ -199,14 +199,6 @@ static void seqs_told(const struct member *member, uint64_t seqs[STRIPES])
     }
 }
 
-static void log_clock(struct member *member, int64_t corrected_ms)
-{
-    struct log_field fields[] = {LOG_I("corrected_ms", corrected_ms), LOG_END};
-
-    if (corrected_ms > 0)
-        member->event(member, LOG_WARNING, "store-clock-corrected", fields);
-}
-
 static void log_in(struct member *member, int64_t epoch)
 {
     struct log_field fields[] = {LOG_I("epoch", epoch),
@@ -266,7 +258,9 @@ static void heartbeat_in(struct member *member, const struct store_reply *reply)
     registrars_take(member, reply);
     record(member, reply);
     lease_take(member, reply);
-    log_clock(member, store_reply_integer(reply, 9));
+    if (store_reply_integer(reply, 9) > 0)
+        member->event(member, LOG_WARNING, "store-clock-corrected",
+                      (struct log_field[]){LOG_I("corrected_ms", store_reply_integer(reply, 9)), LOG_END});
     if (news)
         log_in(member, epoch);
 }

@@ -122,14 +122,6 @@ static bool span_begin(struct scan *s, unsigned *number)
     return true;
 }
 
-static void json_spans_done(struct json_spans *spans)
-{
-    if (spans->at != spans->few)
-        free(spans->at);
-    spans->at = spans->few;
-    spans->count = 0;
-}
-
 /* -- the grammar */
 
 static char peek(const struct scan *s)
@@ -566,7 +558,8 @@ struct json *json_parse(struct bytes text, unsigned depth_max, struct json_fault
 
     if (json_scan(text, depth_max, &spans, fault))
         json = parse_scanned(text, &spans, fault);
-    json_spans_done(&spans);
+    if (spans.at != spans.few)
+        free(spans.at);
     return json;
 }
 
