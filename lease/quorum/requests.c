@@ -97,8 +97,8 @@ static enum step refused(struct quorum_request *r, enum problem problem)
 {
     char detail[96];
 
-    if (problem == PROBLEM_LEASE_HELD ||
-        problem == PROBLEM_WAIT_TIMEOUT) { /* was, as long as it could wait */
+    /* Held; or it was held as long as the request could wait. */
+    if (problem == PROBLEM_LEASE_HELD || problem == PROBLEM_WAIT_TIMEOUT) {
         struct json_out *json = http_problem_begin(r->req, problem, NULL);
 
         json_text(json, "lease", r->call.name);
