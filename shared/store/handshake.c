@@ -326,8 +326,6 @@ static void handshake_refused(struct store *store, const struct handshake_call *
                         : refusal != NULL                 ? refusal->check
                                                           : "store-refused";
 
-    if (error.len > 0 && error.at[error.len - 1] == '.')
-        error.len--; /* some of Redis' errors have a full stop, and link_drop() adds one */
     link_drop(store, check, "Redis refuses %s: %.*s", names[handshake->kind],
               (int)(error.len < 160 ? error.len : 160), error.at);
 }

@@ -238,6 +238,8 @@ void link_drop(struct store *store, const char *check, const char *why, ...)
     va_start(args, why);
     vsnprintf(text, sizeof(text), why, args);
     va_end(args);
+    if (text[0] != '\0' && text[strlen(text) - 1] == '.')
+        text[strlen(text) - 1] = '\0'; /* some have a full stop, and link_describe() adds one */
     link_describe(store, check, text);
     link_end(store);
 }

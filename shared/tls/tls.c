@@ -6,6 +6,7 @@
  * At most one record waits there; then the caller waits. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -308,6 +309,11 @@ int tls_fail(struct tls *tls, int code)
     tls->code = code;
     switch (code) {
     case GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR: tls->why = why_untrusted(tls->session); break;
+    case GNUTLS_E_FATAL_ALERT_RECEIVED:
+        snprintf(tls->alert, sizeof(tls->alert), "it refuses TLS with this side: %s",
+                 gnutls_alert_get_name(gnutls_alert_get(tls->session)));
+        tls->why = tls->alert;
+        break;
     case GNUTLS_E_PREMATURE_TERMINATION: tls->why = "its connection ended without TLS' word for it"; break;
     case GNUTLS_E_UNEXPECTED_PACKET_LENGTH:
     case GNUTLS_E_UNEXPECTED_PACKET:

@@ -397,6 +397,16 @@ def both_services_reach_a_redis_over_tls_that_asks_for_a_certificate():
 
 
 @test
+def a_redis_that_does_not_take_our_certificate_any_more_is_told_with_its_alert():
+    password("first")
+    certified("soon", "ca", "subjectAltName=DNS:ops.example.org\nextendedKeyUsage=clientAuth\n", days=-1)
+    done = run_daemon("pawl", "store", "status", "--redis", URL, *SHOWS[:2], "--redis-cert", path("soon.pem"), "--redis-key", path("soon.key"),
+                      "--redis-password-file", path("password"), "--store-timeout", "1s")
+    check_equal(done.returncode, 69, done.stderr)
+    check(re.search(r"refuses TLS with this side: [^.]*[Cc]ertificate [^.]*expired\.\n", done.stderr), done.stderr)
+
+
+@test
 def a_redis_that_cannot_show_who_it_is_is_told_nothing():
     password("first")
     for flags, why in ((("--redis-ca", path("other.pem"), *SHOWS[2:]), "no authority that is trusted"), (SHOWS[:2], "")):
