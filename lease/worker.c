@@ -115,10 +115,12 @@ const char *lease_worker_ready(struct worker *worker, enum problem *problem, cha
     if (check != NULL || inbox_is_open(lease_worker_from(worker)->inbox))
         return check;
     *problem = PROBLEM_STORE_UNAVAILABLE;
-    snprintf(detail, READY_DETAIL_SIZE,
-             "Leases are lent, but nobody can wait in line: the way on which the store tells who is next is "
-             "being opened.");
-    return "store-ear";
+    snprintf(
+        detail, READY_DETAIL_SIZE,
+        "Leases are granted, but nobody can wait in line: the connection on which Redis says who is next "
+        "is being made (%s).",
+        inbox_why(lease_worker_from(worker)->inbox));
+    return "store-subscriber";
 }
 
 bool lease_worker_drain(struct worker *worker)

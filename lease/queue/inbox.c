@@ -120,6 +120,11 @@ bool inbox_is_open(const struct inbox *inbox)
     return inbox->state == INBOX_OPEN && !inbox->drained;
 }
 
+const char *inbox_why(const struct inbox *inbox)
+{
+    return store_subscriber_why(inbox->subscriber);
+}
+
 void inbox_drain(struct inbox *inbox)
 {
     if (!inbox->drained) {

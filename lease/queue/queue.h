@@ -125,6 +125,8 @@ struct inbox *inbox_new(struct worker *worker);
 /* All places have been left, and the store is closed. */
 void inbox_free(struct inbox *inbox);
 bool inbox_is_open(const struct inbox *inbox);
+/* Of its subscriber. */
+const char *inbox_why(const struct inbox *inbox);
 /* Closes for good, also when called twice: in the store first, then for all that wait; then it is shut. */
 void inbox_drain(struct inbox *inbox);
 bool inbox_is_shut(const struct inbox *inbox);

@@ -30,6 +30,12 @@ enum {
 static const struct store_refusal overloaded = {"", "overloaded", "Too much is asked of Redis at once", NULL,
                                                 STORE_REFUSED_BEFORE_START};
 
+static const struct store_refusal script_ended = {
+    "", "store-refused",
+    "Redis ended a script with an error, as a rule since its user may not give one of the commands in it: "
+    "ACL LOG names it",
+    "Give the user the rights that deploy/redis.acl lists.", STORE_REFUSED_BEFORE_START};
+
 /* -- lists */
 
 struct store_call *call_list_take(struct call_list *list)
@@ -254,6 +260,7 @@ static bool store_tries_again(struct store *store, struct store_call *call, stru
 static enum store_outcome store_refused(struct store *store, struct store_call *call, struct bytes error)
 {
     struct bytes code = reply_error_code(error);
+    enum store_outcome outcome = reply_error_outcome(error);
 
     if (reply_code_is_of_no_master(code))
         link_leave(store, code);
@@ -262,8 +269,8 @@ static enum store_outcome store_refused(struct store *store, struct store_call *
     if (call->state == CALL_BATCHED && reply_error_is_from_inside(error))
         return STORE_UNKNOWN;             /* whatever it says: others may have written before */
     if (!store_may_go_alone(call, error)) /* else it is not this call that was refused */
-        call->refusal = reply_refusal(code);
-    return reply_error_outcome(error);
+        call->refusal = outcome == STORE_UNKNOWN ? &script_ended : reply_refusal(code);
+    return outcome;
 }
 
 void store_tell(struct store *store, struct store_call *call, enum store_outcome outcome,

@@ -335,6 +335,8 @@ struct store_subscriber_owner { /* the owner embeds it and finds itself with con
 /* Never fails; options as for store_open(), of which it takes url, files, password, timeout_ms and finder. */
 struct store_subscriber *store_subscriber_open(struct loop *loop, const struct store_options *options,
                                                struct store_subscriber_owner *owner);
+/* Why it ended last, for people; "": it has not. */
+const char *store_subscriber_why(const struct store_subscriber *subscriber);
 /* No callback comes any more. Not from inside one. */
 void store_subscriber_close(struct store_subscriber *subscriber);
 /* Counted: as many unsubscribes as subscribes end it, and only the first one leads to listens(). The channel

@@ -215,10 +215,16 @@ void store_subscriber_close(struct store_subscriber *subscriber)
     free(subscriber);
 }
 
-static void subscriber_drop(struct store_subscriber *subscriber)
+const char *store_subscriber_why(const struct store_subscriber *subscriber)
+{
+    return subscriber->why;
+}
+
+static void subscriber_drop(struct store_subscriber *subscriber, const char *why)
 {
     bool confirmed = subscriber->confirmed;
 
+    snprintf(subscriber->why, sizeof(subscriber->why), "%s", why);
     if (subscriber->state == SUBSCRIBER_STANDING && dial_lasted(subscriber->since_us))
         subscriber->attempts = 0;
     subscriber_shut(subscriber);
@@ -237,7 +243,7 @@ static void subscriber_connect(struct store_subscriber *subscriber)
     char why[DIAL_WHY_MAX];
 
     if (!finder_leads(&subscriber->dial, why) || !dial_begin(&subscriber->dial, subscriber_io, why))
-        subscriber_drop(subscriber);
+        subscriber_drop(subscriber, why);
 }
 
 static void subscriber_connected(struct store_subscriber *subscriber)
@@ -246,7 +252,7 @@ static void subscriber_connected(struct store_subscriber *subscriber)
     enum dial_step step = dial_go_on(&subscriber->dial, &why);
 
     if (step == DIAL_FAILED)
-        subscriber_drop(subscriber);
+        subscriber_drop(subscriber, why);
     else if (step == DIAL_STANDS)
         subscriber_enter(subscriber, SUBSCRIBER_GREETING);
 }
@@ -300,7 +306,7 @@ static void subscriber_look_for_signs(struct store_subscriber *subscriber)
         return;
     uint64_t now_ms = loop_now_ms();
     if (now_ms >= subscriber->heard_ms + subscriber->timeout_ms) {
-        subscriber_drop(subscriber);
+        subscriber_drop(subscriber, "no answer in time");
         return;
     }
     if (now_ms >= subscriber->ask_at_ms) {
@@ -317,7 +323,7 @@ static void subscriber_timer_fired(struct loop_timer *timer)
     switch (subscriber->state) {
     case SUBSCRIBER_WAITING: subscriber_enter(subscriber, SUBSCRIBER_CONNECTING); return;
     case SUBSCRIBER_CONNECTING:
-    case SUBSCRIBER_GREETING: subscriber_drop(subscriber); return;
+    case SUBSCRIBER_GREETING: subscriber_drop(subscriber, "no answer in time"); return;
     case SUBSCRIBER_STANDING: subscriber_look_for_signs(subscriber); return;
     case SUBSCRIBER_IDLE:
     case SUBSCRIBER_STATES: return;
@@ -453,6 +459,14 @@ static bool subscriber_take(struct store_subscriber *subscriber, const redisRepl
                                             : bytes_are(text_of(reply), "PONG");
 }
 
+/* With what it makes no sense of; NULL: it is no reply. */
+static void subscriber_refused(struct store_subscriber *subscriber, const redisReply *reply)
+{
+    bool is_error = reply != NULL && reply->type == REDIS_REPLY_ERROR;
+
+    subscriber_drop(subscriber, is_error ? reply->str : "Redis says what makes no sense here");
+}
+
 /* Whether the link still stands. */
 static bool subscriber_take_all(struct store_subscriber *subscriber)
 {
@@ -465,12 +479,12 @@ static bool subscriber_take_all(struct store_subscriber *subscriber)
         if (good && reply == NULL && reader->len - reader->pos <= MESSAGE_MAX)
             return true;
         good = good && reply != NULL && subscriber_take(subscriber, reply);
+        if (!good)
+            subscriber_refused(subscriber, reply);
         if (reply != NULL)
             freeReplyObject(reply);
-        if (!good) {
-            subscriber_drop(subscriber);
+        if (!good)
             return false;
-        }
     }
 }
 
@@ -482,7 +496,7 @@ static void subscriber_read(struct store_subscriber *subscriber)
         size_t before = subscriber->dial.context->reader->len;
 
         if (dial_read(&subscriber->dial) != REDIS_OK) {
-            subscriber_drop(subscriber);
+            subscriber_drop(subscriber, subscriber->dial.context->errstr);
             return;
         }
         got = subscriber->dial.context->reader->len - before;
@@ -498,7 +512,7 @@ static void subscriber_read(struct store_subscriber *subscriber)
 static void subscriber_write(struct store_subscriber *subscriber)
 {
     if (dial_write(&subscriber->dial) == WIRE_BROKEN)
-        subscriber_drop(subscriber);
+        subscriber_drop(subscriber, "its connection broke");
 }
 
 static void subscriber_turn_end(struct loop_hook *hook)
@@ -507,7 +521,7 @@ static void subscriber_turn_end(struct loop_hook *hook)
     bool open = subscriber->state == SUBSCRIBER_STANDING || subscriber->state == SUBSCRIBER_GREETING;
 
     if (open && (subscriber->leaves || finder_has_moved(&subscriber->dial)))
-        subscriber_drop(subscriber);
+        subscriber_drop(subscriber, "another node is the primary");
     else if (open && !subscriber->dial.blocked && wire_waiting(&subscriber->dial.wire) > 0)
         subscriber_write(subscriber);
 }

@@ -472,6 +472,17 @@ def the_settings_of_the_packages_are_let_in_when_they_are_changed_as_told():
 
 
 @test
+def a_right_that_is_taken_away_while_they_run_is_named_by_readyz():
+    for taken, given, refused, says in ((["resetchannels"], CHANNELS["pawl"], "store-subscriber", "NOPERM"), (["-hset"], ["+hset"], "store-refused", "ACL LOG")):
+        wait_until(is_ready, "both services are ready")
+        REDIS("ACL", "SETUSER", "pawl", *taken)
+        wait_until(lambda refused=refused, says=says: (ready := LEASE("GET", "/readyz").json).get("check") == refused and says in ready["detail"],
+                   f"it says {refused} and {says}")
+        REDIS("ACL", "SETUSER", "pawl", *given)
+    wait_until(is_ready, "both services are ready again")
+
+
+@test
 def every_daemon_ended_cleanly_under_it():
     for daemon in DAEMONS:
         check_equal(daemon.end(), 0, daemon.log()[-2000:])

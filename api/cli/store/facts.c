@@ -175,7 +175,6 @@ int store_inbox_ask(struct store_inbox *inbox, struct store_ask *ask, const stru
                     unsigned key_count, unsigned arg_count, const struct bytes *argv)
 {
     const char *detail = NULL;
-    bool is_ended; /* by an error that Redis answered, on a link that stands */
 
     ask->over = false;
     ask->call.done = script_done;
@@ -195,16 +194,13 @@ int store_inbox_ask(struct store_inbox *inbox, struct store_ask *ask, const stru
     if (ask->outcome == STORE_NOT_SENT)
         return doubt_tell(inbox->changed ? DOUBT_UNKNOWN : DOUBT_NOT_DONE, inbox->output,
                           "the store did not take %s: %s", script->name, detail);
-    is_ended = ask->call.refusal == NULL && store_link_stands(inbox->store);
     doubt_tell(inbox->changed || !ask->reads ? DOUBT_UNKNOWN : DOUBT_NOT_DONE, inbox->output,
-               "the store did not run %s to its end: %s", script->name,
-               is_ended ? "Redis ended it with an error" : detail);
+               "the store did not run %s to its end: %s", script->name, detail);
     if (!ask->reads)
         cli_hint("Look with pawl store status.");
-    if (is_ended)
-        cli_hint("Redis does so when its user may not run one of the commands: the services' user has no "
-                 "SCAN, HSCAN and TYPE, the user pawl-operator of deploy/redis.acl has them (--redis "
-                 "redis://pawl-operator@HOST:PORT).");
+    if (ask->call.refusal != NULL)
+        cli_hint("The services' user has no SCAN, HSCAN and TYPE, the user pawl-operator of deploy/redis.acl "
+                 "has them (--redis redis://pawl-operator@HOST:PORT).");
     return CLI_UNREACHABLE;
 }
 
