@@ -111,15 +111,16 @@ bool lease_worker_settled(const struct service *service)
 const char *lease_worker_ready(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE])
 {
     const char *check = member_worker_ready(worker, problem, detail);
+    const struct inbox *inbox = lease_worker_from(worker)->inbox;
 
-    if (check != NULL || inbox_is_open(lease_worker_from(worker)->inbox))
+    if (check != NULL || inbox_is_open(inbox))
         return check;
     *problem = PROBLEM_STORE_UNAVAILABLE;
     snprintf(
         detail, READY_DETAIL_SIZE,
         "Leases are granted, but nobody can wait in line: the connection on which Redis says who is next "
-        "is being made (%s).",
-        inbox_why(lease_worker_from(worker)->inbox));
+        "is being made%s%s",
+        inbox_why(inbox)[0] != '\0' ? ": " : ".", inbox_why(inbox));
     return "store-subscriber";
 }
 

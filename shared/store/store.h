@@ -335,7 +335,7 @@ struct store_subscriber_owner { /* the owner embeds it and finds itself with con
 /* Never fails; options as for store_open(), of which it takes url, files, password, timeout_ms and finder. */
 struct store_subscriber *store_subscriber_open(struct loop *loop, const struct store_options *options,
                                                struct store_subscriber_owner *owner);
-/* Why it ended last, for people; "": it has not. */
+/* Why it ended last, for people; "": it has not, or listens again. */
 const char *store_subscriber_why(const struct store_subscriber *subscriber);
 /* No callback comes any more. Not from inside one. */
 void store_subscriber_close(struct store_subscriber *subscriber);

@@ -410,6 +410,7 @@ static bool take_confirmation(struct store_subscriber *subscriber, struct bytes 
     }
     channel->listens = true;
     subscriber->confirmed = true;
+    subscriber->why[0] = '\0';
     subscriber->in_callback = true;
     if (subscriber->owner->listens != NULL)
         subscriber->owner->listens(subscriber->owner, name);

@@ -43,7 +43,7 @@ struct store_subscriber {
     unsigned attempts; /* in a row, without a link that lasted */
     uint64_t number;   /* of times that it came to stand */
     uint64_t since_us, heard_ms, ask_at_ms;
-    char why[DIAL_WHY_MAX];                  /* that the last one does not stand any more */
+    char why[DIAL_WHY_MAX];                  /* of store_subscriber_why() */
     unsigned char walked[SUBSCRIBER_STATES]; /* as in struct store_link */
 };
 
