@@ -28,11 +28,12 @@ struct quorum_node {
     unsigned index;
     enum quorum_node_state state;
     uint64_t link, ask_at_ms, ill_until_ms;
-    int64_t seen, highest;      /* highest: that barriers have answered */
-    bool is_asking;             /* a round for it is under way: one at a time */
-    bool wants_access;          /* a service with --access has used it, and this is none */
-    char said[TOKEN_NODE_SIZE]; /* its id; "": none */
-    char ill[ILL_ID_CHARS + 1]; /* the quarantine that it can be healed of; "": it is asked first */
+    int64_t seen, highest;               /* highest: that barriers have answered */
+    bool is_asking;                      /* a round for it is under way: one at a time */
+    bool wants_access;                   /* a service with --access has used it, and this is none */
+    const struct store_refusal *refusal; /* when it was last asked what it is; NULL: none */
+    char said[TOKEN_NODE_SIZE];          /* its id; "": none */
+    char ill[ILL_ID_CHARS + 1];          /* the quarantine that it can be healed of; "": it is asked first */
     struct quorum_asker asker;
 };
 
@@ -103,6 +104,30 @@ static bool numbers_say(const struct quorum *quorum, char numbers[QUORUM_NODES_M
     return alike >= quorum_majority(quorum);
 }
 
+const struct store_refusal *quorum_refusal(const struct quorum *quorum)
+{
+    const struct store_refusal *refusal = NULL;
+    unsigned taking = quorum_well(quorum);
+
+    for (unsigned i = 0; i < quorum->options.count; i++)
+        if (taking >> i & 1 && quorum->nodes[i].refusal != NULL) {
+            refusal = quorum->nodes[i].refusal;
+            taking &= ~(1U << i);
+        }
+    return quorum_bits(taking) < quorum_majority(quorum) ? refusal : NULL;
+}
+
+/* Why the first node that is gone is gone; "": none is. */
+static const char *why_gone(const struct quorum *quorum)
+{
+    unsigned gone = nodes_in(quorum, NODE_GONE);
+    const char *detail = "";
+
+    if (gone != 0)
+        store_not_ready(quorum->nodes[__builtin_ctz(gone)].store, &detail);
+    return detail;
+}
+
 enum problem quorum_problem(const struct quorum *quorum, char detail[READY_DETAIL_SIZE])
 {
     unsigned well = quorum_bits(quorum_well(quorum)), ill = quorum_bits(nodes_in(quorum, NODE_ILL)),
@@ -134,9 +159,9 @@ enum problem quorum_problem(const struct quorum *quorum, char detail[READY_DETAI
         return PROBLEM_STORE_NOT_OURS;
     }
     snprintf(detail, READY_DETAIL_SIZE,
-             "Of %u nodes %u are well, and %u must be; %u are in quarantine, %u are not of this store.%s",
+             "Of %u nodes %u are well, and %u must be; %u are in quarantine, %u are not of this store.%s %s",
              count, well, quorum_majority(quorum), ill, other,
-             is_lost ? " Too few are left that could say what the others have lost." : "");
+             is_lost ? " Too few are left that could say what the others have lost." : "", why_gone(quorum));
     return is_lost ? PROBLEM_STORE_NOT_OURS : PROBLEM_STORE_UNAVAILABLE;
 }
 
@@ -163,15 +188,17 @@ int64_t quorum_highest(const struct quorum *quorum)
 
 static void node_is(struct quorum_node *node, enum quorum_node_state state)
 {
-    static const char *const events[] = {
-        [NODE_WELL] = "node-well", [NODE_ILL] = "node-in-quarantine", [NODE_OTHER] = "node-not-ours"};
+    static const char *const events[] = {[NODE_GONE] = "node-gone",
+                                         [NODE_WELL] = "node-well",
+                                         [NODE_ILL] = "node-in-quarantine",
+                                         [NODE_OTHER] = "node-not-ours"};
     const struct log *log = node->quorum->options.log;
 
     if (state == node->state)
         return;
     node->state = state;
     node->ask_at_ms = 0;
-    if (log != NULL && state >= NODE_WELL) {
+    if (log != NULL && state != NODE_NEW) {
         struct log_field fields[] = {LOG_I("node", node->index + 1), LOG_END};
 
         log_event(log, state == NODE_WELL ? LOG_INFO : LOG_WARNING, events[state], fields);
@@ -253,6 +280,8 @@ static enum step node_answered(struct store_call *call, enum store_outcome outco
     bool is_well = outcome == STORE_DONE && (round->question.is_of_itself || node_heard(own->node, reply));
     unsigned bit = 1U << own->node->index;
 
+    if (round->question.is_of_itself)
+        own->node->refusal = call->refusal;
     round->open--;
     if (!round->is_over) {
         if (is_well &&
@@ -479,7 +508,7 @@ static void node_turn(struct quorum_node *node)
     if (node->is_asking || node->quorum->is_stopped)
         return;
     if (!node_has_its_link(node)) {
-        node->state = NODE_GONE;
+        node_is(node, NODE_GONE);
         if (store_link_stands(node->store))
             node_name(node);
     } else if (now_ms < node->ask_at_ms) {

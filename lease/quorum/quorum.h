@@ -80,6 +80,8 @@ enum quorum_node_state quorum_node_state(const struct quorum *quorum, unsigned n
 int64_t quorum_node_ill_for_ms(const struct quorum *quorum, unsigned node);
 /* PROBLEM_NONE while a majority is well; else STORE_UNAVAILABLE or STORE_NOT_OURS, with a sentence. */
 enum problem quorum_problem(const struct quorum *quorum, char detail[READY_DETAIL_SIZE]);
+/* What Redis says at so many nodes that are well that no majority takes writes; NULL: one does. */
+const struct store_refusal *quorum_refusal(const struct quorum *quorum);
 /* Whether it is known of all what they are, or that they have no store. */
 bool quorum_is_known(const struct quorum *quorum);
 

@@ -571,9 +571,22 @@ bool quorum_settled(const struct service *service)
     return true;
 }
 
+/* Then what is held is renewed and released. */
+static bool is_of_memory(const struct store_refusal *refusal)
+{
+    return refusal != NULL && strcmp(refusal->check, STORE_FULL) == 0;
+}
+
 const char *quorum_ready(struct worker *worker, enum problem *problem, char detail[READY_DETAIL_SIZE])
 {
+    const struct store_refusal *refusal = quorum_refusal(worker->extra);
+
     *problem = quorum_problem(worker->extra, detail);
+    if (*problem == PROBLEM_NONE && refusal != NULL && !is_of_memory(refusal)) {
+        *problem = PROBLEM_STORE_UNAVAILABLE;
+        snprintf(detail, READY_DETAIL_SIZE, "At most nodes: %s. %s", refusal->what, refusal->todo);
+        return refusal->check;
+    }
     return *problem == PROBLEM_NONE             ? NULL
            : *problem == PROBLEM_STORE_NOT_OURS ? "store-not-ours"
                                                 : "store-connecting";
@@ -588,6 +601,7 @@ void quorum_stand(struct worker *worker, struct service_stand *stand)
     const struct quorum *quorum = worker->extra;
 
     stand->node_states = states;
+    stand->is_full = is_of_memory(quorum_refusal(quorum));
     for (unsigned i = 0; i < quorum->options.count; i++)
         stand->nodes[quorum_node_state(quorum, i)]++;
 }

@@ -309,7 +309,7 @@ static void store_answer(struct store *store, struct store_call *call, struct re
             return;
         }
         outcome = store_refused(store, call, error);
-    } else {
+    } else if (call->state != CALL_READ_ONLY) {
         call->refusal = NULL;
     }
     store_end(store, call, outcome, reply);

@@ -92,7 +92,8 @@ struct store_call {
     uint64_t held_us;                              /* since when its answer waits for the in-sync set */
     unsigned state, batch;                         /* batch: of the first of a batch: how many calls it has */
     struct redisReply *reply; /* while it waits for the in-sync set; place is an offset of the stream then */
-    /* Of Redis' answer, if that was such a refusal, else NULL: good when done is called. */
+    /* Of Redis' answer, if that was such a refusal, also when it could then be answered without a write; else
+     * NULL: good when done is called. */
     const struct store_refusal *refusal;
 };
 

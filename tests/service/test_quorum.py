@@ -281,6 +281,9 @@ def a_node_that_lives_and_lets_nobody_in_is_told_as_such(world):
     told = [one["what"] for one in world.seen(69)["findings"]]
     for number, says in ((1, "NOAUTH"), (2, "this is a replica")):
         check(any(f"node {number + 1}, {world.nodes[number].path}, is gone: " in what and says in what for what in told), str(told))
+    world.nodes[1]("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+    wait_until(lambda: "NOAUTH" in world.ready().get("detail", ""), "a service says so, too")
+    world.lease_daemon.line(lambda line: '"node-gone","node":2' in line, "that it is gone")
 
 
 @test_in(Quorum)
@@ -314,6 +317,13 @@ def nodes_that_are_well_and_take_no_writes_are_told(world):
     check_in("1 of 3 nodes are well and take writes, and 2 must", report["findings"][-1]["what"])
     check_equal(world.lease("POST", "/v1/leases/none", body={}).status, 503)
     check("are possible" not in world.pawl("status", status=1).stdout, "it is not said")
+    wait_until(lambda: world.ready().get("checks", {}).get("store") == "store-full", "a service says so, too")
+    for node in world.nodes[:2]:
+        node("CONFIG", "SET", "maxmemory", 0, "min-replicas-to-write", 1)
+    wait_until(lambda: world.ready().get("check") == "store-refuses-writes", "it says that most take no writes")
+    for node in world.nodes[:2]:
+        node("CONFIG", "SET", "min-replicas-to-write", 0)
+    wait_until(lambda: world.lease("GET", "/readyz").status == 200, "they do again")
 
 
 @test_in(Quorum)
