@@ -519,17 +519,27 @@ static void access_metrics_write(const struct access *access, struct json_out *o
         json_out_print(out, "%s{token=\"%s\"} %llu\n", uses.name, digits, (unsigned long long)count);
 }
 
-static void registrars_metrics_write(struct worker *worker, struct json_out *out)
+static void heard_metrics_write(const struct metric *metric, unsigned heard, unsigned of,
+                                struct json_out *out)
 {
-    static const struct metric metric = {"pawl_store_registrars", METRIC_GAUGE, NULL,
-                                         "Of a store that a majority of registrars admits."};
-    struct service_stand stand = service_stand(worker);
-
-    if (stand.registrars == 0)
+    if (of == 0)
         return;
-    metric_head_write(&metric, out);
-    json_out_print(out, "%s{what=\"heard\"} %u\n%s{what=\"of\"} %u\n", metric.name, stand.registrars_heard,
-                   metric.name, stand.registrars);
+    metric_head_write(metric, out);
+    json_out_print(out, "%s{what=\"heard\"} %u\n%s{what=\"of\"} %u\n", metric->name, heard, metric->name, of);
+}
+
+static void watchers_metrics_write(struct worker *worker, struct json_out *out)
+{
+    static const struct metric registrars = {"pawl_store_registrars", METRIC_GAUGE, NULL,
+                                             "Of a store that a majority of registrars admits."},
+                               sentinels = {"pawl_store_sentinels", METRIC_GAUGE, NULL,
+                                            "That watch the primary (sentinel://)."};
+    struct service_stand stand = service_stand(worker);
+    struct store_election election;
+
+    heard_metrics_write(&registrars, stand.registrars_heard, stand.registrars, out);
+    if (store_election(worker->store, &election))
+        heard_metrics_write(&sentinels, election.heard, election.sentinels, out);
 }
 
 /* Of a store with an in-sync set, or of a quorum. */
@@ -561,7 +571,7 @@ static enum step metrics_page(struct http_request *req)
     metrics_write(worker_of(req)->service->metrics, out);
     process_metrics_write(worker_of(req)->service, out);
     access_metrics_write(worker_of(req)->access, out);
-    registrars_metrics_write(worker_of(req), out);
+    watchers_metrics_write(worker_of(req), out);
     nodes_metrics_write(worker_of(req), out);
     service_tls_metrics(worker_of(req)->service, out);
     http_reply_body(req, "text/plain; version=0.0.4", json_out_bytes(out));

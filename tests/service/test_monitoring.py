@@ -33,6 +33,8 @@ RAISED = {
     "PawlStoreElecting": [('pawl_problems_total{code="store-unavailable"}', RISES)],
     "PawlNodeAway": [('pawl_store_nodes{state="away"}', "0x9 1x89")],
     "PawlRegistrarMissing": [('pawl_store_registrars{what="heard"}', "2x99"), ('pawl_store_registrars{what="of"}', "3x99")],
+    "PawlSentinelMissing": [('pawl_store_sentinels{what="heard"}', "2x99"), ('pawl_store_sentinels{what="of"}', "3x99")],
+    "PawlCertificateEnds": [('pawl_tls_ends_seconds{file="tls-cert"}', "605000-60x99")],
     "PawlStoreFull": [('pawl_problems_total{code="store-full"}', RISES)],
     "PawlStoreFilling": [('pawl_store_memory_bytes{what="used"}', "80x99"), ('pawl_store_memory_bytes{what="allowed"}', "100x99")],
     "PawlInDoubt": [("pawl_gateway_in_doubt", "1x99")],
@@ -75,7 +77,7 @@ def every_alert_can_be_raised_and_is_not_raised_by_nothing():
 
 
 # What a service exports only with several nodes, or an access file: looked for in the source.
-NOT_EVERYWHERE = {"pawl_access_file_info", "pawl_store_nodes", "pawl_store_registrars"}
+NOT_EVERYWHERE = {"pawl_access_file_info", "pawl_store_nodes", "pawl_store_registrars", "pawl_store_sentinels", "pawl_tls_ends_seconds"}
 
 
 @test

@@ -97,7 +97,8 @@ class Watched(World):
 
     def hears(self, count):
         for client in (self.lease, self.gateway):
-            wait_until(lambda client=client: client("GET", "/readyz").json.get("sentinels", {}).get("heard") == count, f"{count} are heard")
+            wait_until(lambda client=client: client("GET", "/readyz").json.get("sentinels", {}).get("heard") == count and
+                       client.metric('pawl_store_sentinels{what="heard"}') == count, f"{count} are heard")
 
     def close(self):
         self.replica.process.send_signal(signal.SIGCONT)
