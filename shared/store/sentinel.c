@@ -316,6 +316,8 @@ static void peer_take(struct peer *peer, const redisReply *reply)
             note(peer, "refuses %s: %.*s", is_auth ? "AUTH" : "to answer",
                  (int)(error.len < 80 ? error.len : 80), error.at);
         peer->is_refused = true;
+        if (peer->is_sentinel && bytes_are(reply_error_code(error), "NOAUTH"))
+            store_subscriber_leave(peer->subscriber); /* it stands by a password of before */
         if (peer->promotes && bytes_are(reply_error_code(error), "INPROG"))
             peer->finder->promotion = STORE_PROMOTION_BEGUN; /* for somebody else, or for an earlier try */
     } else if (!is_auth) {

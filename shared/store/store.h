@@ -345,6 +345,8 @@ void store_subscriber_close(struct store_subscriber *subscriber);
  * published to. */
 void store_subscriber_subscribe(struct store_subscriber *subscriber, struct bytes channel);
 void store_subscriber_unsubscribe(struct store_subscriber *subscriber, struct bytes channel);
+/* Ends its link with the turn, and connects anew. */
+void store_subscriber_leave(struct store_subscriber *subscriber);
 /* false: it stands at another Redis than the store's link, to which the address has led before: it leaves at
  * the end of the turn, and connects anew. */
 bool store_subscriber_follow(struct store_subscriber *subscriber, const struct store *store);

@@ -359,15 +359,19 @@ void store_subscriber_unsubscribe(struct store_subscriber *subscriber, struct by
         channel_remove(&subscriber->channels, channel);
 }
 
+void store_subscriber_leave(struct store_subscriber *subscriber)
+{
+    subscriber->leaves = true;
+    loop_again(subscriber->loop);
+}
+
 bool store_subscriber_follow(struct store_subscriber *subscriber, const struct store *store)
 {
     bool is_elsewhere = subscriber->run_id[0] != '\0' && store_link_stands(store) &&
                         strcmp(subscriber->run_id, store_run_id(store)) != 0;
 
-    if (is_elsewhere) {
-        subscriber->leaves = true;
-        loop_again(subscriber->loop);
-    }
+    if (is_elsewhere)
+        store_subscriber_leave(subscriber);
     return !is_elsewhere;
 }
 

@@ -105,6 +105,17 @@ def a_former_primary_that_is_back_is_not_taken_again_by_a_sentinel_that_goes_on_
 
 
 @test_in(Watched)
+def a_sentinel_whose_password_has_changed_is_not_heard_on_the_connection_of_before(world):
+    with socket.create_connection(("127.0.0.1", world.sentinel.port)) as operator:
+        for rules, heard in ((b"resetpass >new", 0), (b"nopass", 1)):
+            operator.sendall(b"ACL SETUSER default " + rules + b"\r\n")
+            check_equal(operator.recv(100), b"+OK\r\n")
+            world.redis("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")  # the sentinels are asked at once, else each 10 s
+            world.hears(heard)
+    world.follows(0)
+
+
+@test_in(Watched)
 def nothing_is_refused_while_the_sentinels_are_gone_and_the_primary_answers(world):
     world.sentinel.kill()
     world.hears(0)
