@@ -351,6 +351,9 @@ static const struct {
      "stored "
      "resources.",
      "pawl store status"},
+    {"store-subscriber",
+     "Nobody can wait in line; all else goes on. Give Redis' user the channels that deploy/redis.acl lists.",
+     NULL},
     {"store-", NOTHING_GOES "See what the store needs.", "pawl store status"},
     {"state-dir",
      "This service grants nothing; all else goes on. Make room on the disk of the state directory, or give "
