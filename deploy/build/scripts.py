@@ -45,7 +45,7 @@ HEAD = "#!lua name=pawl_" + HASH + "\nlocal register = redis.register_function\n
 PACKED = """local function on_packed(run)
     return function(keys, argv)
         call_begins(keys, argv)
-        call_takes(argv[1])
+        call_takes(cmsgpack.unpack(argv[1]))
         return stripe_begins() or stripe_runs(run)
     end
 end

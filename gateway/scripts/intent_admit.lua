@@ -56,8 +56,9 @@ if routes == '' then
 end
 local mark = check.pass(record)
 local whose = (record.identity or '') ~= '' and '@' .. record.identity or ''
-local text = string.format('%s %s %016d %s %s %s %s %s %s%s %d', ARGV[1], own, SEQ, first and 'q' or 's',
-    ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[12], whose, NOW)
+local text = ARGV[1] .. ' ' .. own .. ' ' .. string.format('%016d', SEQ) .. (first and ' q ' or ' s ')
+    .. ARGV[8] .. ' ' .. ARGV[9] .. ' ' .. ARGV[10] .. ' ' .. ARGV[11] .. ' ' .. ARGV[12] .. whose .. ' '
+    .. whole_now()
 redis.call('ZADD', OPEN, '0', text)
 if first then
     return { 'queued', SEQ, mark, text, first }

@@ -11,7 +11,7 @@ local record = fence_read()
 
 -- HOLDER, as an item has it: of the hold that is presented, while it is known, else of its grant or end in the list.
 local function presented_holder()
-    local one = one_of_many(record) or record.held and record.hold == HOLD and record
+    local one = record.many and one_of_many() or record.held and record.hold == HOLD and record
     if one then
         return history_holder(one)
     end

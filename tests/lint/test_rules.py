@@ -57,7 +57,7 @@ local function hold_table()
     return { held = 0, more = 0, text = 0 }
 end
 local HOLD_MORE = { 'held', 'more' }
-local function hold_has_more(one)
+local function hold_pack(one)
     return one.held or one.more or HOLD_MORE
 end
 local function hold_parts(one, text)
@@ -72,7 +72,7 @@ local function hold_judge(record)
     return record
 end
 hold_judge(hold_new(hold_parts(hold_table(), 'x')))
-hold_has_more(hold_table())
+hold_pack(hold_table())
 """
 
 GOOD = {
@@ -162,7 +162,7 @@ FAULTS = (
      "hold.lua:1: more is not set anew"),
     ("records", "a member of a record that is not written", {"shared/member/scripts/lib/hold.lua": HOLD.replace("one.held or one.more or", "one.held or")},
      "hold.lua:1: more is not written"),
-    ("records", "a member of a record without a place", {"lease/scripts/go.lua": "-- go.lua - x.\nrecord.held, record.odd = 1, 2\n"},
+    ("records", "a member of a record without a place", {"lease/scripts/go.lua": "-- go.lua - x.\nrecord.held, record.more = 1, 2; record.odd = 3\n"},
      "go.lua:2: odd has no place"),
     ("shell", "a shell script with a loose end", {"deploy/bad": "#!/bin/sh\nif true; then\n"}, "deploy/bad:1: "),
     ("python", "Python that cannot be read", {"tests/bad.py": "def f(:\n"}, "tests/bad.py:1: "),

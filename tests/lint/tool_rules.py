@@ -59,8 +59,8 @@ def library(tree):
         text = tree.read(path)
         kept = {name for names in re.findall(r"^local (?!function)([\w, ]+)", text, re.MULTILINE) for name in names.strip().split(", ")}
         for number, line in enumerate(text.splitlines(), 1):
-            target = re.match(r" +(?!local )((?:[\w.\[\]]+, )*[\w.\[\]]+) = ", line)
-            for name in re.findall(r"(?:^|, )(\w+)", target.group(1)) if target else ():
+            targets = re.findall(r"(?:^ +|; )(?!local )((?:[\w.\[\]]+, )*[\w.\[\]]+) = ", line)
+            for name in re.findall(r"(?:^|, )(\w+)", ", ".join(targets)):
                 if name in kept:
                     yield f"{path}:{number}: sets {name}, which outlives the call: what a call knows is in call.lua"
 
@@ -77,12 +77,12 @@ def records(tree):
         yield f"{path}:1: {name} is not set anew for each call"
     letters = re.search(r"^local HOLD_MORE = \{(.*?)\}", tree.read(path), re.MULTILINE | re.DOTALL).group(1)
     for name in re.findall(r"'(\w+)'", letters):
-        if not re.search(rf"\bone\.{name}\b", bodies["hold_has_more"]):
+        if not re.search(rf"\bone\.{name}\b", bodies["hold_pack"]):
             yield f"{path}:1: {name} is not written when a record has nothing else of HOLD_MORE"
     for path in tree.files("shared/member/scripts/lib/*.lua", "lease/scripts/*.lua", "gateway/scripts/lib/fence.lua"):
         for number, line in enumerate(tree.read(path).splitlines(), 1):
-            target = re.match(r" *((?:[\w.]+, )*[\w.]+) = ", line)
-            for name in re.findall(r"\b(?:record|hold)\.(\w+)\b", target.group(1)) if target else ():
+            targets = " ".join(re.findall(r"(?:^|; ) *((?:[\w.]+, )*[\w.]+) = ", line))
+            for name in re.findall(r"\b(?:record|hold)\.(\w+)\b", targets):
                 if name not in places:
                     yield f"{path}:{number}: {name} has no place in hold_table()"
 

@@ -33,8 +33,8 @@ local function fence_read()
 end
 
 -- Which of many holds has the presented name, also when it is over; nil: none.
-local function one_of_many(record)
-    local lease_id = record.many and redis.call('HGET', KEYS[1] .. ':n:' .. ARGV[1], HOLD)
+local function one_of_many()
+    local lease_id = redis.call('HGET', KEYS[1] .. ':n:' .. ARGV[1], HOLD)
     local one = lease_id and hold_read(KEYS[1], 'h:' .. ARGV[1] .. '/' .. lease_id)
     return one and one.hold == HOLD and one or nil
 end
@@ -45,7 +45,7 @@ end
 -- A grant that nobody has claimed yet passes like any other, and need not be kept apart: the name of its hold
 -- is random, and no header with it is signed before the claim.
 local function fence_reason(record, deed)
-    local one = record and one_of_many(record)
+    local one = record and record.many and one_of_many()
     if one then
         record.presented = one
     end
@@ -53,7 +53,8 @@ local function fence_reason(record, deed)
     if one and deed ~= 'read' then
         return 'wrong-mode' -- by what the store has, whatever the header says
     end
-    if above(PRESENTED_EPOCH, PRESENTED, EPOCH, COUNTER) then
+    local is_last = record and record.token == PRESENTED and record.epoch == PRESENTED_EPOCH
+    if not is_last and above(PRESENTED_EPOCH, PRESENTED, EPOCH, COUNTER) then
         return 'unissued-token'
     end
     if not record then
@@ -63,12 +64,12 @@ local function fence_reason(record, deed)
         local is_its = one.token == PRESENTED and one.epoch == PRESENTED_EPOCH
         return not is_its and 'unissued-token' or nil -- later ones that share the lease with it fence nobody
     end
-    if above(PRESENTED_EPOCH, PRESENTED, record.epoch, record.token) then
-        -- A store that has lost grants cannot call one of them never granted; but all holds of before are
-        -- over.
-        return PRESENTED_EPOCH < ALIVE and OVER or 'unissued-token'
-    end
-    if above(record.epoch, record.token, PRESENTED_EPOCH, PRESENTED) then
+    if not is_last then
+        if above(PRESENTED_EPOCH, PRESENTED, record.epoch, record.token) then
+            -- A store that has lost grants cannot call one of them never granted; but all holds of before are
+            -- over.
+            return PRESENTED_EPOCH < ALIVE and OVER or 'unissued-token'
+        end
         return 'stale-token'
     end
     if record.hold ~= HOLD then
@@ -103,14 +104,4 @@ local function fence_refuse(record, reason)
     local holder = record.live and reason ~= 'not-yours' and record.holder or ''
     return { 'refused', SEQ, reason, record.token, record.epoch, record.mark, holder,
         refusal_is_due() and 'note' or nil }
-end
-
--- Raises the mark to the token that was let through, unless a later one that shares the lease was before it;
--- the mark.
-local function fence_pass(record)
-    if above(PRESENTED_EPOCH, PRESENTED, record.marked_epoch, record.mark) then
-        record.marked, record.marked_epoch = PRESENTED, PRESENTED_EPOCH
-        hold_write(record)
-    end
-    return record.mark
 end

@@ -163,12 +163,16 @@ local function mark_passes(check, is_exclusive)
     end
 end
 
--- What goes by the check `live`: where the lease is known by mark, or may be later, that is raised as well. The lease's
--- own record is forgotten some time after its end, and a route by mark may lead to it then.
+-- What goes by the check `live`: raises the mark to the token that was let through, unless a later one that shares the
+-- lease was before it; the mark. Where the lease is known by mark, or may be later, that is raised as well: the
+-- lease's own record is forgotten some time after its end, and a route by mark may lead to it then.
 local function live_pass(record, is_kept)
     local is_news = above(PRESENTED_EPOCH, PRESENTED, record.marked_epoch, record.mark)
+    if not (is_news or is_kept) then
+        return record.mark
+    end
     local own = { marks = KEYS[1] .. ':marks' }
-    local text = (is_news or is_kept) and redis.pcall('HGET', own.marks, ARGV[1])
+    local text = redis.pcall('HGET', own.marks, ARGV[1])
     if is_kept and not text then
         text = '0 0 -'
     end
@@ -176,7 +180,11 @@ local function live_pass(record, is_kept)
         mark_passes(own, string.find(ARGV[5], '^exclusive') ~= nil)
         own.pass(mark_read(text))
     end
-    return fence_pass(record)
+    if is_news then
+        record.marked, record.marked_epoch = PRESENTED, PRESENTED_EPOCH
+        hold_write(record)
+    end
+    return record.mark
 end
 
 -- {read() -> record, reason(record, deed) -> nil or why not, refuse(record, reason) -> reply, pass(record) ->
@@ -204,6 +212,9 @@ local function check_of()
 end
 
 local function check_of_stored()
+    if ARGV[5] == 'exclusive' then
+        return CHECK_LIVE -- as a rule
+    end
     local mode, word = string.match(ARGV[5], '^([^\n]+)\n(.+)$')
     ARGV[5] = mode or ARGV[5]
     return check_by(word or 'live')

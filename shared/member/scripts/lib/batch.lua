@@ -11,7 +11,7 @@ local BATCH_WORK = 128 -- a grant, an end, a waiter that was taken out, a lease 
 local function batch_of(scripts)
     local function run(packed)
         call_forgets()
-        local name = call_takes(packed)
+        local name = call_takes(cmsgpack.unpack(packed))
         return stripe_begins() or scripts[name]()
     end
 

@@ -11,6 +11,7 @@ local redis, cjson, cmsgpack, string, table, math, tonumber, ipairs, pairs, next
 local pcall, error
 
 local KEYS, ARGV
+local FEW_KEYS = { 0, 0, 0 } -- what KEYS is, as a rule: a table for each call would cost as much as a read
 local STRIPE, SEQ, COUNTER, NOW                                -- stripe.lua
 local LIFE, CEILING, OFFSET, ALIVE, EPOCH, EPOCH_TEXT, STORE_ID -- stripe.lua: LIFE, and what it says
 local RAW_MS                                                   -- store.lua: Redis' own clock
@@ -46,25 +47,22 @@ local function call_begins(keys, argv)
     call_forgets()
 end
 
-local function call_parts(name, count, one, two, ...)
+-- Keys and arguments as C packs them in one text (shared/store/wire.c): the name of the script, how many keys,
+-- the keys, the arguments. Returns the name.
+local function call_takes(name, count, one, two, three, ...)
+    local keys = FEW_KEYS
+    keys[1], keys[2], keys[3] = one, nil, nil
     if count == 1 then
-        KEYS, ARGV = { one }, { two, ... }
+        ARGV = { two, three, ... }
     elseif count == 2 then
-        KEYS, ARGV = { one, two }, { ... }
+        keys[2], ARGV = two, { three, ... }
+    elseif count == 3 then
+        keys[2], keys[3], ARGV = two, three, { ... }
     else
-        KEYS, ARGV = { one, two }, { select(count - 1, ...) }
-        for i = 3, count do
-            KEYS[i] = (select(i - 2, ...))
-        end
+        keys, ARGV = { one, two, three, unpack({ ... }, 1, count - 3) }, { select(count - 2, ...) }
     end
-    REMEMBER_MS = ARGV[2]
+    KEYS, REMEMBER_MS = keys, ARGV[2]
     return name
-end
-
--- Keys and arguments as C packs them, in one text (shared/store/wire.c): the name of the script, how many
--- keys, the keys, the arguments. Returns the name.
-local function call_takes(packed)
-    return call_parts(cmsgpack.unpack(packed))
 end
 
 -- A time or a duration as text: Redis would print a Lua number as a floating-point one, at ten times the

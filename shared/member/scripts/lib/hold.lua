@@ -59,23 +59,8 @@ local function hold_table()
 end
 local OWN_TABLE = hold_table() -- that of the call's own lease: one after the other has it
 
--- Fills the table with the parts of a text, and empties what comes later; nil: another release's.
-local function hold_parts(one, text, state, token, epoch, hold, lease_id, deadline, marked, marked_epoch, due,
-        holder, identity, ttl, granted, holds, meta, grant_id, ...)
-    if not (HOLD_STATES[state] and #hold + #lease_id + #holder + #identity + #meta + #grant_id >= 0
-        and token >= 0 and epoch >= 0 and deadline >= 0 and marked >= 0 and marked_epoch >= 0 and due >= 0
-        and ttl >= 0 and granted >= 0 and holds >= 0) then
-        return nil
-    end
-    one.text, one.state, one.token, one.epoch, one.hold = text, state, token, epoch, hold
-    one.lease_id, one.deadline, one.marked, one.marked_epoch = lease_id, deadline, marked, marked_epoch
-    one.due, one.holder, one.identity = text and (due > 0 and due or deadline), holder, identity
-    one.ttl, one.granted = ttl > 0 and ttl, granted > 0 and granted or deadline - ttl
-    one.holds, one.meta, one.grant_id = holds, meta, grant_id
-    one.permits, one.delay_ms, one.delayed_until = 0, 0, 0
-    one.many, one.mode, one.rest, one.queue, one.keys, one.void = false, false, false, false, false, false
-    one.claim, one.session, one.session_over, one.session_ended = false, false, false, false
-    one.last_ended, one.last_hold, one.presented = false, false, false
+-- The parts behind those that are always there; nil: another release's.
+local function hold_letters(one, ...)
     for i = 1, select('#', ...), 2 do
         local letter, value = select(i, ...)
         local member = #letter == 1 and HOLD_MORE[string.find(HOLD_LETTERS, letter, 1, true)]
@@ -87,25 +72,42 @@ local function hold_parts(one, text, state, token, epoch, hold, lease_id, deadli
     return one
 end
 
+-- Fills the table with the parts of a text, and empties what comes later; nil: another release's. One member
+-- after the other, as in whatever runs often: an assignment of several copies all its values but the last first.
+local function hold_parts(one, text, state, token, epoch, hold, lease_id, deadline, marked, marked_epoch, due,
+        holder, identity, ttl, granted, holds, meta, grant_id, letter, ...)
+    if not (HOLD_STATES[state] and #hold + #lease_id + #holder + #identity + #meta + #grant_id >= 0
+        and token >= 0 and epoch >= 0 and deadline >= 0 and marked >= 0 and marked_epoch >= 0 and due >= 0
+        and ttl >= 0 and granted >= 0 and holds >= 0) then
+        return nil
+    end
+    one.text = text; one.state = state; one.token = token; one.epoch = epoch; one.hold = hold
+    one.lease_id = lease_id; one.deadline = deadline; one.marked = marked; one.marked_epoch = marked_epoch
+    one.due = text and (due > 0 and due or deadline); one.holder = holder; one.identity = identity
+    one.ttl = ttl > 0 and ttl; one.granted = granted > 0 and granted or deadline - ttl
+    one.holds = holds; one.meta = meta; one.grant_id = grant_id
+    one.permits = 0; one.delay_ms = 0; one.delayed_until = 0
+    one.many = false; one.mode = false; one.rest = false; one.queue = false; one.keys = false
+    one.void = false; one.claim = false; one.session = false; one.session_over = false
+    one.session_ended = false; one.last_ended = false; one.last_hold = false; one.presented = false
+    return letter and hold_letters(one, letter, ...) or not letter and one
+end
+
 local function hold_unpack(one, text)
     return hold_parts(one, text, cmsgpack.unpack(text))
 end
 
--- Whether any of HOLD_MORE is there: mostly none is.
-local function hold_has_more(one)
-    return one.many or one.last_ended or one.last_hold or one.claim or one.session or one.void or one.queue
-        or one.keys or one.permits + one.delay_ms + one.delayed_until > 0
-end
-
 local function hold_pack(one)
-    local due, ttl, granted = one.due, one.ttl, one.granted
-    if not ttl or granted == one.deadline - ttl then
+    local due, ttl, granted, deadline = one.due, one.ttl, one.granted, one.deadline
+    if not ttl or granted == deadline - ttl then
         granted = 0
     end
-    local text = cmsgpack.pack(one.state, one.token, one.epoch, one.hold, one.lease_id, one.deadline,
-        one.marked, one.marked_epoch, due and due ~= one.deadline and due or 0, one.holder, one.identity,
+    local text = cmsgpack.pack(one.state, one.token, one.epoch, one.hold, one.lease_id, deadline,
+        one.marked, one.marked_epoch, due and due ~= deadline and due or 0, one.holder, one.identity,
         ttl or 0, granted, ttl and one.holds or 0, one.meta, one.grant_id)
-    for i = 1, hold_has_more(one) and #HOLD_MORE or 0 do
+    local has_more = one.many or one.last_ended or one.last_hold or one.claim or one.session or one.void
+        or one.queue or one.keys or one.permits + one.delay_ms + one.delayed_until > 0 -- mostly none
+    for i = 1, has_more and #HOLD_MORE or 0 do
         local value = one[HOLD_MORE[i]]
         if value and value ~= 0 then
             text = text .. cmsgpack.pack(string.sub(HOLD_LETTERS, i, i), value)
@@ -126,9 +128,9 @@ end
 local function hold_judge(record)
     local state, claim, many, how = record.state, record.claim, record.many, nil
     local held = state == 'held'
-    record.held, record.mode = held, many or record.mode or 'exclusive'
+    record.held = held; record.mode = many or record.mode or 'exclusive'
     record.mark = record.marked_epoch >= ALIVE and record.marked or 0
-    record.unclaimed, record.unanswered = claim ~= '' and claim, claim == ''
+    record.unclaimed = claim ~= '' and claim; record.unanswered = claim == ''
     if record.session then
         local s = redis.call('HMGET', record.session, 's', 'd', 'e', 'u')
         record.session_over = s[1] ~= 'live' or session_lost(s) ~= nil
@@ -144,8 +146,8 @@ local function hold_judge(record)
             or left_ms <= 0 and 'expired' or nil
         how = how and record.unclaimed and 'returned' or how
     end
-    record.left_ms, record.live = left_ms, held and not how
-    record.lapsed, record.ended = how ~= nil, how or state
+    record.left_ms = left_ms; record.live = held and not how
+    record.lapsed = how ~= nil; record.ended = how or state
     return record
 end
 
@@ -168,7 +170,7 @@ local function hold_new(one, stripe, field, text, epoch, counter)
         or record.epoch == epoch and record.token > counter then
         hold_not_ours(stripe, field)
     end
-    record.stripe, record.field = stripe, field
+    record.stripe = stripe; record.field = field
     return record
 end
 

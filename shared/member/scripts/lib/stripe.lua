@@ -23,11 +23,8 @@ local function life_parts(text)
     return string.match(text or '', '^(%S*) (%-?%d*) (%d*) (%-?%d*) (%d*)$')
 end
 
--- Takes it apart, unless it is the one that was taken apart last; whether all of it is there.
+-- Takes it apart; whether all of it is there.
 local function life_read(text)
-    if text == LIFE then
-        return true
-    end
     local id, epoch, alive, clock, ceiling = life_parts(text)
     LIFE, STORE_ID, EPOCH_TEXT = nil, id, epoch
     EPOCH, ALIVE, OFFSET, CEILING = tonumber(epoch), tonumber(alive), tonumber(clock), tonumber(ceiling)
@@ -60,28 +57,29 @@ local function stream_goes_on(admitted)
     return true
 end
 
-local function stripe_numbers(v)
-    return v[2] + 0, v[3] + 0
+local function stripe_numbers(seq, counter)
+    return seq + 0, counter + 0
 end
 
 -- nil: go on; else the reply.
 local function stripe_begins()
-    local is_sound
-    record_field = 'l:' .. ARGV[1] -- the record of the lease, where that is its name (hold.lua)
-    STRIPE = redis.call('HMGET', KEYS[1], 'life', 'seq', 'counter', record_field, 'listen')
+    local argv, last, field = ARGV, #ARGV, 'l:' .. ARGV[1]
+    local v = redis.call('HMGET', KEYS[1], 'life', 'seq', 'counter', field, 'listen')
+    record_field, STRIPE = field, v -- of the lease, where that is its name (hold.lua)
     -- Arithmetic makes a number of a text for half of what tonumber() takes, which reads it twice, and fails
     -- where there is none.
-    is_sound, SEQ, COUNTER = pcall(stripe_numbers, STRIPE)
-    local last = #ARGV
-    if not (is_sound and life_read(STRIPE[1])) or STORE_ID ~= ARGV[last - 3] or COUNTER < 0 then
+    local is_sound, seq, counter = pcall(stripe_numbers, v[2], v[3])
+    -- What was taken apart last is known.
+    if not (is_sound and (v[1] == LIFE or life_read(v[1]))) or STORE_ID ~= argv[last - 3] or counter < 0 then
         return { 'not-ours' }
     end
-    if EPOCH_TEXT ~= ARGV[last - 2] or SEQ < ARGV[last - 1] + 0
-        or ARGV[last - 4] ~= stream_known and not stream_goes_on(ARGV[last - 4]) then
+    SEQ, COUNTER = seq, counter
+    if EPOCH_TEXT ~= argv[last - 2] or seq < argv[last - 1] + 0
+        or argv[last - 4] ~= stream_known and not stream_goes_on(argv[last - 4]) then
         return { 'not-admitted' }
     end
     clock_known = clock_known or clock_ms()
-    local known, time = ARGV[last] + 0, clock_known + OFFSET
+    local known, time = argv[last] + 0, clock_known + OFFSET
     if known > 0 and time > known + AHEAD_MS then
         return { 'clock' }
     end
