@@ -25,7 +25,7 @@ end
 local MARKS, lost, first = 'pawl:{store}:marks', redis.call('HGET', 'pawl:{store}', 'lost') or '', ''
 for of in string.gmatch(lost ~= '' and ARGV[5] or '', '%S+') do
     local word = redis.call('HGET', MARKS, of)
-    if of ~= string.match(ARGV[#ARGV - 3], ':(.*)$') and string.match(word or '', '^%d+') ~= lost then
+    if of ~= string.match(STORE_ID, ':(.*)$') and string.match(word or '', '^%d+') ~= lost then
         first = first == '' and of or first
         if not word then
             redis.call('HSET', MARKS, of, '0 0 0') -- nothing was named: as if it were not there

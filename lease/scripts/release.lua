@@ -40,7 +40,8 @@ end
 local hold = own_hold.find(lease, id)
 if not hold or hold.unclaimed or ARGV[4] ~= '' and ARGV[4] ~= hold.hold then
     local lost, rest = own_hold.lost(lease, id, ARGV[4], may_grant)
-    return lost[3] == 'released' and { 'released', SEQ, rest, handed_inbox, handed_word } or lost
+    local handed = seldom and seldom.handed or NO_MORE
+    return lost[3] == 'released' and { 'released', SEQ, rest, handed.inbox, handed.word } or lost
 end
 if key ~= '' and own_keys.is_full(lease, id) then
     return { 'keys-full', SEQ }
@@ -62,12 +63,12 @@ else
         hold_judge(lease.record)
     end
 end
-own_inbox = ARGV[9] ~= '' and ARGV[9] or nil
-local rest = lease_close(lease, may_grant)
-if handed then
+local rest = lease_close(lease, may_grant, ARGV[9])
+local handed = seldom and seldom.handed or NO_MORE
+if handed.hold then
     local reply = own_hold.reply('handed', handed.hold)
     reply[12], reply[13], reply[14] = rest, handed.wid, handed.hold.lease_id
     reply[15], reply[16] = handed.keep, identity_told(handed.hold.identity)
     return reply
 end
-return { 'released', SEQ, rest, handed_inbox, handed_word }
+return { 'released', SEQ, rest, handed.inbox, handed.word }

@@ -73,7 +73,7 @@ struct http_route {
 
 /* The request's own scratch space, zeroed at the start of the request, HTTP_SCRATCH_BYTES large, aligned for
  * anything. The caller asserts statically that its struct fits. */
-enum { HTTP_SCRATCH_BYTES = 4096 };
+enum { HTTP_SCRATCH_BYTES = 4128 };
 void *http_scratch(struct http_request *req);
 #define HTTP_SCRATCH(req, type)                                                                              \
     ((void)sizeof(char[sizeof(type) <= HTTP_SCRATCH_BYTES ? 1 : -1]), (type *)http_scratch(req))

@@ -1,6 +1,8 @@
 /* call.c - a script on a stripe: what every such call carries and what every answer teaches. */
 #include "shared/member/member.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 void member_line_init(struct member_line *line, struct epoch *store_epoch, struct store *store)
@@ -44,7 +46,11 @@ enum problem member_line_problem(struct member_line *line)
     unsigned changes = epoch_changes(line->store_epoch);
 
     if (changes != line->changes) {
-        line->epoch = epoch_stream(line->store_epoch, line->stream);
+        char stream[EPOCH_STREAM_SIZE];
+
+        line->epoch = epoch_stream(line->store_epoch, stream);
+        snprintf(line->admitted, sizeof(line->admitted), "%s %s %" PRId64, stream,
+                 epoch_identity(line->store_epoch), line->epoch);
         line->problem = epoch_allows(line->store_epoch, run, store_link_since_us(line->store));
         line_keep(line);
         line->changes = changes;
@@ -115,12 +121,11 @@ enum problem member_run(struct member_line *line, struct member_call *call, unsi
     call->store_epoch = line->store_epoch;
     call->stripe = stripe;
     call->epoch = line->epoch;
-    memcpy(call->stream, line->stream, sizeof(call->stream)); /* the call may outlive the epoch */
-    own[0] = bytes_of(call->stream);
-    own[1] = bytes_of(epoch_identity(line->store_epoch));
-    own[2] = bytes_of_number(call->number[0], call->epoch);
-    own[3] = bytes_of_number(call->number[1], (int64_t)epoch_seen(line->store_epoch, stripe, call->epoch));
-    own[4] = bytes_of_number(call->number[2], epoch_now_ms(line->store_epoch));
+    memcpy(call->admitted, line->admitted, sizeof(call->admitted)); /* the call may outlive the epoch */
+    own[0] = bytes_of(call->admitted);
+    own[1] = bytes_of_number(call->number[0], (int64_t)epoch_seen(line->store_epoch, stripe, call->epoch));
+    own[2] = bytes_of_number(call->number[1], epoch_now_ms(line->store_epoch));
+    call->store.numbers = 2;
     store_run(line->store, &call->store, script, keys, args + MEMBER_ARGS, argv);
     return PROBLEM_NONE;
 }

@@ -18,7 +18,11 @@
 
 /* -- calls */
 
-enum { MEMBER_ARGS = 5, MEMBER_NUMBER_SIZE = BYTES_NUMBER_SIZE };
+enum {
+    MEMBER_ARGS = 3,
+    MEMBER_NUMBER_SIZE = BYTES_NUMBER_SIZE,
+    MEMBER_ADMITTED_SIZE = EPOCH_STREAM_SIZE + EPOCH_IDENTITY_SIZE + BYTES_NUMBER_SIZE
+};
 
 /* A worker's way to the store: its link, and whether that link may be used, as last asked of the epoch. */
 struct member_line {
@@ -29,7 +33,8 @@ struct member_line {
     unsigned changes, set; /* set: the number of the in-sync set that the link goes by */
     enum problem problem;
     int64_t epoch;
-    char stream[EPOCH_STREAM_SIZE];
+    char admitted
+        [MEMBER_ADMITTED_SIZE]; /* which stream, store, and epoch: shared/member/scripts/lib/stripe.lua */
 };
 
 void member_line_init(struct member_line *line, struct epoch *store_epoch, struct store *store);
@@ -66,7 +71,7 @@ struct member_call {
     struct epoch *store_epoch;
     unsigned stripe;
     int64_t epoch;
-    char stream[EPOCH_STREAM_SIZE], number[3][MEMBER_NUMBER_SIZE];
+    char admitted[MEMBER_ADMITTED_SIZE], number[2][MEMBER_NUMBER_SIZE];
 };
 
 /* PROBLEM_NONE: the call is under way and ends as store_run() says; argv must have room for MEMBER_ARGS more

@@ -80,9 +80,10 @@ typedef enum step store_done_fn(struct store_call *call, enum store_outcome outc
 struct store_call {
     /* Set by the caller before store_run(). */
     store_done_fn *done;
-    bool at_once;  /* does not wait for the in-sync set: store_keep() */
-    bool is_kept;  /* of store_ask(): waits for it, as scripts do */
-    bool is_heavy; /* the store's own: it reads, perhaps much, or carries much */
+    bool at_once;    /* does not wait for the in-sync set: store_keep() */
+    bool is_kept;    /* of store_ask(): waits for it, as scripts do */
+    bool is_heavy;   /* the store's own: it reads, perhaps much, or carries much */
+    uint8_t numbers; /* how many of the last arguments are whole numbers, and are packed as such */
     /* The store's own, from store_run() until done is called. */
     STAILQ_ENTRY(store_call) next;
     const struct store_script *script;

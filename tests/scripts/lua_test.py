@@ -61,8 +61,9 @@ def text(reply):
 
 def packed(name, keys, args):
     """A call as shared/store/wire.c packs it."""
-    texts = (one if isinstance(one, bytes) else str(one) for one in (*keys, *args))
-    return b"".join(msgpack.packb(one, use_bin_type=False) for one in (name, len(keys), *texts))
+    texts = [one if isinstance(one, bytes) else str(one) for one in (*keys, *args)]
+    numbers = [int(one) if one.isdigit() else one for one in texts[-2:]]
+    return b"".join(msgpack.packb(one, use_bin_type=False) for one in (name, len(keys), *texts[:-2], *numbers))
 
 
 def version_parts(fields):
@@ -174,7 +175,7 @@ class Store:
 
     def own_arguments(self, identity, epoch, seen, at_least, stream=None):
         """What stripe.lua wants behind all others."""
-        return [f"master_replid:{stream or self.stream}", identity, epoch, seen, at_least]
+        return [f"master_replid:{stream or self.stream} {identity} {int(epoch)}", seen, at_least]
 
     @contextlib.contextmanager
     def calling(self, **known):

@@ -78,8 +78,9 @@ end
 -- By how many ms the store's clock has leapt forward: time that may not have passed. A grace does not count
 -- it.
 local function store_leaps()
-    leaps_known = leaps_known or tonumber(redis.call('HGET', STORE, 'leaps') or 0)
-    return leaps_known
+    local done = call_table('done')
+    done.leaps = done.leaps or tonumber(redis.call('HGET', STORE, 'leaps') or 0)
+    return done.leaps
 end
 
 -- For how many ms somebody has certainly been dead: the clock may have been stepped by AHEAD_MS before that is
@@ -113,7 +114,7 @@ local function intent_look(own, behind, but)
     local from, first, gone = '[' .. ARGV[1] .. ' ', nil, {}
     repeat
         local list = redis.call('ZRANGEBYLEX', intents_of(KEYS[1]), from, behind, 'LIMIT', 0, LOOK_MAX)
-        line_work = line_work + math.ceil(#list / INTENTS_A_WORK) -- batch.lua
+        call_works(math.ceil(#list / INTENTS_A_WORK)) -- batch.lua
         for _, text in ipairs(list) do
             local token, state, kind, gateway, unknown, at, leaps =
                 string.match(text, '^%S+ (%d+ %d+) %d+ (%a) (%S+) (%S+) %S+ %S+ (%S+) (%d+) ?(%d*)$')
@@ -162,7 +163,7 @@ end
 -- All of a lease up to a bound for ZRANGEBYLEX, whose part that the pattern catches is this one.
 local function close_those(key, name, bound, pattern, part)
     local there, list = 0, redis.call('ZRANGEBYLEX', key, '[' .. name .. ' ', bound)
-    line_work = line_work + math.ceil(#list / INTENTS_A_WORK) -- batch.lua
+    call_works(math.ceil(#list / INTENTS_A_WORK)) -- batch.lua
     for _, text in ipairs(list) do
         if string.match(text, pattern) == part then
             there = there + redis.call('ZREM', key, text)

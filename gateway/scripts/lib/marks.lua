@@ -198,7 +198,7 @@ local function check_by(word)
         return word == 'live' and CHECK_LIVE or CHECK_KEPT
     end
     local of, is_exclusive = string.match(word, '^mark (.+)$'), ARGV[5] == 'exclusive'
-    if of == string.match(ARGV[#ARGV - 3], ':(.*)$') then
+    if of == string.match(STORE_ID, ':(.*)$') then
         of = nil
     end
     local check = { of = of, marks = KEYS[1] .. ':marks' .. (of and ':' .. of or '') }

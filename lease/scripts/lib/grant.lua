@@ -12,14 +12,14 @@ local CLAIM_MS = 3000
 local function tokens_wanting(stripe, count)
     local counter, ceiling = COUNTER, CEILING
     if stripe ~= KEYS[1] then
-        other_stripes = other_stripes or {}
-        local other = other_stripes[stripe]
+        local others = call_table('stripes')
+        local other = others[stripe]
         if not other then
             local v = redis.call('HMGET', stripe, 'counter', 'life')
             local _, _, _, _, its_ceiling = life_parts(v[2])
             other = { counter = tonumber(v[1]), ceiling = tonumber(its_ceiling) }
             other.is_ours = life_is_same(v[2]) and other.counter and other.counter >= 0 and other.ceiling
-            other_stripes[stripe] = other
+            others[stripe] = other
         end
         if not other.is_ours then
             return 'not-ours'
@@ -115,8 +115,8 @@ local function grant(lease, terms, claim)
     local token = redis.call('HINCRBY', lease.stripe, 'counter', '1')
     if lease.stripe == KEYS[1] then
         COUNTER = token
-    elseif other_stripes and other_stripes[lease.stripe] then
-        other_stripes[lease.stripe].counter = token
+    elseif call_table('stripes')[lease.stripe] then
+        seldom.stripes[lease.stripe].counter = token
     end
     local waited = terms.since and '\31w' .. whole(NOW - terms.since) or ''
     if more.mode then

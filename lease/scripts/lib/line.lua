@@ -55,8 +55,7 @@ end
 
 -- Notes so much work; whether it is enough.
 function line.works(count)
-    line_work = line_work + count
-    return line_work >= WORK_MAX
+    return call_works(count) >= WORK_MAX
 end
 
 -- The terms of lease_id, if it waits.
@@ -193,7 +192,7 @@ end
 
 -- Store time until which the inbox is taken to live.
 function line.lives_until(inbox)
-    inboxes = inboxes or {}
+    local inboxes = call_table('inboxes')
     inboxes[inbox] = inboxes[inbox] or inbox_lives_until(redis.call('HGET', inbox, 'at'))
     return inboxes[inbox]
 end
@@ -210,8 +209,10 @@ end
 -- The terms of the first in line who is not passed over, and how many in front of it were taken out. nil:
 -- nobody is, or not yet.
 function line.first(lease)
-    local before = purged
-    while purged < PURGE_MAX do
+    local done = call_table('done')
+    local before = done.purged or 0
+    done.purged = before
+    while done.purged < PURGE_MAX do
         local ids = line.front(lease)
         local lease_id = ids[1]
         local terms = lease_id and line.terms(lease, lease_id)
@@ -221,7 +222,7 @@ function line.first(lease)
         end
         if terms and line.stands(lease, terms) then
             if not terms.more.session or session_lives(terms.more.session) then
-                return terms, purged - before
+                return terms, done.purged - before
             end
             touch(lease.stripe)
             redis.call('PUBLISH', terms.more.desk, 'session-lost ' .. terms.more.wid)
@@ -230,9 +231,9 @@ function line.first(lease)
         if lines == 0 then
             line.out(lease, lease_id, terms)
         end
-        purged = purged + math.max(lines, 1)
+        done.purged = done.purged + math.max(lines, 1)
     end
-    return nil, purged - before
+    return nil, done.purged - before
 end
 
 -- Whether these terms go together with what holds now.
@@ -254,7 +255,9 @@ end
 -- Ends what is over.
 function line.settle(lease)
     local looked, ended = lease_settle(lease)
-    line.works(looked)
+    if looked > 0 then
+        line.works(looked)
+    end
     if ended > 0 and lease.record.queue then
         line.set_alarm(lease, NOW) -- of a session that was ended: its alarm may be far away
     end
@@ -325,15 +328,15 @@ function line.ready(lease, terms, may_grant)
     return leases, full
 end
 
--- Whether these terms are granted in the release's own step.
-function line.is_here(terms)
+-- Whether these terms are granted in the step of a release from this inbox.
+function line.is_here(terms, inbox)
     local more = terms.more
-    return more.desk == own_inbox and not (terms.is_kept or more.home or more.session or more.mode)
+    return more.desk == inbox and not (terms.is_kept or more.home or more.session or more.mode)
         and tonumber(terms.ttl) + (more.delay or 0) <= HANDED_TTL_MAX
 end
 
-function line.hand_on(lease, leases, terms)
-    local inbox, wid, is_here = terms.more.desk, terms.more.wid, line.is_here(terms)
+function line.hand_on(lease, leases, terms, own_inbox)
+    local inbox, wid, is_here = terms.more.desk, terms.more.wid, line.is_here(terms, own_inbox)
     local off, set, lines = {}, {}, {}
     for _, one in ipairs(leases) do
         if one.is_alone then
@@ -358,17 +361,19 @@ function line.hand_on(lease, leases, terms)
         several.forget(terms)
     end
     line.works(#leases)
+    local handed = call_table('handed')
     if is_here then
-        handed = { hold = lease.record, wid = wid, keep = terms.more.keep or 0 }
+        handed.hold, handed.wid, handed.keep = lease.record, wid, terms.more.keep or 0
         return
     end
-    handed_inbox, handed_word = inbox, 'granted ' .. wid
-    redis.call('PUBLISH', inbox, handed_word)
+    handed.inbox, handed.word = inbox, 'granted ' .. wid
+    redis.call('PUBLISH', inbox, handed.word)
 end
 
 -- Hands on to the first in line, and to those behind that go together with it; says whether there may be
--- more to do. may_grant: the caller's word, as in acquire.lua. Afterwards the record is as it is.
-function line.turn(lease, may_grant)
+-- more to do. may_grant: the caller's word, as in acquire.lua. own_inbox: of a release: where it came from.
+-- Afterwards the record is as it is.
+function line.turn(lease, may_grant, own_inbox)
     local rest, leases, full
     repeat
         lease.look_at, leases = false, nil
@@ -379,7 +384,7 @@ function line.turn(lease, may_grant)
             leases, full = line.ready(lease, terms, may_grant)
         end
         if leases then
-            line.hand_on(lease, leases, full)
+            line.hand_on(lease, leases, full, own_inbox)
         end
     until not (leases and lease.record.many)
     line.set_alarm(lease, rest and NOW or nil, true, leases and lease.is_alone)
@@ -387,9 +392,9 @@ function line.turn(lease, may_grant)
 end
 
 -- What every script that may have ended a hold does last. "more" when it must be run again for what is left.
-local function lease_close(lease, may_grant)
+local function lease_close(lease, may_grant, own_inbox)
     if lease.record.queue then
-        return line.turn(lease, may_grant) and 'more' or ''
+        return line.turn(lease, may_grant, own_inbox) and 'more' or ''
     end
     return ''
 end

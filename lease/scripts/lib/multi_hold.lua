@@ -2,7 +2,7 @@
 --
 -- A script ends no more than ENDS_MAX holds that it finds over. While some are left, the lease's record has
 -- rest, and nobody is granted: what is left is the next script's, and the due index and the alarm say so.
-local multi = {}
+local ENDS_MAX, multi = 64, {}
 
 function multi.index(lease)
     return lease.stripe .. ':x:' .. lease.name
@@ -81,13 +81,14 @@ end
 
 -- The ids of those that are due, and no more than may be ended in this script.
 function multi.due(lease)
-    ends_left = ends_left or ENDS_MAX
+    local done = call_table('done')
+    local ends_left = ENDS_MAX - (done.ends or 0)
     local of_before = lease.record.epoch < ALIVE -- then all are of an epoch before
     local due = redis.call('ZRANGEBYSCORE', multi.index(lease), '-inf', of_before and '+inf' or NOW,
         'LIMIT', 0, ends_left + 1)
     lease.record.rest = #due > ends_left
     due[ends_left + 1] = nil
-    ends_left = ends_left - #due
+    done.ends = (done.ends or 0) + #due
     return due
 end
 

@@ -23,8 +23,12 @@ local function batch_of(scripts)
                 replies[i] = { 'again' }
             else
                 local is_done, reply = pcall(run, argv[i])
-                local ended = ends_left and ENDS_MAX - ends_left or 0 -- most of them are in the history, too
-                work = work + line_work + purged + (ended > history_count and ended or history_count)
+                work = work + history_count
+                local done = seldom and seldom.done
+                if done then -- most ends are in the history, too
+                    local ended = math.max((done.ends or 0) - history_count, 0)
+                    work = work + (done.work or 0) + (done.purged or 0) + ended
+                end
                 replies[i] = (is_done or reply == NOT_OURS) and reply
                     or { err = type(reply) == 'string' and reply or 'ERR' }
             end

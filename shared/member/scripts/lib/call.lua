@@ -1,6 +1,6 @@
 -- call.lua - what a call knows. All scripts are functions of one library, which is loaded once: a local of a
 -- file is the same for every call, but for those that stand here. They are set anew when a call begins, and
--- nothing of it outlives the call, but for LIFE and what that text says, and use_until.
+-- nothing of it outlives the call, but for LIFE and ADMITTED and what those texts say, and use_until.
 
 -- None of these is there while Redis loads a library; and locals cost less than globals.
 local function globals()
@@ -14,26 +14,38 @@ local KEYS, ARGV
 local FEW_KEYS = { 0, 0, 0 } -- what KEYS is, as a rule: a table for each call would cost as much as a read
 local STRIPE, SEQ, COUNTER, NOW                                -- stripe.lua
 local LIFE, CEILING, OFFSET, ALIVE, EPOCH, EPOCH_TEXT, STORE_ID -- stripe.lua: LIFE, and what it says
+local ADMITTED, TO_STREAM, TO_STORE, TO_EPOCH                  -- stripe.lua: ADMITTED, and what it says
 local RAW_MS                                                   -- store.lua: Redis' own clock
 local REMEMBER_MS                                              -- lease: for how long what is over is known
 local PRESENTED, PRESENTED_EPOCH, HOLD, OVER, OWN              -- gateway/scripts/lib/fence.lua
-local is_touched, others_touched                               -- sequence numbers that were raised
-local history_count, ends_left, line_work, purged              -- how much was done
-local ENDS_MAX = 64                                            -- what ends_left begins with (multi_hold.lua)
+local is_touched                                               -- the sequence number was raised
+local own_record, record_field                                 -- hold.lua
+local history_count                                            -- how many items it has added
+local seldom                                                   -- what few calls have: call_table()
 local clock_known, stream_known, now_known, now_text           -- found out once for a whole batch (batch.lua)
-local inboxes, own_record, records, record_field, other_stripes, leaps_known -- what was read
-local handed_inbox, handed_word                               -- to whom it handed on last, with which word
-local line_told                                                -- the lease whose line was last said to change
-local own_inbox, handed                                         -- of a release: its inbox, its grant there
 local use_until = {} -- use.lua: kind -> until when it is counted; gone when Redis ends
 
 -- What a call has found out, but what its prelude reads (stripe.lua) and the time and the stream.
 local function call_forgets()
     PRESENTED, PRESENTED_EPOCH, HOLD, OVER, OWN = nil, nil, nil, nil, nil
-    is_touched, others_touched, inboxes, other_stripes, leaps_known = false, nil, nil, nil, nil
-    own_record, records, record_field = nil, nil, nil
-    history_count, ends_left, line_work, purged, handed_inbox, handed_word = 0, nil, 0, 0, nil, nil
-    own_inbox, handed, line_told = nil, nil, nil
+    is_touched, own_record, record_field, history_count, seldom = false, nil, nil, 0, nil
+end
+
+-- A table of what few calls find out or do; mostly there is none to be emptied.
+--   touched  numbers of other stripes that were raised   records, inboxes, stripes  as they were read
+--   done     how much: work, purged, ends; and leaps, as read, and line, the last that was said to change
+--   handed   to whom it handed on last: inbox and word, or of a release hold, wid, and keep (line.lua)
+local function call_table(name)
+    seldom = seldom or {}
+    seldom[name] = seldom[name] or {}
+    return seldom[name]
+end
+
+-- Counts work that is bounded; all of it so far.
+local function call_works(count)
+    local done = call_table('done')
+    done.work = (done.work or 0) + count
+    return done.work
 end
 
 local function call_begins(keys, argv)

@@ -75,9 +75,9 @@ end
 
 -- Tells those who listen that the line has changed.
 local function history_line(stripe, name)
-    if STRIPE[5] and line_told ~= name then
+    if STRIPE[5] and call_table('done').line ~= name then
         local notes, listened = history_notes('line')
-        line_told = name
+        seldom.done.line = name
         if notes and NOW <= tonumber(listened) then
             redis.call('PUBLISH', 'pawl:e:' .. name, string.sub(stripe, 7, 8) .. ' line')
         end

@@ -1,9 +1,9 @@
 -- stripe.lua - what every call on a stripe begins with: is this the store that the caller was admitted to,
 -- and has it lost nothing that the caller knows of? Then: the stripe's numbers and the store's time.
 --   KEYS[1]  the stripe, a hash: epoch seq counter listen (shared/token/keys.h)
---   The last five arguments, OWN_ARGS, which the services add by themselves (shared/member/member.h):
---   ARGV[#ARGV - 4]  "master_replid:REPLID": the replication stream that the caller was admitted to
---   ARGV[#ARGV - 3]  schema and id of the store   ARGV[#ARGV - 2]  the epoch that it was admitted in
+--   The last three arguments, OWN_ARGS, which the services add by themselves (shared/member/member.h):
+--   ARGV[#ARGV - 2]  "master_replid:REPLID STORE EPOCH": the replication stream that the caller was admitted to,
+--                    schema and id of the store, and the epoch that it was admitted in
 --   ARGV[#ARGV - 1]  highest sequence number of this stripe that the caller has seen
 --   ARGV[#ARGV]      the store's time in ms that the caller knows to have passed, 0: none
 --   returns {"not-ours"}: the stripe is missing, another store's, or damaged, or the record of the lease is
@@ -14,7 +14,7 @@
 --             Redis has begun another stream since: it may be one that has lost what nobody here has seen
 --
 -- Every other reply is {word, sequence number of the stripe after the script, ...}.
-local AHEAD_MS, OWN_ARGS = 2000, 5
+local AHEAD_MS, OWN_ARGS = 2000, 3
 local STREAM_LEN = 54 -- what is shorter would be found in more than one
 
 -- What is alike in all stripes, as a rule, is one text, with a blank between its parts: id epoch alive clock
@@ -69,13 +69,17 @@ local function stripe_begins()
     -- Arithmetic makes a number of a text for half of what tonumber() takes, which reads it twice, and fails
     -- where there is none.
     local is_sound, seq, counter = pcall(stripe_numbers, v[2], v[3])
-    -- What was taken apart last is known.
-    if not (is_sound and (v[1] == LIFE or life_read(v[1]))) or STORE_ID ~= argv[last - 3] or counter < 0 then
+    -- What was taken apart last is known, of both texts.
+    if argv[last - 2] ~= ADMITTED then
+        ADMITTED = argv[last - 2]
+        TO_STREAM, TO_STORE, TO_EPOCH = string.match(ADMITTED, '^(.*) (%S*) (%S*)$')
+    end
+    if not (is_sound and (v[1] == LIFE or life_read(v[1]))) or STORE_ID ~= TO_STORE or counter < 0 then
         return { 'not-ours' }
     end
     SEQ, COUNTER = seq, counter
-    if EPOCH_TEXT ~= argv[last - 2] or seq < argv[last - 1] + 0
-        or argv[last - 4] ~= stream_known and not stream_goes_on(argv[last - 4]) then
+    if EPOCH_TEXT ~= TO_EPOCH or seq < argv[last - 1] + 0
+        or TO_STREAM ~= stream_known and not stream_goes_on(TO_STREAM) then
         return { 'not-admitted' }
     end
     clock_known = clock_known or clock_ms()
@@ -108,7 +112,7 @@ local function touch(stripe)
     if not stripe or stripe == KEYS[1] then
         return SEQ
     end
-    others_touched = others_touched or {}
-    others_touched[stripe] = others_touched[stripe] or redis.call('HINCRBY', stripe, 'seq', '1')
-    return others_touched[stripe]
+    local touched = call_table('touched')
+    touched[stripe] = touched[stripe] or redis.call('HINCRBY', stripe, 'seq', '1')
+    return touched[stripe]
 end
