@@ -89,4 +89,4 @@ elseif over == 'held' then
     return { 'quota', SEQ }
 end
 local token = grant(lease, terms, nil)
-return { 'granted', SEQ, token, EPOCH, terms.deadline - NOW, terms.ttl + 0 }
+return { 'granted', SEQ, token, EPOCH, terms.deadline - NOW, terms.ttl }

@@ -131,7 +131,7 @@ end
 local grants = {}
 for i, lease in ipairs(leases) do
     local token = grant(lease, terms, nil)
-    grants[i] = { lease.name, SEQ, token, EPOCH, terms.hold, terms.holder, tonumber(terms.ttl),
+    grants[i] = { lease.name, SEQ, token, EPOCH, terms.hold, terms.holder, terms.ttl,
         terms.deadline - NOW, 1, terms.meta, more.mode or 'exclusive',
         identity_told(terms.identity or '') }
 end

@@ -87,21 +87,6 @@ local function version_listed(version, list, strong)
     return at ~= nil or list == '*'
 end
 
--- Whether If-Match and If-None-Match ("" when absent) let the write through.
-local function version_matches(version, if_match, if_none_match)
-    if if_match ~= '' and not (version.here and version_listed(version, if_match, true)) then
-        return false
-    end
-    return if_none_match == '' or not (version.here and version_listed(version, if_none_match, false))
-end
-
--- Is this request the very one that made this version? Then what it did is done, and is answered again,
--- also when another holds the lease now: to call it stale would call a write that happened a "no".
-local function version_made_by(version, idempotency_key, digest)
-    return idempotency_key ~= '' and version.idempotency_key == idempotency_key and version.digest == digest
-        and version.token == PRESENTED and version.epoch == PRESENTED_EPOCH and version.hold == HOLD
-end
-
 -- nil, or the reply to a request whose key is the one that made this version.
 --   {"repeated", seq, status, ETag, mark} | {"key-reused", seq, mark}
 local function version_repeated(version, idempotency_key, digest, mark, is_void)
@@ -120,7 +105,10 @@ end
 --   ARGV[7]  If-Match   ARGV[8]  If-None-Match   ARGV[9]  Idempotency-Key   ARGV[10]  digest of the request
 local function admit(check, record, version)
     local mark = record and record.mark or 0
-    if version_made_by(version, ARGV[9], ARGV[10]) then
+    -- The very request that made this version? Then what it did is done, and is answered again, also when another
+    -- holds the lease now: to call it stale would call a write that happened a "no".
+    if ARGV[9] ~= '' and version.idempotency_key == ARGV[9] and version.digest == ARGV[10]
+        and version.token == PRESENTED and version.epoch == PRESENTED_EPOCH and version.hold == HOLD then
         return { 'repeated', SEQ, version.answer, version.etag, mark }
     end
     local reason = check.reason(record, 'write')
@@ -136,7 +124,8 @@ local function admit(check, record, version)
         end
         return repeated
     end
-    if not version_matches(version, ARGV[7], ARGV[8]) then
+    if ARGV[7] ~= '' and not (version.here and version_listed(version, ARGV[7], true))
+        or ARGV[8] ~= '' and version.here and version_listed(version, ARGV[8], false) then
         return { 'mismatch', SEQ, version.here and version.etag or '', mark }
     end
     return nil

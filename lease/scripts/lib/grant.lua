@@ -54,14 +54,12 @@ end
 -- claim: "INBOX WID" of whom has yet to claim it, or nil. It is not written yet.
 local function hold_begin(record, terms, token, deadline, claim)
     local more = terms.more or NO_MORE
-    record.state, record.token, record.epoch, record.hold = 'held', token, EPOCH, terms.hold
-    record.lease_id, record.deadline = terms.lease_id, deadline
-    record.holder, record.identity = terms.holder, terms.identity or ''
-    record.ttl, record.granted, record.holds = terms.ttl + 0, NOW, 1
-    record.meta = terms.meta
-    record.claim, record.session, record.delay_ms = claim or false, more.session or false, more.delay or 0
-    record.keys, record.grant_id = more.key and '1' or false, ''
-    record.void, record.last_ended, record.last_hold, record.delayed_until = false, false, false, 0
+    record.state = 'held'; record.token = token; record.epoch = EPOCH; record.hold = terms.hold
+    record.lease_id = terms.lease_id; record.deadline = deadline; record.holder = terms.holder
+    record.identity = terms.identity or ''; record.ttl = terms.ttl; record.granted = NOW; record.holds = 1
+    record.meta = terms.meta; record.claim = claim or false; record.session = more.session or false
+    record.delay_ms = more.delay or 0; record.keys = more.key and '1' or false; record.grant_id = ''
+    record.void = false; record.last_ended = false; record.last_hold = false; record.delayed_until = 0
     if record.identity ~= '' then
         use_count(record.stripe, 'h', record.identity, '1')
     end
@@ -70,13 +68,6 @@ end
 -- Of a lease that is free: how its last hold ended; nil: none is remembered.
 local function ended_how(record)
     return record.lease_id ~= '' and record.state ~= 'returned' and record.state or nil
-end
-
--- Beside a grant that is handed on: what its lease was before, in case that goes back (hold_end.lua).
-local function ended_kept(record)
-    local how = ended_how(record)
-    return how and how .. '\31' .. record.lease_id .. '\31' .. record.identity .. '\31'
-        .. (record.last_hold or record.hold)
 end
 
 -- One more of many holds begins.
@@ -103,11 +94,12 @@ end
 -- it; the hold then goes back after CLAIM_MS. "": claimed, and perhaps nobody hears of it. nil: else.
 local function grant(lease, terms, claim)
     local more, hold = terms.more or NO_MORE, lease.record
-    local deadline = NOW + ((claim or '') ~= '' and CLAIM_MS or terms.ttl + 0)
+    terms.ttl = terms.ttl + 0
+    local deadline = NOW + ((claim or '') ~= '' and CLAIM_MS or terms.ttl)
     if more.session then
         local s = redis.call('HMGET', more.session, 'd', 'l')
         local session_deadline = tonumber(s[1])
-        terms.ttl = s[2]
+        terms.ttl = s[2] + 0
         deadline = claim and math.min(deadline, session_deadline) or session_deadline
     end
     terms.deadline = deadline
@@ -124,9 +116,13 @@ local function grant(lease, terms, claim)
         history_add(lease.stripe, 'e', lease.name, 'granted', token, history_holder(hold),
             '\31t' .. whole(terms.ttl) .. waited .. '\31m' .. more.mode)
     else
-        local before = claim and ended_kept(hold)
+        local before = claim and ended_how(hold) or false
+        if before then -- that may go back: hold_end.lua
+            before = before .. '\31' .. hold.lease_id .. '\31' .. hold.identity .. '\31'
+                .. (hold.last_hold or hold.hold)
+        end
         hold_begin(hold, terms, token, deadline, claim)
-        hold.last_ended = before or false
+        hold.last_ended = before
         local id = history_tell(lease.stripe, lease.name, 'granted', token, history_holder(hold), waited,
             hold.ttl) or ''
         hold.grant_id = waited == '' and id or id .. waited

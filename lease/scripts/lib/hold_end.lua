@@ -100,13 +100,13 @@ end
 -- The exclusive hold is over, or the last of many: the lease is remembered, and nobody is granted before
 -- delayed_until. It is not judged anew.
 local function hold_stop(record, how, forget_at, delayed_until)
-    record.state, record.deadline = how, math.max(forget_at, delayed_until)
+    record.state = how; record.deadline = math.max(forget_at, delayed_until)
     record.delayed_until = delayed_until > NOW and delayed_until or 0
-    record.holder, record.meta = '', '' -- whose it was stays, as its lease_id does
-    record.ttl, record.granted, record.holds = false, false, false
-    record.many, record.mode, record.permits, record.rest = false, false, 0, false
-    record.last_ended, record.claim, record.session, record.keys = false, false, false, false
-    record.delay_ms, record.void, record.grant_id = 0, false, ''
+    record.holder = ''; record.meta = '' -- whose it was stays, as its lease_id does
+    record.ttl = false; record.granted = false; record.holds = false; record.many = false
+    record.mode = false; record.permits = 0; record.rest = false; record.last_ended = false
+    record.claim = false; record.session = false; record.keys = false; record.delay_ms = 0
+    record.void = false; record.grant_id = ''
     hold_put(record)
 end
 

@@ -84,18 +84,8 @@ function line.times(terms, before)
     terms.till, terms.more.wait = terms.more.wait and NOW + terms.more.wait, nil
 end
 
--- The ids of the first two in line.
-function line.front(lease)
-    return redis.call('ZRANGE', queue_of(lease), 0, 1)
-end
-
 function line.is_empty(lease)
     return redis.call('EXISTS', queue_of(lease)) == 0
-end
-
--- The keys of the whole line.
-function line.keys(lease)
-    return queue_of(lease), waiters_of(lease), kept_of(lease)
 end
 
 -- terms: its terms, if they are known.
@@ -213,7 +203,7 @@ function line.first(lease)
     local before = done.purged or 0
     done.purged = before
     while done.purged < PURGE_MAX do
-        local ids = line.front(lease)
+        local ids = redis.call('ZRANGE', queue_of(lease), 0, 1)
         local lease_id = ids[1]
         local terms = lease_id and line.terms(lease, lease_id)
         lease.is_alone = not ids[2]
@@ -341,7 +331,9 @@ function line.hand_on(lease, leases, terms, own_inbox)
     for _, one in ipairs(leases) do
         if one.is_alone then
             history_line(one.stripe, one.name)
-            lines[#lines + 1], lines[#lines + 2], lines[#lines + 3] = line.keys(one)
+            for _, key in ipairs({ queue_of(one), waiters_of(one), kept_of(one) }) do
+                lines[#lines + 1] = key
+            end
             one.record.queue = false
         else
             line.out(one, terms.lease_id, terms)

@@ -114,8 +114,9 @@ end
 -- gets 200 with that time, and nothing has changed; it is kept by renewing the session.
 function own_hold.extend(lease, hold, ttl_ms)
     if not hold.session then
-        if ttl_ms ~= hold.ttl then
-            history_keep_ttl(hold)
+        local id = hold.grant_id
+        if ttl_ms ~= hold.ttl and id ~= '' and not string.find(id, '\31t', 1, true) then
+            hold.grant_id = id .. '\31t' .. whole(hold.ttl) -- that of the grant (history.lua)
         end
         hold.ttl = ttl_ms
         set_deadline(lease, hold, NOW + ttl_ms)

@@ -86,25 +86,17 @@ end
 
 -- The item of the grant that the record of its hold still has, or nil. token: its, as text.
 local function history_pending(hold, token)
-    local id, more, ttl = hold.grant_id, '', '\31t' .. whole(hold.ttl or 0)
+    local id, more, format = hold.grant_id, '', '%d\t\31t%d'
     local at = string.find(id, '\31', 1, true)
     if id == '' or at == 1 then
         return nil
     elseif at then
         id, more = string.sub(id, 1, at - 1), string.sub(id, at)
-        ttl = string.find(more, '\31t', 1, true) and '' or ttl
+        format = string.find(more, '\31t', 1, true) and '%d\t' or format
     end
     local epoch = hold.epoch == EPOCH and EPOCH_TEXT or whole(hold.epoch)
     return epoch .. '.' .. id .. '\tgranted\t' .. token .. '\t' .. history_holder(hold) .. '\t'
-        .. whole(hold.granted) .. '\t' .. ttl .. more
-end
-
--- Before a renewal sets another ttl: that of the grant.
-local function history_keep_ttl(hold)
-    local id = hold.grant_id
-    if id ~= '' and not string.find(id, '\31t', 1, true) then
-        hold.grant_id = id .. '\31t' .. whole(hold.ttl)
-    end
+        .. string.format(format, hold.granted, hold.ttl or 0) .. more
 end
 
 -- The reason of an end, with when the hold was renewed (or claimed) last. Through a session nobody renews it.

@@ -215,8 +215,8 @@ end
 -- Writes the record whole, and does not judge it anew. The due index has an entry of a lease that is not
 -- later than its deadline.
 local function hold_put(record)
-    local is_lease = record == own_record or string.byte(record.field) == 108 -- l
-    if is_lease and not (record.due and record.due <= record.deadline) then
+    if not (record.due and record.due <= record.deadline)
+        and (record == own_record or string.byte(record.field) == 108) then -- l
         touch(record.stripe)
         record.due = record.deadline
         redis.call('ZADD', record.stripe .. ':due', whole(record.due), string.sub(record.field, 3))
