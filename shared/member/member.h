@@ -18,11 +18,8 @@
 
 /* -- calls */
 
-enum {
-    MEMBER_ARGS = 3,
-    MEMBER_NUMBER_SIZE = BYTES_NUMBER_SIZE,
-    MEMBER_ADMITTED_SIZE = EPOCH_STREAM_SIZE + EPOCH_IDENTITY_SIZE + BYTES_NUMBER_SIZE
-};
+enum { MEMBER_ARGS = 3, MEMBER_NUMBER_SIZE = BYTES_NUMBER_SIZE };
+enum { MEMBER_ADMITTED_SIZE = EPOCH_STREAM_SIZE + EPOCH_IDENTITY_SIZE + MEMBER_NUMBER_SIZE };
 
 /* A worker's way to the store: its link, and whether that link may be used, as last asked of the epoch. */
 struct member_line {

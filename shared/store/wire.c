@@ -143,16 +143,6 @@ static char *pack_text(char *to, struct bytes text)
     return put_bytes(to, text.at, text.len);
 }
 
-/* Lua would read a number from its text at several times the cost. */
-static char *pack_number(char *to, struct bytes digits)
-{
-    uint64_t number = 0;
-
-    for (size_t i = 0; i < digits.len; i++)
-        number = 10 * number + (uint64_t)(digits.at[i] - '0');
-    return pack_head(to, 0xcf, number, 8);
-}
-
 static size_t pack_size(const struct store_call *call)
 {
     unsigned texts = call->arg_count - call->numbers;
@@ -165,13 +155,16 @@ static size_t pack_size(const struct store_call *call)
 
 static char *put_packed(char *to, const struct store_call *call)
 {
+    unsigned texts = call->arg_count - call->numbers;
+
     assert(call->key_count <= INT8_MAX);
     to = put_count(to, '$', pack_size(call));
     to = pack_text(to, bytes_of(call->script->name));
     to = pack_head(to, call->key_count, 0, 0);
-    for (unsigned i = 0; i < call->arg_count; i++)
-        to = i < call->arg_count - call->numbers ? pack_text(to, call->argv[i])
-                                                 : pack_number(to, call->argv[i]);
+    for (unsigned i = 0; i < texts; i++)
+        to = pack_text(to, call->argv[i]);
+    for (unsigned i = texts; i < call->arg_count; i++) /* Lua would read a text at several times the cost */
+        to = pack_head(to, 0xcf, (size_t)bytes_number(call->argv[i], 18), 8);
     return put_bytes(to, "\r\n", 2);
 }
 

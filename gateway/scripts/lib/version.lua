@@ -12,7 +12,7 @@
 --          key       that   digest  of the request   answer  status of its answer
 --          token, epoch, hold   of the writer
 
-local VERSION_TEXT = '^(%l+)@?([^\n]*)\n([%w_-]*)\n(%d+)\n([^\n]*)\n([^\n]*)(.*)$'
+local VERSION_TEXT = '^(%l+)@?([^\n]*)\n(%S*)\n(%d+)\n([^\n]*)\n([^\n]*)(.*)$'
 local VERSION_KEY = '^\n([^\n]+)\n([^\n]*)\n(%d+)\n(%d+)\n(%d+)\n([^\n]*)$'
 
 -- What is stored: pawl:{SS}:g has the key of each version that is here, in their order; pawl:{SS}:u has

@@ -10,7 +10,7 @@ local function lease_try(work, ...)
         if type(result) == 'string' and string.find(result, NO_WRITES, 1, true) then
             error(result, 0)
         end
-        records_forget()
+        records, record_field = nil, nil -- they may say what is not written
     end
     return is_done, is_done and result or nil
 end
@@ -40,7 +40,7 @@ local function hold_delete(record)
     if record == own_record then
         own_record, record_field = nil, nil
     else
-        call_table('records')[record.stripe .. record.field] = nil
+        records[record.stripe .. record.field] = nil
     end
 end
 

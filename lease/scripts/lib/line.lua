@@ -191,11 +191,6 @@ function line.lives(inbox)
     return NOW <= line.lives_until(inbox)
 end
 
-local function session_lives(key)
-    local s = redis.call('HMGET', key, 's', 'd', 'e')
-    return s[1] == 'live' and not session_lost(s)
-end
-
 -- The terms of the first in line who is not passed over, and how many in front of it were taken out. nil:
 -- nobody is, or not yet.
 function line.first(lease)
@@ -211,7 +206,8 @@ function line.first(lease)
             break
         end
         if terms and line.stands(lease, terms) then
-            if not terms.more.session or session_lives(terms.more.session) then
+            local s = terms.more.session and redis.call('HMGET', terms.more.session, 's', 'd', 'e')
+            if not s or s[1] == 'live' and not session_lost(s) then
                 return terms, done.purged - before
             end
             touch(lease.stripe)

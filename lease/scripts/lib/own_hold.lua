@@ -16,8 +16,8 @@ end
 local OWN_LEASE = { stripe = 0, name = 0, record = 0, look_at = 0, is_alone = 0 }
 local function lease_own()
     local lease = OWN_LEASE
-    lease.stripe, lease.name, lease.record = KEYS[1], ARGV[1], hold_own()
-    lease.look_at, lease.is_alone = false, false
+    lease.stripe = KEYS[1]; lease.name = ARGV[1]; lease.record = hold_own()
+    lease.look_at = false; lease.is_alone = false
     return lease
 end
 

@@ -63,7 +63,7 @@ end
 
 local function try(name)
     if not pcall(look_at, name) then
-        records_forget() -- what cannot be read is in no state
+        records, record_field = nil, nil -- what cannot be read is in no state
     end
 end
 

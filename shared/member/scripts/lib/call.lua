@@ -19,7 +19,7 @@ local RAW_MS                                                   -- store.lua: Red
 local REMEMBER_MS                                              -- lease: for how long what is over is known
 local PRESENTED, PRESENTED_EPOCH, HOLD, OVER, OWN              -- gateway/scripts/lib/fence.lua
 local is_touched                                               -- the sequence number was raised
-local own_record, record_field                                 -- hold.lua
+local own_record, record_field, records                        -- hold.lua: what was read
 local history_count                                            -- how many items it has added
 local seldom                                                   -- what few calls have: call_table()
 local clock_known, stream_known, now_known, now_text           -- found out once for a whole batch (batch.lua)
@@ -28,11 +28,11 @@ local use_until = {} -- use.lua: kind -> until when it is counted; gone when Red
 -- What a call has found out, but what its prelude reads (stripe.lua) and the time and the stream.
 local function call_forgets()
     PRESENTED, PRESENTED_EPOCH, HOLD, OVER, OWN = nil, nil, nil, nil, nil
-    is_touched, own_record, record_field, history_count, seldom = false, nil, nil, 0, nil
+    is_touched, history_count, own_record, record_field, records, seldom = false, 0, nil, nil, nil, nil
 end
 
 -- A table of what few calls find out or do; mostly there is none to be emptied.
---   touched  numbers of other stripes that were raised   records, inboxes, stripes  as they were read
+--   touched  numbers of other stripes that were raised   inboxes, stripes  as they were read
 --   done     how much: work, purged, ends; and leaps, as read, and line, the last that was said to change
 --   handed   to whom it handed on last: inbox and word, or of a release hold, wid, and keep (line.lua)
 local function call_table(name)

@@ -174,14 +174,6 @@ local function hold_new(one, stripe, field, text, epoch, counter)
     return record
 end
 
--- What was read is read anew: it may say what is not written, or cannot be read.
-local function records_forget()
-    record_field = nil
-    if seldom then
-        seldom.records = nil
-    end
-end
-
 -- That of the call's own lease, which is read with the stripe.
 local function hold_own()
     own_record = own_record or hold_new(OWN_TABLE, KEYS[1], record_field, STRIPE[4], EPOCH, COUNTER)
@@ -195,7 +187,8 @@ local function hold_read(stripe, field, into)
     if is_stripes and field == record_field then
         return hold_own()
     end
-    local name, records = stripe .. field, call_table('records')
+    local name = stripe .. field
+    records = records or {}
     if not records[name] and is_stripes then
         local text = redis.call('HGET', stripe, field)
         local one = hold_new(into or hold_table(), stripe, field, text, EPOCH, COUNTER)
