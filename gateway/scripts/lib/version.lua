@@ -87,18 +87,6 @@ local function version_listed(version, list, strong)
     return at ~= nil or list == '*'
 end
 
--- nil, or the reply to a request whose key is the one that made this version.
---   {"repeated", seq, status, ETag, mark} | {"key-reused", seq, mark}
-local function version_repeated(version, idempotency_key, digest, mark, is_void)
-    if idempotency_key == '' or version.idempotency_key ~= idempotency_key or is_void then
-        return nil
-    end
-    if version.digest ~= digest then
-        return { 'key-reused', SEQ, mark }
-    end
-    return { 'repeated', SEQ, version.answer, version.etag, mark }
-end
-
 -- What speaks against a change of a resource, in the contract's order: its repetition, the fence, its
 -- Idempotency-Key, its preconditions. All of it comes before the first write, but that a repetition is let
 -- through. nil when the change may be made, else the reply.
@@ -107,7 +95,8 @@ local function admit(check, record, version)
     local mark = record and record.mark or 0
     -- The very request that made this version? Then what it did is done, and is answered again, also when another
     -- holds the lease now: to call it stale would call a write that happened a "no".
-    if ARGV[9] ~= '' and version.idempotency_key == ARGV[9] and version.digest == ARGV[10]
+    local is_its = version.idempotency_key == ARGV[9] -- one that has none has no member, and is of no request
+    if is_its and version.digest == ARGV[10]
         and version.token == PRESENTED and version.epoch == PRESENTED_EPOCH and version.hold == HOLD then
         return { 'repeated', SEQ, version.answer, version.etag, mark }
     end
@@ -116,13 +105,12 @@ local function admit(check, record, version)
         return check.refuse(record, reason)
     end
     -- Epochs of another store say nothing of this one's losses; its version stands.
-    local repeated = version_repeated(version, ARGV[9], ARGV[10], mark, version.key_is_void and not check.of)
-    if repeated then
-        if repeated[1] == 'repeated' then
-            repeated[5] = check.pass(record) -- the writer goes on from here, as after a write of its own
-            repeated[2] = SEQ
+    if is_its and not (version.key_is_void and not check.of) then
+        if version.digest ~= ARGV[10] then
+            return { 'key-reused', SEQ, mark }
         end
-        return repeated
+        mark = check.pass(record) -- the writer goes on from here, as after a write of its own
+        return { 'repeated', SEQ, version.answer, version.etag, mark }
     end
     if ARGV[7] ~= '' and not (version.here and version_listed(version, ARGV[7], true))
         or ARGV[8] ~= '' and version.here and version_listed(version, ARGV[8], false) then
