@@ -146,7 +146,7 @@ class Store:
             raise
 
     def call(self, path, keys, *args):
-        """A script on a stripe, KEYS[1], with the five last arguments that the services add: of a caller that knows what
+        """A script on a stripe, KEYS[1], with the last arguments that the services add: of a caller that knows what
         the store has, or what calling() says."""
         return self.run(path, keys, *args, *self.asked_by(path), *self.own_arguments(**self.known(keys)))
 
