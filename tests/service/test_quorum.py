@@ -383,7 +383,7 @@ def pawl_waits_until_it_is_granted_or_its_time_is_up(world):
     check(world.look("job")["token"] > grant["token"])
     world.acquire("job")
     check_in("FENCING", pawl("acquire", "--wait", "10s", "-o", "env", "job").stdout)
-    check_in("wait-timeout", pawl("acquire", "--wait", "1ms", "job", status=75).stderr)
+    check_in("wait-timeout", pawl("acquire", "--wait", "200ms", "job", status=75).stderr)
 
 
 def judged(*names):
