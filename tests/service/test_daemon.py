@@ -459,17 +459,8 @@ def long_answers_that_are_not_taken_are_refused_when_there_are_too_many():
 
 
 @test
-def one_body_may_take_all_the_memory_of_bodies_whatever_the_number_of_threads():
-    daemon = Daemon("pawl-gateway", *WORLD.flags, "--threads", "8", "--max-body-memory", "2MiB", "--max-body", "1MiB")
-    grant = WORLD.acquire(WORLD.name())
-    headers = {"Fencing-Token": grant["fencing_token"]}
-    check_equal(WORLD.client(daemon)("PUT", f"/v1/resources/{grant['lease']}", headers, (1 << 20) * b"x").status, 201)
-    check_equal(daemon.end(), 0)
-
-
-@test
-def a_body_that_is_longer_than_all_the_memory_of_bodies_is_too_large_and_no_reason_to_try_again():
-    daemon = Daemon("pawl-gateway", *WORLD.flags, "--max-body-memory", "64KiB")
+def a_body_may_take_all_the_memory_of_bodies_whatever_the_number_of_threads_and_a_longer_one_is_too_large():
+    daemon = Daemon("pawl-gateway", *WORLD.flags, "--max-body-memory", "64KiB", "--threads", "8")
     grant = WORLD.acquire(WORLD.name())
     put = lambda body: WORLD.client(daemon)("PUT", f"/v1/resources/{grant['lease']}", {"Fencing-Token": grant["fencing_token"]}, body)  # noqa: E731
     check_equal(put(60000 * b"x").status, 201)

@@ -201,22 +201,16 @@ def dev_forwards_by_the_routes_in_a_file():
 
 
 @test
-def dev_ends_its_children_and_leaves_nothing_at_either_signal():
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        dev = Dev()
-        pids = dev.children().values()
+def dev_ends_its_children_however_it_ends_and_leaves_nothing():
+    for number, stopped in ((signal.SIGTERM, False), (signal.SIGTERM, True), (signal.SIGINT, False), (signal.SIGHUP, False), (signal.SIGKILL, False)):
+        dev, is_killed = Dev(), number == signal.SIGKILL
+        running = dev.children()
         check_equal(len(temporary_directories()), 1)
-        check_equal(dev.end(number), 0, dev.text)
-        wait_gone(pids)
-        check_equal(temporary_directories(), [])
-
-
-@test
-def children_end_with_a_dev_that_is_killed():
-    dev = Dev()
-    pids = dev.children().values()
-    check_equal(dev.end(signal.SIGKILL), -signal.SIGKILL)
-    wait_gone(pids)
+        if stopped:
+            os.kill(running["pawl-gateway"], signal.SIGSTOP)
+        check_equal(dev.end(number), -number if is_killed else 0, dev.text)
+        wait_gone(running.values())
+        check_equal(len(temporary_directories()), is_killed)
     for left in temporary_directories():
         shutil.rmtree(left)
 
@@ -232,15 +226,6 @@ def a_child_that_ends_by_itself_takes_the_others_along():
         check_in(told, dev.text)
         wait_gone(running.values())
         check_equal(temporary_directories(), [])
-
-
-@test
-def a_stopped_child_does_not_keep_dev_from_ending():
-    dev = Dev()
-    pids = dev.children().values()
-    os.kill(dev.children()["pawl-gateway"], signal.SIGSTOP)
-    check_equal(dev.end(), 0, dev.text)
-    wait_gone(pids)
 
 
 @test
@@ -287,8 +272,14 @@ def data_keeps_a_resource_and_the_keys_across_two_runs_and_ends_every_hold():
                      f"unset PAWL_LEASE_ID; {PAWL} acquire orders:1 >/dev/null && echo granted")
     for word in ("lease-expired", "store-restarted", "76", "granted"):
         check_in(word, said)
+    pids = dev.children().values()
+    dev.end(signal.SIGKILL)
+    wait_gone(pids)
+    dev = Dev("--data", data)
     check_equal(dev.shell(f"{PAWL} cat orders:1"), "kept")
     check_equal(dev.end(), 0, dev.text)
+    for left in temporary_directories():
+        shutil.rmtree(left)
 
 
 @test
@@ -312,21 +303,6 @@ def keys_that_no_disk_had_room_for_are_made_anew():
     check_equal(done.returncode, 78, done.stderr)
     check_in("could not be written: File too large", done.stderr)
     check_equal(Dev("--data", data).end(), 0)
-
-
-@test
-def data_survives_a_dev_that_is_killed():
-    data = path("killed")
-    dev = Dev("--data", data)
-    dev.shell(f'eval "$({PAWL} acquire orders:1 --ttl 1h -o env)"; printf kept | {PAWL} put orders:1')
-    pids = dev.children().values()
-    dev.end(signal.SIGKILL)
-    wait_gone(pids)
-    dev = Dev("--data", data)
-    check_equal(dev.shell(f"{PAWL} cat orders:1"), "kept")
-    check_equal(dev.end(), 0, dev.text)
-    for left in temporary_directories():
-        shutil.rmtree(left)
 
 
 @test
@@ -510,15 +486,6 @@ def a_demo_whose_gateway_dies_does_not_count_as_good():
 
 
 @test
-def without_its_shim_a_demo_of_clocks_says_what_is_missing():
-    for name in ("clock-jump", "timestamp-lock", "redlock-pause"):
-        demo = Running("demo", name, "--shim", path("no-such-shim.so"))
-        check_equal(demo.wait(), 78, demo.text)
-        check_in("shim", demo.text)
-    check_equal(temporary_directories(), [])
-
-
-@test
 def a_recipe_that_does_not_fail_is_not_called_good():
     """A library that shifts no clock in the place of the shim: then the recipe holds, and the demo has shown nothing."""
     harmless = glob.glob("/lib/*/libm.so.6")[0]
@@ -531,18 +498,15 @@ def a_recipe_that_does_not_fail_is_not_called_good():
 
 
 @test
-def a_ttl_that_makes_no_sense_is_refused():
-    for ttl in ("10ms", "2m", "soon"):
-        demo = Running("demo", "stale-holder", "--ttl", ttl)
-        check_equal(demo.wait(), 64, demo.text)
-
-
-@test
-def an_unknown_hazard_is_told_what_there_is():
-    for words, told in ((["stale-hodler"], "did you mean"), (["frobnicate"], "read-lock-starvation")):
-        running = Running("demo", *words)
-        check_equal(running.wait(), 64)
-        check_in(told, running.text)
+def what_cannot_be_played_says_why():
+    no_shim = ["--shim", path("no-such-shim.so")]
+    for words, status, told in (*(([name, *no_shim], 78, "shim") for name in ("clock-jump", "timestamp-lock", "redlock-pause")),
+                                *((["stale-holder", "--ttl", ttl], 64, "ttl") for ttl in ("10ms", "2m", "soon")),
+                                (["stale-hodler"], 64, "did you mean"), (["frobnicate"], 64, "read-lock-starvation")):
+        demo = Running("demo", *words)
+        check_equal(demo.wait(), status, demo.text)
+        check_in(told, demo.text)
+    check_equal(temporary_directories(), [])
 
 
 def close():

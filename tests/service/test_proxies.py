@@ -368,6 +368,7 @@ def mark_of(holder):
     return WORLD.gateway("GET", f"/v1/marks/{holder.name}").json["mark"]
 
 
+@behind_each(("nginx", "caddy"))
 def a_write_that_stalls_lands_after_a_newer_one(name):
     """What the files warn of: the check came first, and nothing looks again."""
     site, ada = Site.of(name), Holder()
@@ -379,16 +380,6 @@ def a_write_that_stalls_lands_after_a_newer_one(name):
     check_equal(late.status(), 201)
     bodies = [landed.body for landed in site.app.take()]
     check_equal(bodies[-1] if name == "nginx" else sorted(bodies), b"onetwo" if name == "nginx" else [b"newer", b"onetwo"])
-
-
-@test
-def behind_nginx_a_write_that_stalls_lands_after_a_newer_one():
-    a_write_that_stalls_lands_after_a_newer_one("nginx")
-
-
-@test
-def behind_caddy_a_write_that_stalls_lands_after_a_newer_one():
-    a_write_that_stalls_lands_after_a_newer_one("caddy")
 
 
 @test
@@ -483,7 +474,8 @@ def without_the_gateway_nothing_passes_whether_it_hangs_or_is_gone(down):
     down.closed_all()
 
 
-def behind_a_stranger(name):
+@behind_each(("haproxy", "caddy"))
+def a_yes_of_somebody_who_is_no_gateway_does_not_count(name):
     """Something that says yes to everything stands where the gateway should be."""
     stranger = App()
     site = Site(name, gateway=int(stranger.address.rpartition(":")[2]))
@@ -492,16 +484,6 @@ def behind_a_stranger(name):
     check_equal((site.app.take(), len(stranger.take())), ([], 1))
     site.close()
     stranger.close()
-
-
-@test
-def behind_haproxy_a_yes_of_somebody_who_is_no_gateway_does_not_count():
-    behind_a_stranger("haproxy")
-
-
-@test
-def behind_caddy_a_yes_of_somebody_who_is_no_gateway_does_not_count():
-    behind_a_stranger("caddy")
 
 
 @test

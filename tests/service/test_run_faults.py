@@ -104,35 +104,23 @@ def what_is_not_known_of_a_request_is_not_said_to_be_certain_because_the_next_wa
 
 @test
 @of_time
-def a_service_that_is_gone_for_good_ends_the_command_in_time():
+def a_service_that_is_gone_for_good_ends_every_command_in_time():
+    """76, and nothing of it runs when the next one is granted the lease. All at once: each takes its ttl."""
+    closes_all = ["/usr/bin/python3", "-c", "import os,time; print(os.getpid(), flush=True); os.closerange(0, 4096); time.sleep(60)"]
+    has_children = ["sh", "-c", "echo $$; (trap '' TERM; sleep 60; sleep 60) & sh -c 'sleep 60' & wait"]
     runs = []
-    for mode in ("refuse", "hang", 503, 504):  # all at once: each takes its ttl
+    for mode, words, command, said in (*((mode, (), POLITE, "told\n") for mode in ("refuse", "hang", 503, 504)),
+                                       ("refuse", ("--on-lost", "kill"), POLITE, ""), ("refuse", (), STUBBORN, ""),
+                                       ("refuse", (), closes_all, ""), ("refuse", (), has_children, "")):
         network = Network(world.lease_daemon)
-        run, group, name = begun(network=network, command=POLITE)
-        runs.append((mode, run, Next(name, group)))
+        run, group, name = begun(*words, network=network, command=command)
+        runs.append((f"{mode} {words} {command}", said, run, group, Next(name, group)))
         network.fail(mode)
-    for mode, run, after in runs:
-        check_equal(run.end(76), "told\n", str(mode))
-        check_in("could not be renewed in time", run.said())
+    for what, said, run, group, after in runs:
+        check_equal(run.end(76), said, what)
+        check(not group_lives(group), what)
+        check_in("could not be renewed in time", run.said(), what)
         after.met_nobody()
-
-
-def is_over_in_time(*words, command):
-    """No service answers any more: 76, and nothing of it runs when the next one is granted the lease. What the command said."""
-    network = Network(world.lease_daemon)
-    run, group, name = begun(*words, network=network, command=command)
-    after = Next(name, group)
-    network.fail("refuse")
-    out = run.end(76)
-    check(not group_lives(group))
-    after.met_nobody()
-    return out
-
-
-@test
-@of_time
-def a_command_that_ignores_the_signal_is_killed_in_time():
-    is_over_in_time(command=STUBBORN)
 
 
 @test
@@ -147,12 +135,6 @@ def a_command_that_ignores_the_signal_has_kill_after_and_then_is_killed():
     took_ms = (time.time_ns() - int(told[1])) / 1e6
     check(told[0] == "told" and 600 < took_ms < 1900, f"killed after {took_ms:.0f} ms")
     after.met_nobody()
-
-
-@test
-@of_time
-def on_lost_kill_sends_no_signal_first():
-    check_equal(is_over_in_time("--on-lost", "kill", command=POLITE), "")
 
 
 @test
@@ -298,17 +280,6 @@ def a_release_that_nobody_answers_keeps_the_status_and_nobody_waiting():
 
 
 # -- the command
-
-
-@test
-def a_command_that_closes_all_that_it_has_is_ended_all_the_same():
-    code = "import os,time; print(os.getpid(), flush=True); os.closerange(0, 4096); time.sleep(60)"
-    is_over_in_time(command=["/usr/bin/python3", "-c", code])
-
-
-@test
-def children_of_the_command_are_ended_with_it():
-    is_over_in_time(command=["sh", "-c", "echo $$; (trap '' TERM; sleep 60; sleep 60) & sh -c 'sleep 60' & wait"])
 
 
 @test

@@ -78,10 +78,6 @@ class Services(World):
 
         return wait_until(fits, what)
 
-    def start_lease(self):
-        self.lease_daemon = self.daemon("pawl-lease")
-        self.lease = self.client(self.lease_daemon)
-
 
 # -- what is typed
 
@@ -298,42 +294,6 @@ def a_store_that_is_there_is_not_recovered_by_accident():
     world.pawl("recover", "--floor", "50000000", "--yes", "--force")
     after = world.granted("job")
     check(after["token"] > 50000000 and after["epoch"] > grant["epoch"], after)
-
-
-@test
-def a_gated_store_tells_whom_it_waits_for_and_goes_on_when_that_one_comes():
-    world = Services()
-    other = world.daemon("pawl-lease")
-    world.wait_status(0, "both lease services are in")
-    wait_until(lambda: len(world.seen()["members"]) == 3, "three members")
-    missing = seen(world.redis, "--state-dir", world.state_directory(1))["state_dir"]["member"]
-    world.kill(other)
-    world.redis.restart()
-    wait_until(lambda: world.seen(status=1)["waiting_for"], "it says whom it waits for")
-    report = world.seen(status=1)
-    check_equal((report["state"], report["waiting_for"]), ("gated", [missing]))
-    check_in(f"Waiting for the floor of lease service {missing} (", told(report))
-    check_in(f"lease service {missing}", world.pawl("recover", status=1).stderr)
-    world.daemon("pawl-lease")
-    world.wait_status(0, "the store is in order again")
-
-
-@test
-def when_no_floor_survives_the_operator_names_one():
-    world = Services()
-    grant = world.acquire("job")
-    world.kill(world.lease_daemon)
-    world.kill(world.gateway_daemon)
-    shutil.rmtree(world.state_directory())
-    world.redis.restart()
-    world.start_lease()
-    wait_until(lambda: world.seen(status=1)["state"] == "gated", "the store is gated")
-    check_equal(world.lease("POST", "/v1/leases/job", body={}).status, 503)
-    done = world.pawl("recover", "--floor", str(grant["token"]), "--yes", status=1)
-    check_in("reserved, says the store (ceiling)", done.stderr)
-    world.pawl("recover", "--floor", "5000000", "--yes")
-    check(world.granted("job")["token"] > 5000000, "above the floor")
-    world.wait_status(0, "the store is in order")
 
 
 @test
