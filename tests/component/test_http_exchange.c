@@ -489,40 +489,32 @@ TEST(a_handshake_that_is_not_answered_in_time_or_given_up_sends_nothing)
 
 /* -- given up */
 
-TEST(a_request_that_gets_no_answer_in_time_is_not_known_and_reset)
+TEST(a_request_without_an_answer_in_time_or_given_up_is_not_known_and_reset_or_was_never_sent)
 {
-    struct server server = {.end = END_STAY, .answer = BYTES("HTTP/1.1 200 OK\r\nContent-Le")};
+    static const struct {
+        const char *answer;
+        bool forks, stops, stopped_before;
+    } rows[] = {{.answer = "HTTP/1.1 200 OK\r\nContent-Le"},
+                {.forks = true},
+                {.stops = true},
+                {.stopped_before = true}};
 
-    CHECK(!ends(&server, (struct http_client_request){.timeout_ms = SHORT_MS}, HTTP_CLIENT_UNKNOWN).stopped);
-    CHECK_INT(server.left_by, ECONNRESET);
-}
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        bool stops = rows[i].stops || rows[i].stopped_before;
+        int fds[] = {eventfd(rows[i].stopped_before, EFD_CLOEXEC), -1};
+        struct server server = {.answer = bytes_of(rows[i].answer != NULL ? rows[i].answer : ""),
+                                .end = END_STAY,
+                                .forks = rows[i].forks, /* a child has its socket */
+                                .tells = rows[i].stops ? fds[0] : 0};
+        struct http_client_request request = {.stop_fds = stops ? fds : NULL,
+                                              .timeout_ms = stops ? 0 : SHORT_MS};
 
-TEST(a_request_that_is_given_up_when_it_was_sent_is_not_known_and_reset)
-{
-    int stops[] = {eventfd(0, EFD_CLOEXEC), -1};
-    struct server server = {.end = END_STAY, .tells = stops[0]};
-
-    CHECK(ends(&server, (struct http_client_request){.stop_fds = stops}, HTTP_CLIENT_UNKNOWN).stopped);
-    CHECK_INT(server.left_by, ECONNRESET);
-    close(stops[0]);
-}
-
-TEST(a_request_that_is_given_up_is_reset_though_a_child_has_its_socket)
-{
-    struct server server = {.end = END_STAY, .forks = true};
-
-    ends(&server, (struct http_client_request){.timeout_ms = SHORT_MS}, HTTP_CLIENT_UNKNOWN);
-    CHECK_INT(server.left_by, ECONNRESET);
-}
-
-TEST(a_request_that_was_given_up_before_is_not_sent)
-{
-    int stops[] = {eventfd(1, EFD_CLOEXEC), -1};
-    struct server server = {.end = END_STAY};
-
-    CHECK(ends(&server, (struct http_client_request){.stop_fds = stops}, HTTP_CLIENT_NOT_SENT).stopped);
-    CHECK_INT(server.seen_len, 0);
-    close(stops[0]);
+        CHECK_INT(ends(&server, request, rows[i].stopped_before ? HTTP_CLIENT_NOT_SENT : HTTP_CLIENT_UNKNOWN)
+                      .stopped,
+                  stops);
+        CHECK(rows[i].stopped_before ? server.seen_len == 0 : server.left_by == ECONNRESET);
+        close(fds[0]);
+    }
 }
 
 /* -- the sink */

@@ -378,50 +378,34 @@ static void hook_log_once(struct loop_hook *hook)
     loop_hook_remove(ordered->loop, hook);
 }
 
-/* A test with two hooks, a and b. */
-#define TEST_HOOKS(sentence, runs)                                                                           \
-    static void sentence##_with(struct loop *loop, struct ordered_hook *a, struct ordered_hook *b,           \
-                                const char *log);                                                            \
-    TEST_LOOP(sentence)                                                                                      \
-    {                                                                                                        \
-        char log[16] = "";                                                                                   \
-        struct ordered_hook a = {.letter = 'a', .log = log, .loop = loop}, b = a;                            \
-                                                                                                             \
-        b.letter = 'b';                                                                                      \
-        loop_hook_add(loop, &a.hook, runs);                                                                  \
-        loop_hook_add(loop, &b.hook, hook_log);                                                              \
-        sentence##_with(loop, &a, &b, log);                                                                  \
-        loop_hook_remove(loop, &a.hook); /* or it is not there: nothing */                                   \
-        loop_hook_remove(loop, &b.hook);                                                                     \
-    }                                                                                                        \
-    static void sentence##_with(struct loop *loop, struct ordered_hook *a __attribute__((unused)),           \
-                                struct ordered_hook *b __attribute__((unused)), const char *log)
-
-TEST_HOOKS(hooks_run_once_a_turn_in_the_order_of_their_registration, hook_log)
+TEST_LOOP(hooks_run_once_a_turn_in_their_order_or_once_more_when_one_asks_for_it_and_may_remove_themselves)
 {
-    loop_turn(loop, 0);
-    loop_turn(loop, 0);
-    CHECK_TEXT(bytes_of(log), BYTES("abab"));
-    loop_hook_remove(loop, &a->hook);
-    loop_turn(loop, 0);
-    CHECK_TEXT(bytes_of(log), BYTES("ababb"));
-    loop_hook_remove(loop, &b->hook);
-    loop_turn(loop, 0);
-    CHECK_TEXT(bytes_of(log), BYTES("ababb"));
-}
+    static const struct {
+        void (*first)(struct loop_hook *hook);
+        int again, turns;
+        const char *log;
+    } rows[] = {{hook_log, 0, 2, "abab"}, {hook_log, 2, 1, "ababab"}, {hook_log_once, 0, 2, "abb"}};
 
-TEST_HOOKS(hook_that_asks_for_it_makes_all_of_them_run_once_more, hook_log)
-{
-    b->again = 2;
-    loop_turn(loop, 0);
-    CHECK_TEXT(bytes_of(log), BYTES("ababab"));
-}
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char log[16] = "";
+        struct ordered_hook a = {.letter = 'a', .log = log, .loop = loop}, b = a;
 
-TEST_HOOKS(hook_may_remove_itself_while_it_runs, hook_log_once)
-{
-    loop_turn(loop, 0);
-    loop_turn(loop, 0);
-    CHECK_TEXT(bytes_of(log), BYTES("abb"));
+        b.letter = 'b';
+        b.again = rows[i].again;
+        loop_hook_add(loop, &a.hook, rows[i].first);
+        loop_hook_add(loop, &b.hook, hook_log);
+        for (int turn = 0; turn < rows[i].turns; turn++)
+            loop_turn(loop, 0);
+        CHECK_TEXT(bytes_of(log), bytes_of(rows[i].log));
+        loop_hook_remove(loop, &a.hook); /* or it is not there: nothing */
+        log[0] = log[1] = '\0';
+        loop_turn(loop, 0);
+        CHECK_INT(log[0], 'b');
+        loop_hook_remove(loop, &b.hook);
+        log[0] = '\0';
+        loop_turn(loop, 0);
+        CHECK_INT(log[0], '\0');
+    }
 }
 
 /* -- waiting and stopping */

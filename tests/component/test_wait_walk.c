@@ -231,55 +231,46 @@ static void wait_heard(struct instance *instance)
     inbox_leave(inbox, &listener.place);
 }
 
-/* The reply "queued" is held back until the message has come. */
-TEST_WALK(a_grant_that_is_told_before_it_is_known_that_he_waits_is_not_lost, 2)
+/* The reply "queued" is held back until the message has come: of a grant, that his place was taken, that the
+ * inbox has closed. */
+TEST_WALK(what_is_told_before_it_is_known_that_he_waits_is_not_lost, 2)
 {
     struct instance *his = &world->instance[1];
-    struct asked bob;
+    struct asked bob, again;
 
-    lease_take(&world->instance[0], "x", ADA);
-    relay_hold(&his->relay, RELAY_DOWN);
-    asked_waits(&bob, his, "x", BOB, 10000);
-    lease_release(&world->instance[0], "x", ADA);
-    wait_heard(his);
-    relay_go_on(&his->relay, RELAY_DOWN);
-    asked_is(&bob, 201, BOB);
-    CHECK(has_walked(his, WAIT_REQUESTED, WAIT_CLAIMING));
-    CHECK(!has_walked(his, WAIT_REQUESTED, WAIT_QUEUED));
-}
+    for (const char *lease = "xyz"; *lease != '\0'; lease++) {
+        const char name[] = {*lease, '\0'};
 
-TEST_WALK(that_his_place_was_taken_is_not_lost_when_it_is_told_before_it_is_known_that_he_waits, 2)
-{
-    struct instance *his = &world->instance[1];
-    struct asked first, second;
-
-    lease_take(&world->instance[0], "x", ADA);
-    relay_hold(&his->relay, RELAY_DOWN);
-    asked_waits(&first, his, "x", BOB, 10000);
-    asked_acquire(&second, &world->instance[0], "x", BOB, 10000);
-    LEASE_WAIT(world, has_walked(&world->instance[0], WAIT_REQUESTED, WAIT_QUEUED));
-    wait_heard(his);
-    relay_go_on(&his->relay, RELAY_DOWN);
-    asked_is(&first, 409, "\"code\":\"superseded\"");
-    CHECK(!has_walked(his, WAIT_REQUESTED, WAIT_QUEUED));
-    lease_release(&world->instance[0], "x", ADA);
-    asked_is(&second, 201, BOB);
-}
-
-TEST_WALK(that_the_inbox_has_closed_is_not_lost_when_it_closes_before_it_is_known_that_he_waits, 2)
-{
-    struct instance *his = &world->instance[1];
-    struct asked bob;
-
-    lease_take(&world->instance[0], "x", ADA);
-    relay_hold(&his->relay, RELAY_DOWN);
-    asked_waits(&bob, his, "x", BOB, 10000);
-    redis_ask(&world->redis, "CLIENT KILL TYPE pubsub");
-    LEASE_WAIT(world, inbox_has_gone(instance_inbox(his), INBOX_OPEN, INBOX_CLOSED));
-    lease_world_turn(world);
-    relay_go_on(&his->relay, RELAY_DOWN);
-    asked_is(&bob, 503, "Nothing was granted");
-    CHECK(!has_walked(his, WAIT_REQUESTED, WAIT_QUEUED));
+        lease_take(&world->instance[0], name, ADA);
+        relay_hold(&his->relay, RELAY_DOWN);
+        asked_waits(&bob, his, name, BOB, 10000);
+        if (*lease == 'x') {
+            lease_release(&world->instance[0], name, ADA);
+            wait_heard(his);
+        } else if (*lease == 'y') {
+            asked_acquire(&again, &world->instance[0], name, BOB, 10000);
+            LEASE_WAIT(world, has_walked(&world->instance[0], WAIT_REQUESTED, WAIT_QUEUED));
+            wait_heard(his);
+        } else {
+            redis_ask(&world->redis, "CLIENT KILL TYPE pubsub");
+            LEASE_WAIT(world, inbox_has_gone(instance_inbox(his), INBOX_OPEN, INBOX_CLOSED));
+            lease_world_turn(world);
+        }
+        relay_go_on(&his->relay, RELAY_DOWN);
+        asked_is(&bob,
+                 *lease == 'x'   ? 201
+                 : *lease == 'y' ? 409
+                                 : 503,
+                 *lease == 'x'   ? BOB
+                 : *lease == 'y' ? "\"code\":\"superseded\""
+                                 : "Nothing was granted");
+        CHECK(!has_walked(his, WAIT_REQUESTED, WAIT_QUEUED));
+        CHECK(has_walked(his, WAIT_REQUESTED, WAIT_CLAIMING));
+        if (*lease == 'y') {
+            lease_release(&world->instance[0], name, ADA);
+            asked_is(&again, 201, BOB);
+        }
+    }
 }
 
 /* That it is none comes out at the claim. */

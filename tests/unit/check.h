@@ -166,12 +166,17 @@ __attribute__((format(printf, 1, 2))) static inline const char *textf(const char
 }
 
 /* The next of some words, which have a blank between two, or NULL; good as long as what textf() gives. */
+static inline const char *check_part(const char **rest, const char *between)
+{
+    const char *part = *rest + strspn(*rest, between);
+
+    *rest = part + strcspn(part, between);
+    return *rest > part ? textf("%.*s", (int)(*rest - part), part) : NULL;
+}
+
 static inline const char *check_word(const char **rest)
 {
-    const char *word = *rest + strspn(*rest, " ");
-
-    *rest = word + strcspn(word, " ");
-    return *rest > word ? textf("%.*s", (int)(*rest - word), word) : NULL;
+    return check_part(rest, " ");
 }
 
 /* The path of a file with this in it, good until the next one; who asked for it deletes it. */

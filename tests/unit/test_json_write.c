@@ -35,28 +35,16 @@ TEST_JSON(a_grant_is_written_with_its_commas_in_place)
                      "\"of\":null,\"by\":\"x\",\"for\":null}"));
 }
 
-static const struct {
-    int64_t value;
-    const char *text;
-} int_cases[] = {
-    {0, "0"},
-    {7, "7"},
-    {10, "10"},
-    {-1, "-1"},
-    {1000000000000000, "1000000000000000"},
-    {999999999999999, "999999999999999"},
-    {9007199254740993, "9007199254740993"},
-    {INT64_MAX, "9223372036854775807"},
-    {INT64_MIN + 1, "-9223372036854775807"},
-    {INT64_MIN, "-9223372036854775808"},
-};
-
 TEST_JSON(integers_are_exact_to_both_ends_of_int64)
 {
-    for (size_t i = 0; i < sizeof(int_cases) / sizeof(int_cases[0]); i++) {
+    static const int64_t values[] = {
+        0,        7, 10, -1, 1000000000000000, 999999999999999, 9007199254740993, INT64_MAX, INT64_MIN + 1,
+        INT64_MIN};
+
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
         json_out_reset(out);
-        json_int(out, NULL, int_cases[i].value);
-        CHECK_TEXT(json_out_bytes(out), bytes_of(int_cases[i].text));
+        json_int(out, NULL, values[i]);
+        CHECK_TEXT(json_out_bytes(out), bytes_of(textf("%" PRId64, values[i])));
     }
 }
 
@@ -162,52 +150,37 @@ TEST(a_text_that_is_not_closed_or_closed_too_often_is_a_programmers_mistake)
     CHECK(check_aborts(misuse, "closes"));
 }
 
-struct utf8_case {
-    const char *text;
-    size_t length;
-    uint32_t character;
-};
+static void check_utf8(const char *text, size_t length, uint32_t wanted)
+{
+    uint32_t character = 0;
+    char buf[4];
 
-static const struct utf8_case utf8_cases[] = {
-    {"a", 1, 'a'},
-    {"\x7f", 1, 0x7F},
-    {"\x80", 0, 0},
-    {"\xc1\xbf", 0, 0},
-    {"\xc2\x80", 2, 0x80},
-    {"\xdf\xbf", 2, 0x7FF},
-    {"\xc2\x7f", 0, 0},
-    {"\xc2\xc0", 0, 0},
-    {"\xe0\x9f\xbf", 0, 0},
-    {"\xe0\xa0\x80", 3, 0x800},
-    {"\xed\x9f\xbf", 3, 0xD7FF},
-    {"\xed\xa0\x80", 0, 0},
-    {"\xed\xbf\xbf", 0, 0},
-    {"\xee\x80\x80", 3, 0xE000},
-    {"\xef\xbf\xbf", 3, 0xFFFF},
-    {"\xe1\x80", 0, 0},
-    {"\xf0\x8f\xbf\xbf", 0, 0},
-    {"\xf0\x90\x80\x80", 4, 0x10000},
-    {"\xf4\x8f\xbf\xbf", 4, 0x10FFFF},
-    {"\xf4\x90\x80\x80", 0, 0},
-    {"\xf5\x80\x80\x80", 0, 0},
-    {"\xf1\x80\x80", 0, 0},
-    {"\xf1\x80\x80\x41", 0, 0},
-};
+    CHECK_INT(utf8_length(bytes_of(text)), length);
+    CHECK_INT(utf8_decode(bytes_of(text), &character), length);
+    CHECK_INT(character, wanted);
+    CHECK(utf8_is_valid(bytes_of(text)) == (length > 0));
+    if (length > 0)
+        CHECK_TEXT(((struct bytes){buf, utf8_encode(wanted, buf)}), bytes_of(text));
+}
 
 TEST(utf8_is_taken_to_its_bounds_and_not_beyond)
 {
-    for (size_t i = 0; i < sizeof(utf8_cases) / sizeof(utf8_cases[0]); i++) {
-        const struct utf8_case *c = &utf8_cases[i];
-        uint32_t character = 0;
-        char buf[4];
+    static const uint32_t bounds[] = {'a',    0x7F,   0x80,   0x7FF,   0x800,
+                                      0xD7FF, 0xE000, 0xFFFF, 0x10000, 0x10FFFF};
+    const char *good = "a \x7f \xc2\x80 \xdf\xbf \xe0\xa0\x80 \xed\x9f\xbf \xee\x80\x80 \xef\xbf\xbf "
+                       "\xf0\x90\x80\x80 \xf4\x8f\xbf\xbf";
+    const char *bad = "\x80 \xc1\xbf \xc2\x7f \xc2\xc0 \xe0\x9f\xbf \xed\xa0\x80 \xed\xbf\xbf \xe1\x80 "
+                      "\xf0\x8f\xbf\xbf \xf4\x90\x80\x80 \xf5\x80\x80\x80 \xf1\x80\x80 \xf1\x80\x80\x41";
 
-        CHECK_INT(utf8_length(bytes_of(c->text)), c->length);
-        CHECK_INT(utf8_decode(bytes_of(c->text), &character), c->length);
-        CHECK_INT(character, c->character);
-        CHECK(utf8_is_valid(bytes_of(c->text)) == (c->length > 0));
-        if (c->length > 0)
-            CHECK_TEXT(((struct bytes){buf, utf8_encode(c->character, buf)}), bytes_of(c->text));
-    }
+    for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++)
+        check_utf8(check_word(&good),
+                   bounds[i] < 0x80      ? 1
+                   : bounds[i] < 0x800   ? 2
+                   : bounds[i] < 0x10000 ? 3
+                                         : 4,
+                   bounds[i]);
+    for (const char *text; (text = check_word(&bad)) != NULL;)
+        check_utf8(text, 0, 0);
     CHECK_INT(utf8_length((struct bytes){"", 0}), 0);
     CHECK(utf8_is_valid((struct bytes){"", 0}));
 }

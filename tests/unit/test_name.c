@@ -242,25 +242,43 @@ TEST(the_lease_of_a_resource_key_has_128_characters_at_most)
 /* -- the other texts */
 
 struct text_case {
-    const char *text;
-    bool ok;
+    bool (*is)(struct bytes text);
+    unsigned least, most;   /* bytes */
+    const char *good, *bad; /* with a blank between two */
 };
 
-TEST(a_lease_id_has_22_to_64_characters_of_base64url)
-{
-    char text[66];
+/* In a reason the tab separates the parts of a history's item. */
+static const struct text_case text_cases[] = {
+    {name_is_lease_id, 22, 64, "AZaz09_-AZaz09_-AZaz09",
+     "AZaz09_-AZaz09_-AZaz0+ AZaz09_-AZaz09_-AZaz0= AZaz09_-AZaz09_-AZaz0."},
+    {name_is_holder, 1, 128, "billing-7@host3 caf\xc3\xa9 \xc2\xa0", "a\nb \x1f \x7f \xc2\x80 \xc2\x9f \xff"},
+    {name_is_reason, 1, 256, "it \xc3\xa4rgerlich", "a\tb \xff"},
+    {name_is_idempotency_key, 1, 128, "! ~ 6f1c-...\"x\"", "a\t \x7f \x80 \xc3\xa9"},
+};
 
-    memset(text, 'x', sizeof(text));
-    CHECK(!name_is_lease_id((struct bytes){NULL, 0}));
-    CHECK(!name_is_lease_id((struct bytes){text, 21}));
-    CHECK(name_is_lease_id((struct bytes){text, 22}));
-    CHECK(name_is_lease_id((struct bytes){text, 64}));
-    CHECK(!name_is_lease_id((struct bytes){text, 65}));
-    CHECK(name_is_lease_id(BYTES("AZaz09_-AZaz09_-AZaz09")));
-    CHECK(!name_is_lease_id(BYTES("AZaz09_-AZaz09_-AZaz0+")));
-    CHECK(!name_is_lease_id(BYTES("AZaz09_-AZaz09_-AZaz0=")));
-    CHECK(!name_is_lease_id(BYTES("AZaz09_-AZaz09_-AZaz0.")));
-    CHECK(!name_is_lease_id(BYTES("AZaz09_-AZaz09_-AZaz0\0")));
+TEST(a_lease_id_a_holder_a_reason_and_an_idempotency_key_have_their_lengths_and_characters)
+{
+    char text[258];
+
+    for (size_t i = 0; i < sizeof(text_cases) / sizeof(text_cases[0]); i++) {
+        const struct text_case *c = &text_cases[i];
+
+        memset(text, 'x', sizeof(text));
+        CHECK(!c->is((struct bytes){NULL, 0}) && !c->is((struct bytes){text, c->least - 1}));
+        CHECK(c->is((struct bytes){text, c->least}) && c->is((struct bytes){text, c->most}));
+        CHECK(!c->is((struct bytes){text, c->most + 1}));
+        for (const char *rest = c->good, *one; (one = check_word(&rest)) != NULL;)
+            if (!CHECK(c->is(bytes_of(one))))
+                printf("# %s\n", one);
+        for (const char *rest = c->bad, *one; (one = check_word(&rest)) != NULL;)
+            if (!CHECK(!c->is(bytes_of(one))))
+                printf("# %s\n", one);
+        text[c->least] = '\0';
+        CHECK(!c->is((struct bytes){text, c->least + 1}));
+    }
+    CHECK(name_is_holder(times("\xc3\xa9", 64, text)) && !name_is_holder(times("\xc3\xa9", 65, text)));
+    CHECK(name_is_reason(BYTES("it hangs")) && name_is_holder(BYTES("a b")));
+    CHECK(!name_is_idempotency_key(BYTES(" ")) && !name_is_idempotency_key(BYTES("a b")));
 }
 
 TEST(fresh_lease_ids_are_lease_ids_and_differ)
@@ -279,57 +297,6 @@ TEST(fresh_lease_ids_are_lease_ids_and_differ)
     }
     for (int c = 0; c < 22; c++)
         CHECK(seen[c] > 150); /* every place is random: 197 of 200 differ */
-}
-
-TEST(a_holder_is_1_to_128_bytes_of_printable_utf8)
-{
-    static const struct text_case cases[] = {
-        {"billing-7@host3", true}, {"caf\xc3\xa9", true}, {"\xc2\xa0", true}, {"", false},
-        {"a\nb", false},           {"\x1f", false},       {"\x7f", false},    {"\xc2\x80", false},
-        {"\xc2\x9f", false},       {"\xff", false},
-    };
-    char text[130];
-
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        CHECK_INT(name_is_holder(bytes_of(cases[i].text)), cases[i].ok);
-    memset(text, 'h', sizeof(text));
-    CHECK(name_is_holder((struct bytes){text, 1}));
-    CHECK(name_is_holder((struct bytes){text, 128}));
-    CHECK(!name_is_holder((struct bytes){text, 129}));
-    CHECK(name_is_holder(times("\xc3\xa9", 64, text)));
-    CHECK(!name_is_holder(times("\xc3\xa9", 65, text)));
-    CHECK(!name_is_holder(BYTES("a\0b")));
-    CHECK(!name_is_holder((struct bytes){NULL, 0}));
-}
-
-TEST(a_reason_is_1_to_256_bytes_of_printable_utf_8)
-{
-    char text[258];
-
-    memset(text, 'r', sizeof(text));
-    CHECK(name_is_reason((struct bytes){text, 1}));
-    CHECK(name_is_reason((struct bytes){text, 256}));
-    CHECK(!name_is_reason((struct bytes){text, 257}));
-    CHECK(!name_is_reason((struct bytes){NULL, 0}));
-    CHECK(name_is_reason(BYTES("it hangs; \xc3\xa4rgerlich")));
-    CHECK(!name_is_reason(BYTES("a\tb"))); /* parts of a history's item are separated by it */
-    CHECK(!name_is_reason(BYTES("\xff")));
-}
-
-TEST(an_idempotency_key_is_1_to_128_visible_ascii_characters)
-{
-    static const struct text_case cases[] = {
-        {"!", true},    {"~", true},    {"6f1c-...\"x\"", true}, {"", false},     {" ", false},
-        {"a b", false}, {"a\t", false}, {"\x7f", false},         {"\x80", false}, {"\xc3\xa9", false},
-    };
-    char text[129];
-
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        CHECK_INT(name_is_idempotency_key(bytes_of(cases[i].text)), cases[i].ok);
-    memset(text, 'k', sizeof(text));
-    CHECK(name_is_idempotency_key((struct bytes){text, 128}));
-    CHECK(!name_is_idempotency_key((struct bytes){text, 129}));
-    CHECK(!name_is_idempotency_key(BYTES("a\0")));
 }
 
 /* -- keys of the store, and the stripe that a lease belongs to */

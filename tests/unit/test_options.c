@@ -175,13 +175,18 @@ static const struct {
     {{"--log-format=a\x1b[31m\n"}, "--log-format was given \"a?[31m?\"; it takes text, json or both."},
 };
 
+static void check_read(enum options_result result, const char *wanted)
+{
+    CHECK_INT(result, wanted ? OPTIONS_BAD : OPTIONS_OK);
+    CHECK_TEXT(bytes_of(why), bytes_of(wanted ? wanted : ""));
+    reset();
+}
+
 TEST(a_wrong_command_line_is_refused_with_what_is_right)
 {
-    for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
-        reset();
-        CHECK_INT(READ(refusals[i].arguments[0], refusals[i].arguments[1]), OPTIONS_BAD);
-        CHECK_TEXT(bytes_of(why), bytes_of(refusals[i].why));
-    }
+    reset();
+    for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
+        check_read(READ(refusals[i].arguments[0], refusals[i].arguments[1]), refusals[i].why);
 }
 
 TEST(a_word_is_suggested_when_it_is_near_and_none_when_it_is_not)
@@ -304,14 +309,9 @@ static const struct variable_case variable_cases[] = {
 
 TEST(variables_are_known_ignored_by_name_or_refused)
 {
-    for (size_t i = 0; i < sizeof(variable_cases) / sizeof(variable_cases[0]); i++) {
-        const struct variable_case *c = &variable_cases[i];
-
-        reset();
-        CHECK_INT(read_variable(c->variable), c->why ? OPTIONS_BAD : OPTIONS_OK);
-        CHECK_TEXT(bytes_of(why), bytes_of(c->why ? c->why : ""));
-    }
     reset();
+    for (size_t i = 0; i < sizeof(variable_cases) / sizeof(variable_cases[0]); i++)
+        check_read(read_variable(variable_cases[i].variable), variable_cases[i].why);
     read_variable("PAWL_ALLOW_ANONYMOUS=1");
     CHECK(got.anonymous);
     read_variable("PAWL_ALLOW_ANONYMOUS=false");
@@ -370,13 +370,9 @@ static const struct variable_case file_cases[] = {
 
 TEST(the_file_is_strict)
 {
-    for (size_t i = 0; i < sizeof(file_cases) / sizeof(file_cases[0]); i++) {
-        const struct variable_case *c = &file_cases[i];
-
-        reset();
-        CHECK_INT(read_file(c->variable), c->why ? OPTIONS_BAD : OPTIONS_OK);
-        CHECK_TEXT(bytes_of(why), bytes_of(c->why ? c->why : ""));
-    }
+    reset();
+    for (size_t i = 0; i < sizeof(file_cases) / sizeof(file_cases[0]); i++)
+        check_read(read_file(file_cases[i].variable), file_cases[i].why);
 }
 
 TEST(a_file_that_is_not_there_is_an_error_that_names_it)

@@ -214,12 +214,6 @@ TEST(a_force_release_takes_a_token_and_a_reason_of_256_bytes)
 
 static struct json_out out;
 
-static struct bytes written(const struct acquire_options *options, const struct lease_request *request,
-                            struct bytes inbox, uint64_t wid)
-{
-    return acquire_options_write(options, request, inbox, wid, NULL, &out);
-}
-
 TEST(an_acquire_that_asks_nothing_in_particular_has_nothing_to_write)
 {
     struct acquire_options nothing = {0}, key = {.key.key = BYTES("k")};
@@ -240,62 +234,60 @@ TEST(an_acquire_that_asks_nothing_in_particular_has_nothing_to_write)
     }
 }
 
+/* The desk's number comes as a text: as a number a double would take it, and Lua's JSON has only those. */
 TEST(each_thing_asked_for_is_a_member)
 {
-    struct acquire_options acquire_options = {0};
-    struct lease_request request = {.mode = TOKEN_SHARED};
+    static const struct lease_names both = {.count = 2, .name = {{"a", 1}, {"b", 1}}};
+    const struct {
+        struct lease_request request;
+        const char *inbox;
+        uint64_t wid;
+        const char *secret;
+        const struct lease_names *names;
+        const char *wanted;
+    } rows[] = {
+        {{.mode = TOKEN_SHARED}, "", 0, "", NULL, "{\"mode\":\"shared\"}"},
+        {{.mode = TOKEN_PERMITS, .permits = 3}, "", 0, "", NULL, "{\"mode\":\"permits\",\"permits\":3}"},
+        {{.lock_delay_ms = 250}, "", 0, "", NULL, "{\"delay\":250}"},
+        {{.reentrant = true, .ttl_ms = 30000}, "", 0, "", NULL, "{\"reentrant\":true}"},
+        {{.reentrant = true, .ttl_stated = true}, "", 0, "", NULL, "{\"reentrant\":true,\"own_ttl\":true}"},
+        {{.wait_ms = 5000},
+         "pawl:{0a}:d:x",
+         UINT64_MAX,
+         "",
+         NULL,
+         "{\"desk\":\"pawl:{0a}:d:x\",\"wid\":\"18446744073709551615\",\"wait\":5000}"},
+        {{.wait_ms = 5000, .keep_place_ms = 60000}, "", 0, "", NULL, "{}"},
+        {{.wait_ms = 5000, .keep_place_ms = 60000},
+         "d",
+         1,
+         "",
+         NULL,
+         "{\"desk\":\"d\",\"wid\":\"1\",\"wait\":5000,\"keep\":60000}"},
+        {{.session = "ssssssssssssssss", .session_len = 16},
+         "",
+         0,
+         "0123456789012345678901",
+         NULL,
+         textf("{\"session\":\"pawl:{%02x}:s:ssssssssssssssss\",\"secret\":\"0123456789012345678901\"}",
+               keys_stripe_of(BYTES("ssssssssssssssss")))},
+        {{.mode = TOKEN_SHARED},
+         "",
+         0,
+         "",
+         &both,
+         textf("{\"mode\":\"shared\",\"all\":[[\"pawl:{%02x}\",\"a\"],[\"pawl:{%02x}\",\"b\"]]}",
+               keys_stripe_of(BYTES("a")), keys_stripe_of(BYTES("b")))},
+    };
 
-    CHECK_TEXT(written(&acquire_options, &request, BYTES(""), 0), BYTES("{\"mode\":\"shared\"}"));
-    request = (struct lease_request){.mode = TOKEN_PERMITS, .permits = 3};
-    CHECK_TEXT(written(&acquire_options, &request, BYTES(""), 0),
-               BYTES("{\"mode\":\"permits\",\"permits\":3}"));
-    request = (struct lease_request){.lock_delay_ms = 250};
-    CHECK_TEXT(written(&acquire_options, &request, BYTES(""), 0), BYTES("{\"delay\":250}"));
-    request = (struct lease_request){.reentrant = true, .ttl_ms = 30000};
-    CHECK_TEXT(written(&acquire_options, &request, BYTES(""), 0), BYTES("{\"reentrant\":true}"));
-    request.ttl_stated = true;
-    CHECK_TEXT(written(&acquire_options, &request, BYTES(""), 0),
-               BYTES("{\"reentrant\":true,\"own_ttl\":true}"));
-}
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct acquire_options options = {0};
 
-/* As a number a double would take it, and Lua's JSON has only those. */
-TEST(who_waits_is_named_by_a_text)
-{
-    struct acquire_options acquire_options = {0};
-    struct lease_request request = {.wait_ms = 5000};
-
-    CHECK_TEXT(written(&acquire_options, &request, BYTES("pawl:{0a}:d:x"), 18446744073709551615u),
-               BYTES("{\"desk\":\"pawl:{0a}:d:x\",\"wid\":\"18446744073709551615\",\"wait\":5000}"));
-    request.keep_place_ms = 60000;
-    CHECK_TEXT(written(&acquire_options, &request, BYTES(""), 0), BYTES("{}"));
-    CHECK_TEXT(written(&acquire_options, &request, BYTES("d"), 1),
-               BYTES("{\"desk\":\"d\",\"wid\":\"1\",\"wait\":5000,\"keep\":60000}"));
-}
-
-TEST(a_session_is_named_by_the_key_of_its_record)
-{
-    struct acquire_options acquire_options = {.secret = "0123456789012345678901"};
-    struct lease_request request = {.session = "ssssssssssssssss", .session_len = 16};
-    struct bytes id = {request.session, request.session_len};
-
-    CHECK_TEXT(written(&acquire_options, &request, BYTES(""), 0),
-               bytes_of(textf("{\"session\":\"%s\",\"secret\":\"0123456789012345678901\"}",
-                              textf("pawl:{%02x}:s:ssssssssssssssss", keys_stripe_of(id)))));
-}
-
-TEST(the_names_of_several_come_with_their_stripes)
-{
-    static struct lease_names names;
-    struct acquire_options acquire_options = {0};
-    struct lease_request request = {.mode = TOKEN_SHARED};
-
-    names.count = 2;
-    names.name[0] = BYTES("a");
-    names.name[1] = BYTES("b");
-    CHECK_TEXT(
-        acquire_options_write(&acquire_options, &request, BYTES(""), 0, &names, &out),
-        bytes_of(textf("{\"mode\":\"shared\",\"all\":[[\"pawl:{%02x}\",\"a\"],[\"pawl:{%02x}\",\"b\"]]}",
-                       keys_stripe_of(BYTES("a")), keys_stripe_of(BYTES("b")))));
+        snprintf(options.secret, sizeof(options.secret), "%s", rows[i].secret);
+        CHECK_TEXT(acquire_options_write(&options, &rows[i].request, bytes_of(rows[i].inbox), rows[i].wid,
+                                         rows[i].names, &out),
+                   bytes_of(rows[i].wanted));
+    }
 }
 
 /* Everything at its longest; and an Idempotency-Key that is nothing but what must be escaped. */
