@@ -76,24 +76,15 @@ def pawl_drill_runs_the_drill_or_names_the_package_that_has_it():
 
 
 @test
-def a_mistyped_command_is_told_what_was_probably_meant():
-    check_in("unknown command acquier; did you mean pawl acquire?", pawl("acquier", "a", status=64).stderr)
-    check_in("did you mean pawl ls?", pawl("lls", status=64).stderr)
+def what_is_mistyped_unknown_abbreviated_or_incomplete_is_an_error_that_says_what_was_probably_meant():
+    for words, said in ((["acquier", "a"], "unknown command acquier; did you mean pawl acquire?"), (["lls"], "did you mean pawl ls?"),
+                        (["acquire", "a", "--tll", "3s"], "unknown flag --tll; did you mean --ttl?"), ([], "missing argument: COMMAND;"),
+                        (["acquire"], "missing argument: NAME;"), (["acquire", "a", "b"], "unexpected argument: b;"),
+                        (["acquire", "a", "b", "c"], "unexpected argument: b;"), (["acquire", "a", "--ttl"], "needs a value"),
+                        (["acquire", "a", "--hold", "me"], "--hold"), (["acquire", "a", "--hold=me"], "--hold"),
+                        (["ls", "a"], "unexpected argument: a;"), (["--frobnicate", "ls"], "--frobnicate")):
+        check_in(said, pawl(*words, status=64).stderr)
     check("did you mean" not in pawl("frobnicate", status=64).stderr)
-
-
-@test
-def an_unknown_an_abbreviated_and_an_incomplete_flag_are_errors():
-    check_in("unknown flag --tll; did you mean --ttl?", pawl("acquire", "a", "--tll", "3s", status=64).stderr)
-    check_in("missing argument: NAME;", pawl("acquire", status=64).stderr)
-    check_in("unexpected argument: b;", pawl("acquire", "a", "b", "c", status=64).stderr)
-    check_in("missing argument: COMMAND;", pawl(status=64).stderr)
-    check_in("unexpected argument: b;", pawl("acquire", "a", "b", status=64).stderr)
-    pawl("acquire", "a", "--hold", "me", status=64)
-    pawl("acquire", "a", "--hold=me", status=64)
-    check_in("needs a value", pawl("acquire", "a", "--ttl", status=64).stderr)
-    pawl("ls", "a", status=64)
-    pawl("--frobnicate", "ls", status=64)
     for secret in ("--lease-id", "--token", "--fencing-token"):
         error = pawl("renew", "a", f"{secret}=hush-hush-hush-hush-hush", status=64).stderr
         check("hush" not in error, error)
@@ -235,14 +226,6 @@ def json_output_is_the_services_own(name):
 
 
 @test
-def a_lease_that_another_holds_is_75_and_says_by_whom(name):
-    acquired(name, "--holder", "somebody else")
-    error = pawl("acquire", name, status=75).stderr
-    for part in ("somebody else", "lease-held", "Try again", name):
-        check_in(part, error)
-
-
-@test
 def a_lost_hold_is_76_for_renew_release_and_acquire(name):
     grant = acquired(name)
     pawl("release", name, PAWL_LEASE_ID=grant["lease_id"])
@@ -275,15 +258,6 @@ def a_lease_id_file_is_ours_alone_and_proves_the_hold():
     second = acquired(name, "--lease-id-file", file)  # its hold is over: a new lease_id takes its place
     check(second["token"] > first["token"] and second["lease_id"] != first["lease_id"], str(second))
     pawl("release", name, "--lease-id-file", file)
-
-
-@test
-def a_refused_acquire_leaves_no_lease_id_file():
-    name, file = world.name(), path("refused")
-    acquired(name)
-    pawl("acquire", name, "--lease-id-file", file, status=75)
-    check(not os.path.exists(file))
-    pawl("acquire", name, "--lease-id-file", path("no/such/folder"), status=1)
 
 
 @test
@@ -449,13 +423,15 @@ def on_a_terminal_it_is_shown_who_is_waited_for_in_one_line():
 
 
 @test
-def a_wait_that_is_over_is_75_and_leaves_nothing_behind():
+def a_lease_that_another_holds_and_a_wait_that_is_over_are_75_and_leave_nothing_behind():
     name, file = world.name(), path("over")
-    acquired(name)
-    error = pawl("acquire", name, "-w", "50ms", "--lease-id-file", file, status=75).stderr
-    check_in("wait-timeout", error)
-    check_equal((world.look(name)["waiting"], os.path.exists(file)), (0, False))
-    check_in("wait in line with --wait.", pawl("acquire", name, status=75).stderr)
+    acquired(name, "--holder", "somebody else")
+    for words, said in ((["-w", "50ms"], ("wait-timeout",)), ([], ("somebody else", "lease-held", "Try again", name, "wait in line with --wait."))):
+        error = pawl("acquire", name, *words, "--lease-id-file", file, status=75).stderr
+        for part in said:
+            check_in(part, error)
+        check_equal((world.look(name)["waiting"], os.path.exists(file)), (0, False))
+    pawl("acquire", name, "--lease-id-file", path("no/such/folder"), status=1)
 
 
 @test

@@ -104,6 +104,7 @@ def values_and_arguments_are_offered_as_their_names_say():
     for typed, behind in ((["--", "ls", "-l", ""], 3), (["-n", "ls", "--ttl", ""], 3), (["--ttl", "5s", ""], 1), (["--", ""], 1)):
         check_equal(words("run", "a", *typed), [f":command {behind}"], str(typed))
     check_in("--ttl", words("run", "a", "--"))
+    check_in("bash, zsh or fish", pawl("completion", "tcsh", status=64).stderr)
 
 
 @test
@@ -154,12 +155,12 @@ def bash_offers_files_and_directories():
 
 
 @test
-def bash_completes_on_a_terminal():
-    """With readline itself."""
-    if shutil.which("bash") is None:
-        skip("there is no bash on this machine")
-    check_in("pawl force-release ", typed("bash", ["bash", "--norc", "--noprofile", "-i"], 'eval "$(pawl completion bash)"',
-                                          "pawl forc\t"))
+def bash_and_zsh_complete_on_a_terminal():
+    """With readline itself, and with what zsh has."""
+    for shell, argv, setup in (("bash", ["bash", "--norc", "--noprofile", "-i"], ""), ("zsh", ["zsh", "-f", "-i"], "autoload -Uz compinit; compinit -u -D; ")):
+        if shutil.which(shell) is None:
+            skip(f"there is no {shell} on this machine")
+        check_in("pawl force-release", typed(shell, argv, setup + f'eval "$(pawl completion {shell})"', "pawl forc\t"))
 
 
 def typed(shell, argv, setup, line):
@@ -200,14 +201,6 @@ def zsh_takes_it():
     check_equal(out, "_pawl\n")
 
 
-@test
-def zsh_completes_on_a_terminal():
-    if shutil.which("zsh") is None:
-        skip("there is no zsh on this machine")
-    check_in("pawl force-release", typed("zsh", ["zsh", "-f", "-i"], "autoload -Uz compinit; compinit -u -D; "
-                                         'eval "$(pawl completion zsh)"', "pawl forc\t"))
-
-
 def fish(line):
     return [one.split("\t")[0] for one in
             ran("fish", "--no-config", "-c", f"pawl completion fish | source; complete -C '{line}'").splitlines()]
@@ -225,11 +218,6 @@ def fish_offers_the_same():
     stem = world.name("fish")
     world.acquire(f"{stem}:one")
     check_equal(fish(f"pawl get {stem}:"), [f"{stem}:one"])
-
-
-@test
-def another_shell_is_an_error():
-    check_in("bash, zsh or fish", pawl("completion", "tcsh", status=64).stderr)
 
 
 main(world.close)

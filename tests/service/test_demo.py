@@ -122,9 +122,9 @@ class Dev(Running):
         return done.stdout
 
 
-def refused(*words, status):
+def refused(*words, status, **variables):
     """pawl dev that does not start: what it said."""
-    running = Running("dev", *words)
+    running = Running("dev", *words, **variables)
     check_equal(running.wait(), status, running.text)
     return running.text
 
@@ -327,10 +327,8 @@ def a_directory_that_is_not_ours_or_has_lost_something_is_refused():
 
 @test
 def without_redis_server_dev_says_what_to_install():
-    running = Running("dev", *FREE_PORTS, PATH="/nonexistent")
-    check_equal(running.wait(), 78)
-    check_in("redis-server", running.text)
-    check_in("apt-get install", running.text)
+    said = refused(*FREE_PORTS, status=78, PATH="/nonexistent")
+    check("redis-server" in said and "apt-get install" in said, said)
 
 
 # -- the demo

@@ -298,7 +298,7 @@ def a_key_that_comes_with_another_request_is_refused(ada):
 # -- reading
 
 @test
-def anybody_may_read(ada):
+def anybody_may_read_and_a_read_of_the_version_that_one_has_is_304(ada):
     missing = refused(get(ada.name), 404, "not-found")
     check_equal((missing.header("Fencing-Mark"), status_of(missing)), ("0", None))
     etag = put(ada.name, ada.header, b"one").header("ETag")
@@ -310,11 +310,6 @@ def anybody_may_read(ada):
     check_equal(WORLD.gateway("HEAD", path(ada.name + "/none")).status, 404)
     ranged = get(ada.name, None, ("Range", "bytes=0-0"))
     check_equal((ranged.status, ranged.body), (200, b"one"))
-
-
-@test
-def a_read_of_the_version_that_one_has_is_304(ada):
-    etag = put(ada.name, ada.header, b"one").header("ETag")
     for method in ("GET", "HEAD"):
         answer = WORLD.gateway(method, path(ada.name), [("If-None-Match", f'"x", W/{etag}')])
         check_equal((answer.status, answer.body, answer.header("ETag")), (304, b"", etag))

@@ -72,51 +72,6 @@ class Grants:
             self.twice.append(key)
         return grant
 
-    def take_and_give_back(self, name, client):
-        grant = self.take(name, client)
-        if grant and client("DELETE", f"/v1/leases/{name}", {"Lease-Id": grant["lease_id"]}).status == 204:
-            return grant
-        return None
-
-
-@test
-def a_primary_that_copied_an_older_replica_is_admitted_anew_before_anybody_acts():
-    port, copy_port = own_port(), own_port()
-    world = World(redis_settings=settings(port))
-    idle = world.client(world.daemon("pawl-lease"))  # has seen nothing of what the first one is told
-    folder = tempfile.mkdtemp(dir=world.folder)
-    copy = PrivateRedis(folder, settings(copy_port, "--replicaof", "127.0.0.1", str(port)))
-    for _ in range(2):
-        copy("REPLICAOF", "127.0.0.1", port)
-        wait_until(lambda: is_copied(copy), "the copy is one")
-        wait_until(lambda: is_admitted(world) and all(one.is_ready() for one in (world.lease, idle, world.gateway)), "all are ready")
-        grants, stale = Grants(), []
-        held = {name: grants.take(name, world.lease) for name in NAMES}
-        wait_until(lambda: replication(copy, "slave_repl_offset") == replication(world.redis, "master_repl_offset"),
-                   "the copy has it all")
-        copy("REPLICAOF", "NO", "ONE")
-        for name, grant in held.items():  # behind the copy's back
-            check_equal(world.lease("DELETE", f"/v1/leases/{name}", {"Lease-Id": grant["lease_id"]}).status, 204)
-        for name in FREE:
-            check(grants.take_and_give_back(name, world.lease), "a free lease is granted")
-        epoch = epoch_of(world)
-        world.redis("REPLICAOF", "127.0.0.1", copy_port)
-        wait_until(lambda: is_copied(world.redis), "the primary has copied the copy")
-        for client in (world.lease, idle, world.gateway):  # at the next look; a machine may stand still for longer
-            wait_until(lambda client=client: not client.is_ready(), "it was noticed")
-        world.redis("REPLICAOF", "NO", "ONE")
-        again = False
-        while not again:
-            again = all(one.is_ready() for one in (world.lease, idle, world.gateway)) and epoch_of(world) > epoch
-            for name, free in zip(NAMES, FREE):
-                grants.take_and_give_back(free, idle)
-                token = {"Fencing-Token": held[name]["fencing_token"]}
-                if world.gateway("PUT", f"/v1/resources/{name}", token, b"stale").status < 300:
-                    stale.append(name)
-        check_equal((grants.twice, stale), ([], []), "one token for two holders; writes of holds that were released")
-    copy.close()
-    world.close()
-
 
 def requests(world, daemon, method, paths, headers=(), body=b""):
     """One connection for each, which the daemon has answered once; returns what sends the requests, and what reads the
