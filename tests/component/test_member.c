@@ -530,7 +530,7 @@ TEST(another_store_is_refused)
     stage_close(&stage);
 }
 
-TEST_MEMBER(of_two_copies_of_a_state_directory_the_older_process_is_refused)
+TEST_MEMBER(of_two_copies_of_a_state_directory_the_older_process_is_refused_and_so_is_who_was_forgotten)
 {
     struct party *copy;
 
@@ -540,14 +540,10 @@ TEST_MEMBER(of_two_copies_of_a_state_directory_the_older_process_is_refused)
     check_refused(lease, PROBLEM_STORE_NOT_OURS, "store-not-ours");
     CHECK(strstr(lease->detail, "copies") != NULL);
     CHECK_INT(acquire_once(copy, "x").problem, PROBLEM_NONE);
-}
-
-TEST_MEMBER(a_member_that_was_forgotten_is_refused)
-{
-    redis_askf(&stage->redis, "HSET %s state forgotten", lease->member.key);
-    UNTIL(stage, lease->member.state == MEMBER_REFUSED);
-    check_refused(lease, PROBLEM_STORE_NOT_OURS, "store-not-ours");
-    CHECK(strstr(lease->detail, "forgotten") != NULL);
+    redis_askf(&stage->redis, "HSET %s state forgotten", copy->member.key);
+    UNTIL(stage, copy->member.state == MEMBER_REFUSED);
+    check_refused(copy, PROBLEM_STORE_NOT_OURS, "store-not-ours");
+    CHECK(strstr(copy->detail, "forgotten") != NULL);
 }
 
 /* -- the clock */

@@ -111,50 +111,31 @@ TEST(the_name_of_the_route_is_what_the_certificate_must_be_for)
 
 /* -- the handshake */
 
-TEST_UPSTREAM(nothing_is_sent_where_nobody_speaks_tls, world_open())
+TEST_UPSTREAM(a_handshake_that_does_not_come_to_its_end_is_not_sent, world_open())
 {
-    ask(asker, world);
-    peer_accept_raw(peer, world);
-    UNTIL(world, peer_has(peer, 1));
-    peer_send(peer, "HTTP/1.1 400 TLS?\r\nContent-Length: 0\r\n\r\n");
-    ends(asker, UPSTREAM_NOT_SENT, "does not speak TLS");
-    CHECK_INT(asker->heads, 0);
-}
+    enum { NO_TLS, CUT, RESET, LATE, ABORTED, WAYS };
+    static const char *const says[WAYS] = {"does not speak TLS", "", "reset", "in time", "broken off"};
 
-TEST_UPSTREAM(a_handshake_that_is_cut_or_reset_is_not_sent, world_open())
-{
-    for (unsigned i = 0; i < 2; i++) {
+    for (unsigned way = 0; way < WAYS; way++) {
         ask(asker, world);
         peer_accept_raw(peer, world);
         UNTIL(world, peer_has(peer, 1));
-        if (i == 0)
+        CHECK(asker->call.link->state == UPLINK_HANDSHAKE && asker->call.link->alarm.place > 0);
+        CHECK(!uplink_has_sent(asker->call.link));
+        switch (way) {
+        case NO_TLS: peer_send(peer, "HTTP/1.1 400 TLS?\r\nContent-Length: 0\r\n\r\n"); break;
+        case CUT: peer_cut(peer); break;
+        case RESET: peer_reset(peer); break;
+        case LATE: late_now(asker); break;
+        default: asker_abort(asker); break;
+        }
+        ends(asker, UPSTREAM_NOT_SENT, says[way]);
+        CHECK_INT(asker->heads, 0);
+        if (way >= LATE)
+            UNTIL(world, peer_is_left(peer));
+        if (way != CUT && way != RESET)
             peer_cut(peer);
-        else
-            peer_reset(peer);
-        ends(asker, UPSTREAM_NOT_SENT, i == 0 ? "" : "reset");
     }
-}
-
-TEST_UPSTREAM(a_handshake_that_takes_too_long_is_not_sent, world_open())
-{
-    ask(asker, world);
-    peer_accept_raw(peer, world);
-    UNTIL(world, peer_has(peer, 1));
-    CHECK(asker->call.link->state == UPLINK_HANDSHAKE && asker->call.link->alarm.place > 0);
-    CHECK(!uplink_has_sent(asker->call.link));
-    late_now(asker);
-    ends(asker, UPSTREAM_NOT_SENT, "in time");
-    UNTIL(world, peer_is_left(peer));
-}
-
-TEST_UPSTREAM(a_request_that_is_broken_off_in_the_handshake_is_not_sent, world_open())
-{
-    ask(asker, world);
-    peer_accept_raw(peer, world);
-    UNTIL(world, peer_has(peer, 1));
-    asker_abort(asker);
-    ends(asker, UPSTREAM_NOT_SENT, "broken off");
-    UNTIL(world, peer_is_left(peer));
 }
 
 /* The kernel takes the beginning of the first record and no more. */

@@ -125,15 +125,11 @@ def refused(action, *wanted, what=""):
 # -- status
 
 @test
-def an_empty_redis_is_told_as_empty():
+def an_empty_redis_is_told_as_empty_and_a_store_of_another_schema_as_another():
     empty()
     check_equal(seen("kind", "identity", "redis_run"), ("empty", "", LIFE.run_and_stream()))
     check_equal(seen("redis_role", "redis_policy", "redis_aof"), ("master", "noeviction", "0"))
     check_equal((Seen().members, Seen().asked, Seen().waiting), ({}, 0, []))
-
-
-@test
-def a_store_of_another_schema_is_told_as_another():
     for left, identity in ((["id", "store-1", "schema", 1], "store-1"), (["counter", 5], "")):
         empty()
         redis("HSET", "pawl:{00}", *left)

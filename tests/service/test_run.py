@@ -281,8 +281,7 @@ def without_a_cgroup_nothing_escapes_either_while_pawl_run_lives():
     dog = run.dog()
     adopted = wait_until(lambda: len(found := [one for one in children(run.pid) if one not in (dog, int(out[-1]))]) >= 2 and found,
                          "what has forked away is there")
-    run.process.stdin.write("\n")
-    run.process.stdin.close()
+    run.type_line()
     run.end(4)
     check(not any(lives(one) for one in adopted))
     check(not group_lives(int(out[-1])))
@@ -305,8 +304,7 @@ def the_cgroup_and_the_watchdog_are_gone_afterwards():
     path = run.line()
     dog = run.dog()
     check_equal(len(children(run.pid)), 2)
-    run.process.stdin.write("\n")
-    run.process.stdin.close()
+    run.type_line()
     run.end(0)
     wait_until(lambda: not lives(dog), "the watchdog ends")
     if path != "end":

@@ -147,8 +147,7 @@ def on_lost_warn_lets_it_run_on_and_says_so():
         network.fail("refuse")
         wait_until(lambda run=run: "runs on, unprotected" in run.said(), "it is told")
         check(group_lives(group))
-        run.process.stdin.write("\n")
-        run.process.stdin.close()
+        run.type_line()
         run.end(wanted)
 
 
@@ -255,8 +254,7 @@ def a_hold_that_is_ended_by_force_ends_the_command():
 def a_loss_that_shows_only_at_the_release_is_told():
     run, _, name = begun(ttl=["--ttl", "60s"], command=["sh", "-c", "echo $$; read x; exit 0"], stdin=subprocess.PIPE)
     world.lease("POST", f"/v1/leases/{name}/force-release", body={})
-    run.process.stdin.write("\n")
-    run.process.stdin.close()
+    run.type_line()
     run.end(76)
     check_in("over before the command was", run.said())
 
@@ -270,8 +268,7 @@ def a_release_that_nobody_answers_keeps_the_status_and_nobody_waiting():
         run, _, _ = begun(ttl=["--ttl", "60s"], network=network, command=["sh", "-c", "echo $$; read x; exit 5"], stdin=subprocess.PIPE)
         network.fail(mode)
         runs.append((mode, now_ms(), run))
-        run.process.stdin.write("\n")
-        run.process.stdin.close()
+        run.type_line()
     for mode, began, run in runs:
         run.end(5)
         check(now_ms() - began < 8000, mode)
@@ -322,8 +319,7 @@ def a_command_that_ended_in_time_while_pawl_run_was_stopped_has_its_own_status()
     run, group, name = begun(command=["sh", "-c", "echo $$; read x; exit 3"], ttl=["--ttl", "4s"], stdin=subprocess.PIPE)
     after = Next(name, group)
     run.send(signal.SIGSTOP)
-    run.process.stdin.write("\n")
-    run.process.stdin.close()
+    run.type_line()
     wait_until(lambda: not group_lives(group), "the command has ended")
     check(not after.granted.is_set(), "in time")
     after.met_nobody()

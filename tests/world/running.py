@@ -80,6 +80,11 @@ class Run:
         return wait_until(lambda: next((one for one in children(self.pid) if name_of(one) == "pawl-watchdog"), None),
                           "there is a watchdog")
 
+    def type_line(self):
+        """What a command in a pipe has waited for."""
+        self.process.stdin.write("\n")
+        self.process.stdin.close()
+
     def said(self):
         return "".join(self.err)
 
