@@ -392,29 +392,6 @@ def a_version_that_another_release_wrote_is_not_read_and_not_written_over():
 
 
 @test
-def a_list_of_what_is_stored_goes_on_behind_a_key_and_keeps_to_its_prefix():
-    resource = begin()
-    names = ["", "/", "/a", "/a b", "/a/b", "/a\u00e9", "/b", "/\U0001F600"]
-    for name in names[0:1] + names[2:]:
-        Resource(resource.lease, name).write(ADA, body=name.encode())
-    wanted = sorted(("orders:42" + name).encode() for name in names if name != "/")
-
-    def pages(prefix, most):
-        found, after = [], b""
-        while True:
-            reply = STORE.unchanged_by(lambda: STORE.call(  # pylint: disable=cell-var-from-loop
-                "gateway/scripts/resource_list.lua", [resource.lease.stripe, resource.lease.resources], prefix, after, most))
-            found += [one[0] if isinstance(one[0], bytes) else one[0].encode() for one in reply[3]]
-            after = reply[2]
-            if after in (b"", ""):
-                return found
-    for most in (1, 2, 3, 7, 8, 1000):
-        check_equal(pages("", most), wanted, most)
-        check_equal(pages("orders:42/a", most), [key for key in wanted if key.startswith(b"orders:42/a")], most)
-        check_equal(pages("orders:43", most), [], most)
-
-
-@test
 def preconditions_are_kept():
     some, missing = '"tag-1"', '"tag-9"'
     table = [  # is there one, If-Match, If-None-Match, is it let through

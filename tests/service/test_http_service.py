@@ -8,7 +8,7 @@ from world import Daemon, World, check, check_equal, check_in, main, test, wait_
 from world.client import Client, Closed
 
 WORLD = World()
-QUICK = World("--header-max", "2KiB", "--header-timeout", "300ms", "--body-timeout", "400ms", "--suspend-always", gateway_flags=["--max-body-memory", "64KiB"])
+QUICK = World("--header-max", "2KiB", "--header-timeout", "300ms", "--body-timeout", "400ms", "--suspend-always")
 NAMES = (f"smuggled:{i}" for i in range(10 ** 6))
 CRLF = "\r\n"
 
@@ -150,20 +150,6 @@ def every_problem_has_a_page_that_explains_it():
                 check_equal(page.status, 200, name)
                 check_in(schema["properties"]["title"]["const"], page.body.decode().replace("&#39;", "'"), name)
                 check_in(name.partition(".")[2], page.body.decode())
-
-
-# -- how much
-
-
-@test
-def bodies_beyond_the_memory_for_bodies_are_503_and_not_sent_to_the_store():
-    token = {"Fencing-Token": QUICK.acquire("memory")["fencing_token"]}
-    first = QUICK.raw(QUICK.gateway_daemon)
-    first.send(request("PUT", "/v1/resources/memory", f"Fencing-Token: {token['Fencing-Token']}", "Content-Length: 40000", body="a" * 39999))
-    wait_until(lambda: QUICK.gateway("PUT", "/v1/resources/memory", token, b"b" * 40000).code == "overloaded", "the first has come in")
-    first.send("a")
-    check_in(first.answer("PUT", "/v1/resources/memory").status, (201, 204))
-    check_equal(QUICK.gateway("PUT", "/v1/resources/memory", token, b"c" * 40000).status, 204)
 
 
 @test
