@@ -140,6 +140,29 @@ def with_the_store_stopped_in_mid_call_the_outcome_is_unknown_and_never_a_refusa
                         f"pawl; verdict=unknown; reason=outcome-unknown; token={grant['token']}", what)
 
 
+@test
+def after_a_504_the_same_acquire_renew_and_write_are_safe():
+    name, lease_id = WORLD.name(), "safe-" + "x" * 22
+    WORLD.wait_ready()
+    WORLD.redis.stop()
+    first = WORLD.lease("POST", path(name), body={"lease_id": lease_id})
+    WORLD.redis.go_on()
+    check_equal(first.status, 504)
+    WORLD.wait_ready()
+    again = WORLD.lease("POST", path(name), body={"lease_id": lease_id})
+    check(again.status in (200, 201), again)
+    grant = again.json
+    key = [("Fencing-Token", grant["fencing_token"]), ("Idempotency-Key", "k"), ("If-None-Match", "*")]
+    WORLD.redis.stop()
+    first = WORLD.gateway("PUT", resource(name), key, b"x")
+    WORLD.redis.go_on()
+    check_equal(first.status, 504)
+    WORLD.wait_ready()
+    check_equal(WORLD.gateway("PUT", resource(name), key, b"x").status, 201)
+    check_equal(WORLD.gateway("PUT", resource(name), key, b"x").status, 201)
+    check_equal(WORLD.lease("PUT", path(name), {"Lease-Id": lease_id}).status, 200)
+
+
 # -- not ours
 
 @test_in(lambda: World(init_store=False))
