@@ -30,7 +30,7 @@ export function story(items, look, now) {
     else if (item.type === 'first-write') writes.push(item);
     else if (ENDS[item.type]) {
       const one = hold(item.token, { holder: item.holder });
-      Object.assign(one, { end: item.at_ms, how: item.type, reason: item.reason, renewed: item.renewed_at_ms ?? one.renewed });
+      Object.assign(one, { end: item.at_ms, how: item.type, reason: item.reason, renewed: item.renewed_at_ms ?? one.renewed, ttl: item.ttl_ms ?? one.ttl });
       // That it has expired is noted when somebody asks for the lease, perhaps long after.
       if (item.lock_delay_ms) Object.assign(one, { end: item.lost_at_ms ?? item.at_ms, delay: item.lock_delay_ms });
       else if (item.type === 'expired' && one.ttl) one.end = Math.min(one.end, (one.renewed ?? one.start ?? Infinity) + one.ttl);

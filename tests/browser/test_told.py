@@ -285,7 +285,7 @@ def a_hold_ends_when_its_ttl_did_and_is_overdue_only_as_far_as_it_was_looked_at(
     over = {"id": "e.1.2.1", "type": "expired", "token": 1, "at_ms": 9000}
     held = {"token": 1, "holder": "A", "held_for_ms": 500, "expires_in_ms": 2500, "ttl_ms": 3000, "renewed_ms_ago": 500}
     BROWSER.visit(f"{LEASE}/ui/lease?name={NAME}")
-    for items, seen, ended, due in (([grant, over], None, 4000, 2000), ([grant, {**over, "renewed_at_ms": 3000}], None, 6000, 4000), ([grant, {**over, "at_ms": 3900}], None, 3900, 2000),
+    for items, seen, ended, due in (([grant, over], None, 4000, 2000), ([grant, {**over, "renewed_at_ms": 3000}], None, 6000, 4000), ([grant, {**over, "renewed_at_ms": 3000, "ttl_ms": 4500}], None, 7500, 4500), ([grant, {**over, "at_ms": 3900}], None, 3900, 2000),
                                     ([grant], 1500, None, None), ([grant], 2500, None, 2000)):
         look = seen and {"seen": seen, "holders": [{**held, "held_for_ms": seen - 1000, "renewed_ms_ago": seen - 1000}]}
         check_equal(BROWSER("return await page.evaluate(async ({items, look}) => { const {story} = await import('./stairs.js'), one = story(items, look, 9500).holds[0]; return [one.end, one.due]; }, arg)",

@@ -76,7 +76,7 @@ def items_say_for_how_long_a_hold_was_waited_for_granted_and_kept():
     lease.renew(ttl=500)
     STORE.at(NOW + 200)
     lease.release()
-    wanted = [("granted", "\x1ft500"), ("released", f"\x1fr{NOW + 100}"), ("granted", "\x1ft1000\x1fw200")]
+    wanted = [("granted", "\x1ft500"), ("released", f"\x1fr{NOW + 100}\x1ft500"), ("granted", "\x1ft1000\x1fw200")]
     check_equal(said(), wanted)
     STORE.at(NOW + 210)
     lease.run("claim", "id-b", "hold-bbbbbbb", "grant")
@@ -85,7 +85,7 @@ def items_say_for_how_long_a_hold_was_waited_for_granted_and_kept():
         wanted[2] = ("granted", "\x1fw200\x1ft1000")
         check_equal(said(), wanted, "what was granted, whatever it is now")
     STORE.at(NOW + 9999)
-    check_equal(said(), wanted + [("expired", f"\x1fr{NOW + 210}")])
+    check_equal(said(), wanted + [("expired", f"\x1fr{NOW + 210}\x1ft3000")])
     lease = begin()
     lease.acquire(mode="shared", desk=desk)
     STORE.at(NOW + 100)
@@ -93,7 +93,7 @@ def items_say_for_how_long_a_hold_was_waited_for_granted_and_kept():
     lease.release()
     lease.acquire("id-n", "hold-nnnnnnn", mode="permits", permits=2)
     lease.release("id-n")
-    check_equal(said(), [("granted", "\x1ft1000\x1fmshared"), ("released", f"\x1fr{NOW + 100}"),
+    check_equal(said(), [("granted", "\x1ft1000\x1fmshared"), ("released", f"\x1fr{NOW + 100}\x1ft1000"),
                          ("granted", "\x1ft1000\x1fmpermits"), ("released", "")])
 
 
@@ -114,7 +114,7 @@ def an_end_says_which_lock_delay_began_with_it_and_since_when_if_that_was_before
     for terms in ({}, {"mode": "shared"}, {"mode": "permits", "permits": 3}, {"session": Session(STORE)}):
         check_equal([delayed(at, **terms) for at in (1000, 1400, 9000)], ["\x1fd2000", late, late], terms)
         check_equal(delayed(1400, delay=0, **terms), "", terms)
-    check_equal(delayed(2000, renewed=400), f"\x1fr{NOW + 400}\x1fd2000\x1fl{NOW + 1900}", "by the ttl of the renewal")
+    check_equal(delayed(2000, renewed=400), f"\x1fr{NOW + 400}\x1ft1500\x1fd2000\x1fl{NOW + 1900}", "by the ttl of the renewal")
     check_equal(delayed(10, end=Lease.release), "")
     check_equal(delayed(10, end=lambda lease: lease.run("force_release", "grant", "", "stuck")), "stuck")
     session = Session(STORE)

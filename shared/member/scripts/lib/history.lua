@@ -7,7 +7,7 @@
 --   HOLDER: behind a character 31 (no holder has one) the identity that began the hold, if one did.
 --   REASON: behind a character 31 each (no reason has one) what else there is to say, a letter and its value:
 --     granted  t ttl_ms   w for how long it waited   m mode, if it is not exclusive
---     an end   r when it was last renewed   d lock_delay_ms, if that began   l when, if before AT
+--     an end   r when it was last renewed, t for how long   d lock_delay_ms, if that began   l when, if before AT
 --     refused  (gateway/scripts/refusal_note.lua)  c token of the last grant   g id of the gateway
 --              i instance of the problem, without "urn:uuid:"   p what was asked for
 --   A list that has dropped any begins with the newest that it dropped, a "-" in front: who knows an id can
@@ -99,12 +99,12 @@ local function history_pending(hold, token)
         .. string.format(format, hold.granted, hold.ttl or 0) .. more
 end
 
--- The reason of an end, with when the hold was renewed (or claimed) last. Through a session nobody renews it.
+-- The reason of an end, with when the hold was renewed (or claimed) last, and for how long. Through a session nobody renews it.
 -- delayed_until: the end of the lock delay that began with the loss, or 0.
 local function history_end(hold, reason, delayed_until)
     local at, lost_at = hold.deadline - (hold.ttl or 0), delayed_until - hold.delay_ms
     if hold.ttl and not (hold.session or hold.unclaimed) and at > hold.granted then
-        reason = reason .. '\31r' .. whole(at)
+        reason = reason .. '\31r' .. whole(at) .. '\31t' .. whole(hold.ttl)
     end
     if delayed_until > 0 then
         local late = lost_at < NOW and '\31l' .. whole(lost_at) or ''
