@@ -17,9 +17,9 @@ PAGES = {"lease": (f"{LEASE}/ui/lease?name={NAME}", "**/v1/leases/told*", "A hol
          "sessions": (f"{LEASE}/ui/sessions", "**/v1/sessions?*", "worker-7"), "session": (f"{LEASE}/ui/session?id={SESSION}", "**/v1/sessions/*", "worker-7 holds"),
          "doubt": (f"{GATEWAY}/ui/doubt", "**/v1/intents?*", "Nothing is in doubt")}
 ALONE = "await page.addInitScript(() => { delete window.SharedWorker; });"
-# The answers in place of the service's; and its overview, changed, which does not stream.
+# The answers in place of the service's, without a code as of a proxy; and its overview, changed, which does not stream.
 ANSWER = """await page.route(arg.url, route => (arg.status ? route.fulfill({status: arg.status, contentType: 'application/json',
-    body: JSON.stringify(arg.status < 300 ? arg.body : {type: '/problems/' + arg.code, code: arg.code, title: 'Said by the test', detail: 'as a test'})}) : undefined));"""
+    body: JSON.stringify(arg.status < 300 ? arg.body : arg.code && {type: '/problems/' + arg.code, code: arg.code, title: 'Said by the test', detail: 'as a test'})}) : undefined));"""
 CHANGED = ALONE + """state.change = arg; await page.route('**/v1/overview', async route => { if (/event-stream/.test(route.request().headers().accept)) return route.fulfill({json: {}});
     const answer = await route.fetch(), said = await answer.json(); return route.fulfill({json: {...said, ...state.change, service: {...said.service, ...state.change.service}}}); });"""
 
@@ -48,7 +48,7 @@ def use(tab):
 
 @test
 def a_page_whose_own_answers_do_not_come_is_old_and_asks_again():
-    cases = [("lease", 429, "rate-limited"), ("lease", 0, ""), *((page, 503, "store-down") for page in PAGES)]
+    cases = [("lease", 429, "rate-limited"), ("lease", 404, ""), ("lease", 0, ""), *((page, 503, "store-down") for page in PAGES)]
     tabs = opened_all([PAGES[page] for page, _, _ in cases])
     for tab, (page, status, code) in zip(tabs, cases):
         use(tab)
