@@ -191,7 +191,7 @@ function alone() {
 
 class Shared {
   constructor(path, on, last) {
-    Object.assign(this, { path, on, heard: last, n: ++number, closed: false, until: performance.now() + DEAF_MS });
+    Object.assign(this, { path, on, heard: last, n: ++number, closed: false, at: performance.now(), until: performance.now() + DEAF_MS });
     shared.set(this.n, this);
     this.wish();
     this.watch = setInterval(() => this.beat(), 1000);
@@ -203,7 +203,10 @@ class Shared {
     worker.postMessage({ n: this.n, path: this.path, last: this.heard, token: kept, ...more });
   }
   beat() {
-    const left = this.on.beats ? this.until - performance.now() : DEAF_MS;
+    const at = performance.now();
+    if (at - this.at > DEAF_MS) this.until = at + DEAF_MS; // it was this tab that slept
+    this.at = at;
+    const left = this.on.beats ? this.until - at : DEAF_MS;
     if (left < 0) this.on.down(silent(), DEAF_MS + left);
     if (left < -DEAF_MS) alone(); else this.wish();
   }

@@ -358,6 +358,16 @@ def names_that_are_not_seen_are_shown_as_codes_and_wide_ones_do_not_widen_a_phon
 
 
 @test
+def a_tab_that_slept_goes_on_with_the_streams_of_all():
+    BROWSER.visit(f"{LEASE}/ui/lease?name={NAME}", "A holds it")
+    is_live()
+    check_equal(BROWSER("""const own = [], looks = /leases.told%3A1$/; page.on('request', one => /event-stream/.test(one.headers().accept) && own.push(one.url()));
+        await page.evaluate(() => { const real = performance.now.bind(performance); performance.now = () => real() + 60000; });
+        for (let n = 0; n < 3; n++) await page.waitForResponse(looks); return own"""), [])
+    is_live()
+
+
+@test
 def three_windows_at_one_lease_all_move():
     name = WORLD.name("window")
     tabs = opened_all([(f"{LEASE}/ui/lease?name={name}", "", "Free.")] * 3)
