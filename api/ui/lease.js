@@ -19,7 +19,7 @@ function why(item, told) {
   if (item.type === 'refused') return [h('code', null, item.reason), REASONS[item.reason] ? ': ' + REASONS[item.reason](item) : '', item.resource ? [', ', mono(item.resource, 32)] : ''];
   if (item.type === 'granted') return item.waited_ms > 0 ? `after ${span(item.waited_ms)} in line` : item.waited_ms === 0 ? 'at once' : '';
   if (item.type === 'forced') return item.reason ? ['\u201c', name(item.reason, 120), '\u201d', item.identity ? [' \u2013 ', name(item.identity)] : ''] : 'by an operator';
-  if (item.type === 'expired') return hold?.renewed || hold?.start ? `not renewed for ${span(hold.end - (hold.renewed ?? hold.start))}` : '';
+  if (item.type === 'expired') return hold?.renewed || hold?.noted ? `not renewed for ${span(hold.end - (hold.renewed ?? hold.start))}` : '';
   if (item.type === 'store-restarted') return 'the store was not proven complete';
   if (item.type === 'session') return 'its session was over';
   return item.reason ? name(item.reason, 120) : '';
@@ -42,12 +42,12 @@ export function sentence(told, look, now, historyOff) {
   }
   if (look?.state === 'delayed') return [h('b', null, 'Nobody may have it yet.'), ' The last hold was not given back; the lock delay ends in ' + span(look.delayed_for_ms) + '.'];
   if (look?.state === 'held') {
-    const first = look.holders[0], others = look.holders.length - 1;
+    const first = look.holders[0], others = look.holders.length - 1, isNoted = told.holds.some(one => one.token === first.token && one.noted);
     return [h('b', null, name(first.holder), others > 0 ? ` and ${many(others, 'other')} hold it` : ' holds it'),
-      ` since ${clock(look.seen - first.held_for_ms)}${historyOff ? '.' : '; nothing was refused in the last ten minutes.'}`, look.waiting ? ` ${many(look.waiting, 'waits', 'wait')} in line.` : ''];
+      ` since ${clock(look.seen - first.held_for_ms)}${!isNoted ? '.' : first.held_for_ms < RECENT_MS ? '; nothing was refused since.' : '; nothing was refused in the last ten minutes.'}`, look.waiting ? ` ${many(look.waiting, 'waits', 'wait')} in line.` : ''];
   }
   const last = told.holds[told.holds.length - 1];
-  return [h('b', null, 'Free.'), historyOff ? '' : last ? [' The last to hold it was ', name(last.holder), last.end ? `, until ${clock(last.end)}.` : '.'] : ' Nobody has held it in the last ten minutes.'];
+  return [h('b', null, 'Free.'), historyOff ? '' : last ? [' The last to hold it was ', name(last.holder), last.end ? `, until ${clock(last.end)}.` : '.'] : ' No hold of it is remembered.'];
 }
 
 // -- the page
@@ -238,7 +238,8 @@ export default function lease(place, app) {
   function tell() {
     trim();
     const sorted = [...items.values()].sort((a, b) => inOrder(b, a)), shown = all ? sorted : sorted.slice(0, SHOWN);
-    list(words.body, shown, one => one.id, one => h('tr', null,
+    const of = token => told.holds.find(one => one.token === token), known = (it = {}) => [it.holder, it.noted, it.end]; // a row says what is known of its hold
+    list(words.body, shown, one => [one.id, ...known(of(one.token))].join(), one => h('tr', null,
       h('td', { class: 'mono' }, clock(one.at_ms, true)),
       h('td', null, h('span', { class: 'k' }, glyph(one.type)), h('span', { class: one.type === 'refused' ? 'refused' : null }, WHAT[one.type] || plain(one.type))),
       h('td', { class: 'n mono' }, count(one.token)), h('td', null, name(one.holder || holderOf(told, one.token), 32)), h('td', null, why(one, told), one.lock_delay_ms ? '; lock delay ' + span(one.lock_delay_ms) : ''),
@@ -322,7 +323,7 @@ export default function lease(place, app) {
       drawn = t;
       dirty = false;
     }
-    if (wordsDirty && t - worded > WORDS_MS) {
+    if (wordsDirty && !dirty && t - worded > WORDS_MS) {
       tell();
       worded = t;
       wordsDirty = false;

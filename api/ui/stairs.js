@@ -25,7 +25,7 @@ export function story(items, look, now) {
     if (epoch !== null && epochOf(item) !== epoch) epochs.push(item.at_ms);
     epoch = epochOf(item);
     if (item.type === 'granted')
-      Object.assign(hold(item.token), { holder: item.holder, start: item.at_ms, ttl: item.ttl_ms, waited: item.waited_ms || 0, mode: item.mode });
+      Object.assign(hold(item.token), { holder: item.holder, start: item.at_ms, ttl: item.ttl_ms, waited: item.waited_ms || 0, mode: item.mode, noted: true });
     else if (item.type === 'refused') refusals.push(item);
     else if (item.type === 'first-write') writes.push(item);
     else if (ENDS[item.type]) {

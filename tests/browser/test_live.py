@@ -163,6 +163,19 @@ def grant_is_seen_at_once(name):
 
 
 @test
+def what_is_seen_live_is_what_is_seen_of_it_later():
+    name, rows = WORLD.name("words"), "return await page.locator('.words tbody').innerText()"
+    BROWSER.visit(f"{LEASE}/ui/lease?name={name}", "Free.")
+    for i in range(15):
+        WORLD.granted(name, holder=f"node-{i}", ttl_ms=100)
+    wait_until(lambda: WORLD.look(name)["state"] == "free", "the last one is over")
+    BROWSER("await page.waitForFunction(() => document.querySelectorAll('.words tbody tr').length === 30)")
+    live = BROWSER(rows)
+    BROWSER.visit(f"{LEASE}/ui/lease?name={name}", "node-0", ".words")
+    check_equal(live, BROWSER(rows))
+
+
+@test
 def all_tabs_have_two_streams_in_common():
     names = [WORLD.name("tab") for _ in range(3)]
     # Two, and one that gives way to another; more are refused. A line of the log is written when its request ends.

@@ -358,6 +358,16 @@ def names_that_are_not_seen_are_shown_as_codes_and_wide_ones_do_not_widen_a_phon
 
 
 @test
+def of_a_hold_whose_grant_is_not_noted_is_not_said_what_happened_in_it():
+    over = {"id": "e.1.2.1", "type": "expired", "lease": NAME, "token": 7, "holder": "A", "at_ms": 9000, "reason": ""}
+    for before, says in ((("",), "; nothing was refused since."), ((ANSWER, {"url": "**/history", "status": 200, "body": {"items": [over]}}), "A holds it since")):
+        BROWSER.visit(f"{LEASE}/ui/lease?name={NAME}", says, before=before)
+        BROWSER.sees("expired" if len(before) > 1 else "granted", ".words")
+        check_equal("nothing was refused" in BROWSER.text(), len(before) == 1)
+        check("not renewed for" not in BROWSER.text(".words"), "nobody knows for how long it was held")
+
+
+@test
 def a_tab_that_slept_goes_on_with_the_streams_of_all():
     BROWSER.visit(f"{LEASE}/ui/lease?name={NAME}", "A holds it")
     is_live()
