@@ -232,6 +232,7 @@ function denied(error) {
   if (wasAllowed) location.reload();
   if (wasAllowed || app.overview || !isFinal(error)) return Boolean(wasAllowed);
   overviewless = true;
+  app.without = error;
   stream?.close();
   stream = null;
   poll();

@@ -129,7 +129,7 @@ export default function lease(place, app) {
       if (!known.every(one => said.items.some(item => item.id === one.id))) gap();
       historyOff = false;
     } catch (error) {
-      if (error.code !== 'history-off') throw error;
+      if (!['history-off', 'not-in-quorum-mode'].includes(error.code)) throw error;
       historyOff = true;
     }
     isDue = false;

@@ -1,5 +1,5 @@
 // overview.js - is it Pawl? what is wrong, since when, what is to be done?
-import { h, s, fill, put, card, chip, facts, count, span, clock, zone, name, mono, many, word, leaseLink, table, list, isNone, stateOf, isCounted, countsOf, conditionSays } from './dom.js';
+import { h, s, fill, put, card, chip, facts, count, span, clock, zone, name, mono, many, word, leaseLink, table, list, isNone, stateOf, isCounted, countsOf, conditionSays, sayNo } from './dom.js';
 import { storeNow } from './wire.js';
 
 const SLOTS = 120, HIGH = 60, WIDE = 720;
@@ -85,7 +85,7 @@ export default function overview(place, app) {
   });
 
   function show(o) {
-    if (!o) return fill(top, h('h1', null, 'Overview'), h('p', { class: 'say' }, app.access || app.access === null
+    if (!o) return fill(top, h('h1', null, 'Overview'), app.without?.status === 501 ? sayNo(app.without) : h('p', { class: 'say' }, app.access || app.access === null
       ? 'The service is reached. Its overview is for those who may look at some lease.' : ''));
     const bars = o.bars || {}, counts = countsOf(o), past = bars.refused ? sum(bars.refused) : null;
     headline(o, past);

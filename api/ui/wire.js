@@ -50,7 +50,7 @@ async function refusal(answer) {
 
 const silent = code => new Refused(0, { code, title: 'No answer', detail: 'The service was not reached, or gave no answer.' });
 // What is not another answer when it is asked again. A proxy's answer may be: it says nothing of the service.
-export const isFinal = error => error.code !== '' && [400, 401, 403, 404].includes(error.status);
+export const isFinal = error => error.code !== '' && [400, 401, 403, 404, 501].includes(error.status);
 
 const LOOK_MS = 6000, DEED_MS = 15000;
 

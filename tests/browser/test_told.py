@@ -156,6 +156,17 @@ def where_nothing_streams_the_pages_ask():
 
 
 @test
+def of_a_quorum_what_there_is_is_seen():
+    for page, says in (("", "Said by the test"), (f"lease?name={NAME}", "A holds it"), ("leases", "Said by the test")):
+        BROWSER.fresh()
+        for url in ("overview", "events?*", "leases?*", "leases/*/history"):
+            BROWSER(ALONE + ANSWER, {"url": f"**/v1/{url}", "status": 501, "code": "not-in-quorum-mode"})
+        BROWSER.open(f"{LEASE}/ui/{page}")
+        BROWSER.sees(says)
+        is_live()
+
+
+@test
 def what_an_overview_does_not_know_it_does_not_say():
     tiles = "return await page.evaluate(() => [...document.querySelectorAll('.tile b')].map(one => one.textContent))"
     gone = {"code": "store-connecting", "for_ms": 5000, "detail": None, "remedy": "Mend it.", "command": None}
