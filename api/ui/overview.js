@@ -119,7 +119,7 @@ export default function overview(place, app) {
     fill(store, o.store ? facts([['id', mono(o.store.id, 16)], ['epoch', mono(o.store.epoch)],
       isNone(o.store.top_token) ? null : ['greatest token', count(o.store.top_token)],
       o.store.ceiling ? ['floor', count(o.store.ceiling)] : null,
-      ['memory', (o.store.used_bytes / 1048576).toFixed(1) + ' MiB' + (o.store.max_bytes ? ' of ' + count(o.store.max_bytes / 1048576) : '')],
+      isNone(o.store.used_bytes) ? null : ['memory', (o.store.used_bytes / 1048576).toFixed(1) + ' MiB' + (o.store.max_bytes ? ' of ' + count(o.store.max_bytes / 1048576) : '')],
       isNone(counts.sessions) ? null : ['sessions', count(counts.sessions)],
       ['counted', isNone(o.counted_ms_ago) ? 'not yet' : span(o.counted_ms_ago) + ' ago']]) : h('p', { class: 'dim' }, 'Nothing is known of it now.'));
   }

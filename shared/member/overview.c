@@ -303,12 +303,13 @@ static void condition_write(struct json_out *json, const struct viewer *viewer,
     json_object_end(json);
 }
 
-/* -- the store and its members */
+/* -- the store and its members. How much others do is not for those who may not look at all. */
 
 static void store_write(struct json_out *json, const struct viewer *viewer, const struct store_reply *reply,
                         const struct walk_found *found)
 {
     struct bytes id = reply != NULL ? store_reply_text(reply, REPLY_STORE) : (struct bytes){NULL, 0};
+    bool is_whole = !is_filtered(viewer);
     uint64_t used, allowed;
 
     (void)bytes_cut(&id, ':'); /* the schema */
@@ -320,9 +321,9 @@ static void store_write(struct json_out *json, const struct viewer *viewer, cons
     json_object(json, "store");
     json_text(json, "id", id);
     json_int(json, "epoch", store_reply_integer(reply, REPLY_EPOCH));
-    json_int(json, "ceiling", store_reply_integer(reply, REPLY_CEILING));
+    json_int_or_null(json, "ceiling", is_whole ? store_reply_integer(reply, REPLY_CEILING) : -1, -1);
     json_int_or_null(json, "top_token", is_counted_for(viewer, found) ? found->top_token : -1, -1);
-    json_int(json, "used_bytes", (int64_t)used);
+    json_int_or_null(json, "used_bytes", is_whole ? (int64_t)used : -1, -1);
     json_int_or_null(json, "max_bytes", (int64_t)allowed, 0);
     json_object_end(json);
 }
@@ -413,7 +414,6 @@ static void bars_take(const struct store_reply *list, int64_t last, int64_t bars
     }
 }
 
-/* How much others do is not for those who may not look at all. */
 static void bars_write(struct json_out *json, const struct viewer *viewer, const struct store_reply *reply)
 {
     static const char *const kinds[BAR_KINDS] = {"grants", "refused", "waiting"};

@@ -747,7 +747,7 @@ def an_overview_tells_of_no_lease_that_may_not_be_looked_at_and_counts_none():
     check_equal({one.partition(":")[0] for one in leases("app")}, {"app"})
     theirs, ours = overview("app"), overview("all")
     check_equal((set(theirs["counts"].values()), theirs["bars"], theirs["filtered"]), ({None}, None, True))
-    check_equal([theirs["store"]["top_token"], theirs["service"]["id"], theirs["service"]["name"]], [None] * 3)
+    check_equal([*map(theirs["store"].get, ("top_token", "ceiling", "used_bytes")), theirs["service"]["id"], theirs["service"]["name"]], [None] * 5)
     check_equal([(one["id"], one["name"], one["version"]) for one in theirs["members"]], [(str(place + 1), None, None) for place in range(len(ours["members"]))])
     check(all(len(one["id"]) == 16 and one["name"] and one["version"] for one in ours["members"]) and ours["store"]["top_token"], f"{ours}")
     check_equal((None in ours["counts"].values(), len(ours["bars"]["grants"]), ours["filtered"]), (False, 120, False))
