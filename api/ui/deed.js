@@ -43,7 +43,7 @@ export function deed(asks) {
 
 export function say(...told) {
   spoken.hidden = false;
-  fill(spoken, h('p', { class: 'bar' }, told));
+  fill(spoken, h('p', { class: 'bar' }, h('span', null, told)));
   document.getElementById('page').prepend(spoken);
 }
 

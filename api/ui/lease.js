@@ -289,10 +289,10 @@ export default function lease(place, app) {
   }
 
   function hand() { // nothing before the service knows this name: a link may say anything
-    const path = new URL('../v1/leases/' + encodeURIComponent(lease), location.href).href, token = look?.token || 0;
+    const at = new URL('..', location.href).href.replaceAll("'", '%27'), path = `${at}v1/leases/${encodeURIComponent(lease)}`, token = look?.token || 0;
     const auth = app.access ? ' -H "Authorization: Bearer $PAWL_ACCESS_TOKEN"' : '';
-    put(commands, !look ? '' : by === 'pawl' ? `pawl get ${lease}\npawl history ${lease}\npawl watch ${lease}` + (token ? `\npawl force-release ${lease} \\\n  --expect-token ${token}` : '')
-      : `curl${auth} ${path}\ncurl${auth} ${path}/history\ncurl -N${auth} \\\n  '${new URL('../v1/events', location.href).href}?lease=${lease}'`);
+    put(commands, !look ? '' : by === 'pawl' ? `export PAWL_LEASE_URL='${at}'\npawl get ${lease}\npawl history ${lease}\npawl watch ${lease}` + (token ? `\npawl force-release ${lease} \\\n  --expect-token ${token}` : '')
+      : `curl${auth} '${path}'\ncurl${auth} '${path}/history'\ncurl -N${auth} \\\n  '${at}v1/events?lease=${lease}'`);
     hands.forEach(one => one.setAttribute('aria-pressed', String(one.textContent === by)));
   }
 

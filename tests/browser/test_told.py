@@ -1,10 +1,13 @@
 #!/usr/bin/python3
 """The web pages say nothing that is false: old data, credentials that are gone, answers that do not come, other people's names."""
 
+import os
 import signal
+import subprocess
 
 from browser_test import Browser
 from world import World, check, check_equal, check_in, main, test, wait_until
+from world.world import BUILD
 
 WORLD = World()
 BROWSER = Browser()
@@ -89,6 +92,14 @@ def what_a_link_calls_a_lease_is_no_command_before_the_service_knows_it():
         check("shutdown" not in BROWSER.text(".cmd"), BROWSER.text(".cmd"))
     BROWSER("await page.unrouteAll({behavior: 'ignoreErrors'})")
     BROWSER.sees("a lease name is")
+
+
+@test
+def a_command_that_is_copied_asks_the_service_of_the_page():
+    BROWSER.visit(f"{LEASE}/ui/lease?name={NAME}", "A holds it")
+    said = BROWSER.text(".cmd").replace("pawl watch", "#")
+    done = subprocess.run(["sh", "-ec", said.partition("pawl force")[0]], env={**os.environ, "PATH": f"{BUILD}:{os.environ['PATH']}"}, capture_output=True, text=True, check=False)
+    check_equal((done.returncode, f"{NAME} is held" in done.stdout), (0, True), f"{done}")
 
 
 @test
