@@ -133,7 +133,7 @@ export class Stream {
       }
       clearInterval(this.watch);
       if (this.closed) return;
-      if (why instanceof Refused && why.status === 410) {
+      if (why instanceof Refused && why.status === 410 && this.last) {
         this.last = undefined;
         this.on.gap?.();
         continue;

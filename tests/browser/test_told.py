@@ -142,7 +142,7 @@ def while_only_grants_are_refused_the_pages_are_live():
 @test
 def where_nothing_streams_the_pages_ask():
     # Of the events, of the overview; what is answered in their place: 0 nothing, as by a proxy that keeps it all.
-    for events, overview, code in ((404, None, "history-off"), (429, None, "rate-limited"), (0, 0, ""), (429, 429, "rate-limited")):
+    for events, overview, code in ((404, None, "history-off"), (410, None, ""), (429, None, "rate-limited"), (0, 0, ""), (429, 429, "rate-limited")):
         name = WORLD.name("mute")
         BROWSER.fresh()
         BROWSER(ALONE)
@@ -151,6 +151,7 @@ def where_nothing_streams_the_pages_ask():
             BROWSER(ANSWER, {"url": "**/history", "status": events, "code": code})
         if overview is not None:
             BROWSER("await page.route('**/v1/overview', route => (/event-stream/.test(route.request().headers().accept) ? arg && route.fulfill({status: arg, json: {}}) : route.continue()))", overview)
+        BROWSER("state.asked = 0; page.on('request', one => { state.asked += /v1.events/.test(one.url()); })")
         BROWSER.open(f"{LEASE}/ui/lease?name={name}")
         BROWSER.sees("Free.")
         BROWSER("await page.locator('.live').filter({hasText: arg}).waitFor({timeout: 30000})", "live" if overview is None else "live, each 2 s")
@@ -162,6 +163,7 @@ def where_nothing_streams_the_pages_ask():
             BROWSER.sees("granted", ".words")
         WORLD.release(name, grant)
         BROWSER.sees("Free.")
+        check(BROWSER("return state.asked") < 20, "it asks for the stream without a pause")
         if events == 404:
             check("ten minutes" not in BROWSER.text(), "nothing is known of ten minutes")
 
