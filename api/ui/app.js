@@ -204,13 +204,13 @@ function over(error, title) {
   judge();
 }
 
-// Where there is no overview for this caller, or nothing streams through, each 2 s.
+// Where there is no overview for this caller, or nothing streams through, each 2 s. Who is not known is not refused each time: that is logged.
 let overviewless = false;
 async function beat() {
   if (beating) return;
   beating = true;
   try {
-    heard(overviewless ? (await ask('v1/access'), null) : await ask('v1/overview'));
+    heard(overviewless ? (await ask(app.access ? 'v1/access' : 'version'), null) : await ask('v1/overview'));
   } catch (error) {
     if (!denied(error)) lost(error, BEAT_MS);
   }
