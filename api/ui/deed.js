@@ -28,7 +28,7 @@ export function deed(asks) {
       dialog.close();
       say(done);
     } catch (error) {
-      const unknown = error.status === 0 || error.status === 504;
+      const unknown = !error.code || [500, 504].includes(error.status); // of a proxy's answer, too, whatever it is
       fill(told, (error.done || '') + (unknown ? 'It may have been done: look before you go on. ' : error.done ? '' : 'Nothing was done: ')
         + (error.code === 'token-moved-on' ? (asks.moved ? asks.moved(error.problem) : 'another holds it now.') : error.detail || error.title));
       judge();

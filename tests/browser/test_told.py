@@ -242,6 +242,16 @@ def a_force_release_ends_those_that_were_seen():
         check_equal(WORLD.holder(name), "innocent" if comes else None)
 
 
+@test
+def what_nobody_knows_of_a_deed_is_not_said_to_be_undone():
+    for status, code, says in ((502, "", "It may have been done"), (403, "", "It may have been done"), (500, "internal", "It may have been done"), (504, "outcome-unknown", "It may have been done"),
+                               (503, "store-unavailable", "Nothing was done: as a test")):
+        BROWSER.visit(f"{LEASE}/ui/lease?name={NAME}", "A holds it", before=(ANSWER, {"url": "**/force-release", "status": status, "code": code}))
+        is_live()
+        BROWSER("await page.getByRole('button', {name: 'Force-release'}).click(); await page.getByLabel(/^Reason/).fill('stuck'); await page.getByLabel(/^Type the/).fill(arg); await page.keyboard.press('Enter')", NAME)
+        BROWSER.sees(says, "dialog .refused")
+
+
 def intent(number, state, gateway="gone-1", token=1):
     return {"lease": f"orders:{number}", "id": f"1.{number}", "state": state, "guarantee": "ordered", "token": token, "epoch": 1, "gateway": gateway, "incarnation": "i1", "request": 1, "at_ms": number, "probe": None}
 
