@@ -389,6 +389,12 @@ def names_that_are_not_seen_are_shown_as_codes_and_wide_ones_do_not_widen_a_phon
             is_live()
             over = BROWSER("return await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)")
             check(over <= 0, f"{page or 'overview'} is {over} px wider with {holder[:8]!r}")
+    name = WORLD.name("x" * 99)
+    WORLD.acquire(name, ttl_ms=600000)
+    BROWSER.open(f"{LEASE}/ui/lease?name={name}")
+    is_live()
+    BROWSER("await page.getByRole('button', {name: 'Force-release'}).click()")
+    check_equal(BROWSER("return await page.evaluate(() => { const it = document.querySelector('dialog'); return it.scrollWidth - it.clientWidth; })"), 0, "the dialog is as wide as a phone")
 
 
 @test
