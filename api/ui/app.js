@@ -150,9 +150,12 @@ app.asks = (every, look, title) => {
       Object.assign(own, { at: performance.now(), news: storeNow(), error: null });
       waits = 0;
     } catch (error) {
-      if (!(error instanceof Refused)) throw error;
       if (isFinal(error)) return over(error, title);
       own.error = error;
+      if (!(error instanceof Refused)) { // JSON, but without what Pawl says
+        reportError(error);
+        own.error = new Refused(200, { title: 'An answer that is not Pawl\u2019s' });
+      }
       waits = Math.min(Math.max(2 * waits, FIRST_MS), MOST_MS);
       tryAt = performance.now() + waits;
     } finally {
