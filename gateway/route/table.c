@@ -223,8 +223,6 @@ static bool check_same_things(struct route_reading *reading, const struct route 
     const struct rule rules[] = {
         {route->check != before->check,
          "one says check live, the other mark: neither knows the other's mark"},
-        {strcmp(route->store, before->store) != 0,
-         "they name different stores: neither knows the other's mark"},
         {ordered != (before->guarantee == ROUTE_ORDERED),
          "only one of them is ordered: a newer write by the other would not wait"},
         {ordered && route->grace_ms != before->grace_ms,
@@ -250,7 +248,16 @@ static bool check_pair(struct route_reading *reading, const struct route *before
         return route_wrong(reading, "it is never reached: routes[%u] matches all that it would",
                            before->index);
     }
-    if ((!conditional && !same_server) || !route_templates_meet(&route->own->lease, &before->own->lease))
+    if (!route_templates_meet(&route->own->lease, &before->own->lease))
+        return true;
+    /* At any upstream: what is open of a lease is one line, in the order of its tokens. */
+    if (strcmp(route->store, before->store) != 0) {
+        return route_wrong(reading,
+                           "its lease can be that of routes[%u], and they name different stores, whose "
+                           "tokens do not compare: let the names begin differently",
+                           before->index);
+    }
+    if (!conditional && !same_server)
         return true;
     if (conditional) {
         return route_wrong(reading,

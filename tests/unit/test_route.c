@@ -436,6 +436,8 @@ TEST(routes_that_can_have_one_lease_at_one_upstream_agree_on_the_promise)
         {PAIR("ordered','serial':true,'reads':'open", "ordered"), NULL},
         {APART("ordered", "admitted"), NULL},
         {APART("ordered", "ordered','check':'mark"), NULL},
+        {APART("ordered", "admitted','check':'mark','store':'another-store-----------"), "different stores"},
+        {PAIR("admitted", "admitted','check':'mark','store':'another-store-----------"), "different stores"},
         {"{" G("/a/{x}", "a:{x}", "ordered") "},{" G("/b/{x}", "b:{x}", "admitted") "}", NULL},
         {"{" G("/a/{x}", "a:{x}", "ordered") "},{" G("/b/{x}", "{x}", "admitted") "}", "only one of them"},
         {"{" G("/a/{x}", "{x}:a", "ordered") "},{" G("/b/{x}", "{x}:b", "admitted") "}", NULL},
