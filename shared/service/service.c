@@ -371,14 +371,15 @@ struct start {
 };
 
 /* SIG_BLOCK, SIG_UNBLOCK: those that an operator sends. */
-static void signals_mask(int how)
+static void signals_mask(int how, bool with_hangup)
 {
     sigset_t heard;
 
     sigemptyset(&heard);
     sigaddset(&heard, SIGTERM);
     sigaddset(&heard, SIGINT);
-    sigaddset(&heard, SIGHUP);
+    if (with_hangup)
+        sigaddset(&heard, SIGHUP);
     pthread_sigmask(how, &heard, NULL);
 }
 
@@ -387,9 +388,10 @@ static void process_prepare(void)
     struct rlimit files;
 
     standard_streams_fill();
-    signals_mask(SIG_UNBLOCK); /* the parent may have blocked them */
-    signal(SIGPIPE, SIG_IGN);  /* a client or a store that has gone is reported by the call that writes */
-    signal(SIGXFSZ, SIG_IGN);  /* so is a file that may not grow */
+    signals_mask(SIG_BLOCK, true);    /* a hangup ends nobody: it waits for service_serve() */
+    signals_mask(SIG_UNBLOCK, false); /* the parent may have blocked them */
+    signal(SIGPIPE, SIG_IGN); /* a client or a store that has gone is reported by the call that writes */
+    signal(SIGXFSZ, SIG_IGN); /* so is a file that may not grow */
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = files.rlim_max;
         setrlimit(RLIMIT_NOFILE, &files);
@@ -544,7 +546,7 @@ static int service_look_at_store(struct service *service)
     char own[READY_DETAIL_SIZE];
     enum problem problem;
 
-    signals_mask(SIG_BLOCK);
+    signals_mask(SIG_BLOCK, true);
     service_metrics_open(service);
     for (unsigned i = 0; i < threads; i++)
         worker_open(&service->workers[i], service, i);
@@ -654,7 +656,7 @@ static void service_serve(struct service *service)
     loop_signal_init(loop, &start.interrupt, SIGINT, interrupt_caught);
     loop_signal_init(loop, &start.hangup, SIGHUP, hangup_caught);
     loop_timer_init(loop, &start.deadline, stop_deadline);
-    signals_mask(SIG_UNBLOCK);
+    signals_mask(SIG_UNBLOCK, true);
     service_say_ready(service); /* its reader may send a signal at once */
     for (unsigned i = 1; i < threads; i++)
         if (pthread_create(&thread[i], NULL, worker_thread, &service->workers[i]) != 0)
@@ -665,7 +667,7 @@ static void service_serve(struct service *service)
     loop_timer_done(&start.deadline);
     /* Who asks a second time, in the last moments, shall not make a failure of an orderly end: libuv gives
      * each signal its default action back. */
-    signals_mask(SIG_BLOCK);
+    signals_mask(SIG_BLOCK, true);
     loop_signal_done(&start.term);
     loop_signal_done(&start.interrupt);
     loop_signal_done(&start.hangup);

@@ -202,6 +202,21 @@ def who_is_asked_to_end_while_it_looks_at_the_store_leaves_it_and_a_hangup_ends_
     world.close()
 
 
+@test
+def a_hangup_while_it_reads_its_settings_ends_nobody():
+    for name in BOTH:
+        path = os.path.join(WORLD.folder, f"{name}.fifo")
+        os.mkfifo(path, 0o600)
+        with subprocess.Popen([str(BUILD / name), *WORLD.flags, "--state-dir", path + ".state", "--config", path], stdin=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, preexec_fn=die_with_parent) as daemon:
+            with open(path, "wb") as settings:  # when it has come to reading
+                daemon.send_signal(signal.SIGHUP)
+                settings.write(b"{}")
+            wait_until(lambda daemon=daemon: b"listening on" in daemon.stderr.readline() or daemon.poll() is not None, "it serves")
+            daemon.terminate()
+            check_equal(daemon.wait(20), 0)
+
+
 RESOLVER = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
