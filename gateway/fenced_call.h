@@ -24,9 +24,6 @@ enum {
     FENCED_CHECK_SIZE = sizeof("mark ") + TOKEN_STORE_CHARS
 };
 
-/* The check `live` of a lease to which a route by `mark` may lead, as scripts have it. */
-#define FENCED_LIVE_KEPT "live kept"
-
 /* Which statuses a refusal has: its own, or those that the forward-auth protocols of proxies understand. */
 enum fenced_status { FENCED_NATIVE, FENCED_FORWARD_AUTH };
 

@@ -327,28 +327,13 @@ static const char *kind_of(const struct forward *f)
     return route->aid == ROUTE_AID_CHECKS ? "k" : "a";
 }
 
-/* Whether what is stored goes by `mark`, and by tokens of this store. */
-static bool stored_goes_by_mark(const struct forward *f)
-{
-    const struct service_settings *settings = &f->own->worker->service->settings;
-
-    return settings->check > 0 &&
-           (settings->check_store == NULL ||
-            strcmp(settings->check_store, epoch_store(f->own->record.line.store_epoch)) == 0);
-}
-
 static const struct store_script *ask_fill(struct forward *f)
 {
     struct fenced_call *fenced = &f->fenced;
 
     fenced_begin_lease(fenced);
     fenced_add_fence(fenced);
-    /* Whether what goes by `live` must be known when the lease's record is forgotten. */
-    if (f->route->check != ROUTE_MARK &&
-        (stored_goes_by_mark(f) || route_marks(f->use->table, f->fenced.lease)))
-        fenced_add(fenced, BYTES(FENCED_LIVE_KEPT));
-    else
-        fenced_add(fenced, bytes_of(f->route->check_text));
+    fenced_add(fenced, bytes_of(f->route->check_text));
     fenced_add(fenced, bytes_of(f->use->table->hash));
     if (!f->is_write) {
         fenced_add(fenced, bytes_of(f->route->unknown_text));

@@ -104,21 +104,6 @@ enum route_found route_find(const struct route_table *table, struct bytes raw_pa
     return *why == NULL ? ROUTE_FOUND : ROUTE_BAD_LEASE;
 }
 
-bool route_marks(const struct route_table *table, struct bytes lease)
-{
-    char text[NAME_MAX_BYTES + 1];
-    struct route_template name = {.count = 1, .parts = {{.text = text}}};
-    bool found = false;
-
-    assert(lease.len <= NAME_MAX_BYTES);
-    memcpy(text, lease.at, lease.len);
-    text[lease.len] = '\0';
-    for (unsigned i = 0; i < table->count && table->has_marks && !found; i++)
-        found = table->routes[i].check == ROUTE_MARK &&
-                route_templates_meet(&table->routes[i].own->lease, &name);
-    return found;
-}
-
 size_t route_probe_path(const struct route_match *match, char path[ROUTE_PATH_MAX])
 {
     const struct route_template *probe = &match->route->own->probe;

@@ -84,7 +84,6 @@ struct route_table {
     struct route_piece *memory; /* the module's own */
     struct route_table *next;   /* of the tables of before, and who uses this one: the owner's */
     unsigned users;
-    bool has_marks; /* a route by `mark` is among them */
     char hash[ROUTE_HASH_CHARS +
               1]; /* of what it means, not of white space, order of members or defaults left out */
 };
@@ -126,9 +125,6 @@ enum route_found { ROUTE_FOUND, ROUTE_NONE, ROUTE_BAD_PATH, ROUTE_BAD_LEASE };
 /* The first route that matches. ROUTE_BAD_PATH, ROUTE_BAD_LEASE: 400, *why is a static text. */
 enum route_found route_find(const struct route_table *table, struct bytes raw_path, struct route_match *match,
                             const char **why);
-
-/* Whether a route by `mark` may lead to this lease, which has a good name. */
-bool route_marks(const struct route_table *table, struct bytes lease);
 
 /* Whether the method only reads here (default GET, HEAD, OPTIONS; everything else is a write). */
 bool route_reads(const struct route *route, struct bytes method);

@@ -57,19 +57,10 @@ enum step read_start(struct http_request *req)
     return bad != PROBLEM_NONE ? fenced_refuse(&r->fenced, bad) : read_ask(r);
 }
 
-void stored_keep(struct fenced_call *fenced)
-{
-    const struct table_use *use = gateway_worker_of(fenced->req)->use;
-
-    if (!fenced->by_mark && use != NULL && route_marks(use->table, fenced->lease))
-        snprintf(fenced->check, sizeof(fenced->check), FENCED_LIVE_KEPT);
-}
-
 static enum step read_ask(struct reading *r)
 {
     struct fenced_call *fenced = &r->fenced;
 
-    stored_keep(fenced);
     fenced_begin_lease(fenced);
     fenced_add_key(fenced, keys_resource(fenced->resource_key, fenced->lease, fenced->resource));
     if (fenced->claimed)
@@ -333,7 +324,6 @@ enum step check_start(struct http_request *req)
     bad = fenced_read_token(fenced);
     if (bad != PROBLEM_NONE)
         return fenced_refuse(fenced, bad);
-    stored_keep(fenced);
     fenced_begin_lease(fenced);
     fenced_add_fence(fenced);
     return fenced_run(fenced, &script_check, check_answers);

@@ -10,10 +10,6 @@
 
 #include "shared/http/http.h"
 
-struct fenced_call;
-
-/* read.c: what this lets through is kept where a route by `mark` may lead to the lease. */
-void stored_keep(struct fenced_call *fenced);
 /* write.c: PUT, DELETE /v1/resources/{key} */
 enum step write_start(struct http_request *req);
 enum step remove_start(struct http_request *req);

@@ -48,7 +48,6 @@ static enum step write_begin(struct write *w, const char *wrong, enum step (*ask
         return http_refuse_detail(w->fenced.req, PROBLEM_INVALID_REQUEST, wrong);
     if (!fenced_may_write(&w->fenced))
         return service_forbid(w->fenced.req, ACCESS_WRITE, w->fenced.lease);
-    stored_keep(&w->fenced);
     bad = fenced_read_token(&w->fenced);
     return bad != PROBLEM_NONE ? fenced_refuse(&w->fenced, bad) : ask(w);
 }

@@ -15,7 +15,7 @@ NOW, TTL = 1000000, 1000
 MARKS, FEW = "gateway/scripts/lib/marks.lua", ("MARKS_MAX, MARKS_KEPT, MARKS_DROPPED_AT_ONCE = 4096, 3584, 256",
                                                "MARKS_MAX, MARKS_KEPT, MARKS_DROPPED_AT_ONCE = 5, 4, 1")
 OTHER = "another-store".ljust(24, "-")
-LIVE, MARK, FOREIGN = "live kept", "mark", f"mark {OTHER}"
+LIVE, MARK, FOREIGN = "live", "mark", f"mark {OTHER}"
 CHECKS = (LIVE, LIVE, LIVE, MARK, FOREIGN)
 
 
@@ -32,7 +32,7 @@ class Marks:
     """What was let through by tokens of one store, as far as it is known; truly: and was lost."""
 
     def __init__(self, key, names):
-        self.key, self.names, self.floor, self.truly = key, names, (0, 0), {name: (0, 0) for name in names}
+        self.key, self.names, self.floor, self.truly = key, names, (), {name: (0, 0) for name in names}
         self.forget()
 
     def forget(self):
@@ -44,7 +44,7 @@ class Marks:
 
     def is_below(self, name, grant, floor):
         known = self.exclusive[name] if grant.mode == "shared" else max(self.exclusive[name], self.shared[name])
-        return grant.at < max(known, self.floor, floor)
+        return grant.at < max(known, floor)
 
 
 class Version:
@@ -118,7 +118,7 @@ class Walk:
         self.store.redis("HSET", RECORD, "epoch", self.epoch, "lost", self.epoch)
         for marks in self.marks.values() if self.random.random() < 0.5 else []:
             self.store.redis("DEL", marks.key)
-            marks.floor = (0, 0)
+            marks.floor = ()
             marks.forget()
         return "lost", "lost"
 
@@ -140,10 +140,14 @@ class Walk:
             return ("stale-token", "lease-expired")
         if grant.mode == "shared" and deed != "read":
             return ("wrong-mode",)
-        if self.marks[how].is_below(name, grant, self.named or (0, 0) if how == FOREIGN else (0, 0)):
-            return ("stale-token",)
+        marks = self.marks[how]
         if how == FOREIGN:
-            return ("marks-lost",) if self.named is None else ()
+            is_below = marks.is_below(name, grant, max(marks.floor, self.named or (0, 0)))
+            return ("stale-token",) if is_below else ("marks-lost",) if self.named is None else ()
+        granted = (self.epoch, int(self.store.redis("HGET", self.stripe, "counter")))  # a floor, until the first has gone by mark
+        is_last = self.resources[name].mark()[4] == grant.token
+        if marks.is_below(name, grant, (0, 0) if is_last else marks.floor or granted):
+            return ("stale-token", "lease-expired")
         return ("lease-expired", "stale-token") if grant.epoch < self.epoch else ()
 
     def passes(self, name, grant, how):
@@ -249,7 +253,7 @@ class Walk:
         check_equal(resource.mark()[5:], [len(own), sum(own)], what)
         for how in (MARK, FOREIGN):
             marks = self.marks[how]
-            floor = tuple(int(one) for one in (text(self.store.redis("HGET", marks.key, "")) or "0 0").split())
+            floor = tuple(int(one) for one in (text(self.store.redis("HGET", marks.key, "")) or "").split())
             check(floor >= marks.floor, f"{what}: the floor of {marks.floor} was lowered to {floor}")
             marks.floor = floor
 

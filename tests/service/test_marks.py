@@ -98,36 +98,20 @@ def one_absurd_number_neither_passes_for_its_own_store_nor_exhausts_the_tokens(w
     check(after["epoch"] > grant["epoch"] and after["token"] < ABSURD / 2, repr(after))
 
 
-@test_in(begin)
-def what_went_by_live_is_kept_where_a_route_by_mark_may_lead_to_the_lease_and_nowhere_else(world):
-    def kept(name):
-        text = world.redis("HGET", stripe_key(name) + ":marks", name)
-        return text and int(text.split()[1])
-    for number, (method, target) in enumerate((("PUT", "/elsewhere/{}"), ("PUT", "/v1/resources/own:{}"), ("GET", "/v1/check/own:{}"))):
-        grant = world.acquire(f"own:{number}")
-        answer = world.gateway(method, target.format(number), {"Fencing-Token": grant["fencing_token"]}, b"x" if method == "PUT" else None, held=False)
-        check(answer.status in (200, 201), repr(answer))
-        check_equal(kept(f"own:{number}"), grant["token"], target)
-    for target, name in (("/live/1", "live:1"), ("/v1/resources/live:2", "live:2")):
-        check(send(world, target, world.acquire(name)["fencing_token"]).status in (200, 201), target)
-        check_equal(kept(name), None, target)
-
-
-@test_in(lambda: begin("--check", "mark", "--check-store", OTHER))
-def what_a_route_lets_through_by_live_is_not_kept_where_what_is_stored_goes_by_marks_of_another_store(world):
-    check_equal(send(world, "/live/1", world.acquire("live:1")["fencing_token"]).status, 200)
-    check_equal(world.redis("HGET", stripe_key("live:1") + ":marks", "live:1"), None)
-
-
-@test_in(lambda: begin("--check", "mark", lease_flags=["--remember", "1s"]))
-def what_a_route_lets_through_by_live_is_kept_where_what_is_stored_goes_by_mark(world):
-    ada = world.acquire("live:1")
-    world.release("live:1", ada)
-    bob = world.acquire("live:1")
-    check_equal(send(world, "/live/1", bob["fencing_token"]).status, 200)
-    world.release("live:1", bob)
-    wait_until(lambda: world.lease("GET", "/v1/leases/live:1").json["token"] == 0, "nothing is known of the lease")
-    refused(send(world, "/v1/resources/live:1", ada["fencing_token"]), 412, "stale-token")
+@test_in(lambda: begin(lease_flags=["--remember", "1s"]))
+def what_went_by_live_at_one_gateway_fences_what_goes_by_mark_at_another_though_the_lease_is_forgotten(world):
+    marking = world.another("pawl-gateway", "--check", "mark")
+    late = world.acquire("live:1")
+    for method, target in (("PUT", "/v1/resources/live:1"), ("GET", "/v1/check/live:1"), ("PUT", "/live/1"), ("PUT", "/v1/resources/live:1")):
+        world.release("live:1", late)
+        newer = world.acquire("live:1")
+        answer = world.gateway(method, target, {"Fencing-Token": newer["fencing_token"]}, b"x" if method == "PUT" else None, held=False)
+        check(answer.status in (200, 201, 204), repr(answer))
+        world.release("live:1", newer)
+        wait_until(lambda: world.lease("GET", "/v1/leases/live:1").json["token"] == 0, "nothing is known of the lease")
+        refused(marking("PUT", "/v1/resources/live:1", {"Fencing-Token": late["fencing_token"]}, b"late", held=False), 412, "stale-token")
+        late = world.acquire("live:1")
+        check_equal(marking("PUT", "/v1/resources/live:1", {"Fencing-Token": late["fencing_token"]}, b"x", held=False).status, 204)
 
 
 @test_in(begin)

@@ -218,20 +218,6 @@ TEST_TABLE(captures_and_the_probe_are_as_they_stand_in_the_path,
     CHECK_TEXT(bytes_of(match.route->unknown_text), BYTES("p"));
 }
 
-TEST_TABLE(whether_a_route_by_mark_may_lead_to_a_lease_goes_by_the_whole_name,
-           "{" ANY("/l/{x}", "live:{x}") "},{" ANY("/m/{x}", "m:{x}:x") ",'check':'mark'},{" ANY(
-               "/f", "fixed") ",'check':'mark'}")
-{
-    static const struct {
-        const char *lease;
-        bool has;
-    } tests[] = {{"m:7:x", true},      {"m:a:b:x", true}, {"m::x", false}, {"m:7", false},
-                 {"other:7:x", false}, {"fixed", true},   {"fixe", false}, {"live:1", false}};
-
-    for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
-        CHECK_INT(route_marks(table, bytes_of(tests[i].lease)), tests[i].has);
-}
-
 /* -- methods, headers, statuses */
 
 static void check_refused(const char *member, const char *says)

@@ -1,12 +1,13 @@
 -- marks.lua - the check `mark`, and which of the two checks a script goes by: plain fencing by what was let
 -- through, for gateways whose store is not that of the leases.
---   ARGV[6]  "live" | "live kept": a route by mark may lead to the lease | "mark" | "mark STORE": whose tokens, if not
---            those of this store; of stored resources and the check endpoint the same stands behind the mode, ARGV[5],
---            and a line feed, if it is not "live"
+--   ARGV[6]  "live" | "mark" | "mark STORE": whose tokens, if not those of this store; of stored resources and the check
+--            endpoint the same stands behind the mode, ARGV[5], and a line feed, if it is not "live"
 --
 --   pawl:{SS}:marks, a hash: NAME -> "EPOCH TOKEN HOLD", the highest exclusive token that was let through, or
 --     "EPOCH TOKEN HOLD EPOCH TOKEN": and a shared one above it, which has read; "0 0 -": none yet
---   "" -> "EPOCH TOKEN", the floor: marks up to it may have been dropped, so all below it is stale
+--   "" -> "EPOCH TOKEN", the floor: marks up to it may have been dropped, so all below it is stale, but for the last
+--     grant of a lease of this store. Of its own tokens there is one from the first on that goes by `mark`: from then on
+--     what goes by `live` is kept here, too
 --   pawl:{SS}:marks:STORE, the same of another store
 -- Nothing of it is ever forgotten, but that the lowest are dropped into the floor when there are too many.
 --
@@ -97,16 +98,17 @@ local function mark_after_loss(record, of)
 end
 
 local function mark_reasons(check, is_exclusive, of)
-    -- What was let through for the lease. Also by the check `live`, if the token is one of this store: a
-    -- route of each kind may lead to one lease.
+    -- What was let through for the lease, also by the check `live`.
     function check.read()
         fence_begin()
         local v = redis.call('HMGET', check.marks, ARGV[1], '')
         local record = mark_read(v[1] or '0 0 -')
         local floor_epoch, floor = string.match(v[2] or '0 0', '^(%d+) (%d+)$')
         record.floor_epoch, record.floor = tonumber(floor_epoch), tonumber(floor)
+        record.is_first = not of and not v[2]
         record.top_epoch, record.mark = mark_top(record)
         local live = hold_read(KEYS[1], 'l:' .. ARGV[1])
+        record.is_last = not of and live.epoch == PRESENTED_EPOCH and live.token == PRESENTED
         record.live_epoch, record.live = of and 0 or live.marked_epoch, of and 0 or live.marked
         if of then
             mark_after_loss(record, of)
@@ -122,9 +124,10 @@ local function mark_reasons(check, is_exclusive, of)
             return 'wrong-mode'
         elseif not of and (PRESENTED_EPOCH > EPOCH or PRESENTED > CEILING) then
             return 'unissued-token' -- a mark above both would shut out the next grants
-        elseif is_below(record.floor_epoch, record.floor) or is_below(record.epoch, record.token)
+        elseif is_below(record.floor_epoch, record.floor) and not record.is_last
+            or is_below(record.epoch, record.token)
             or is_exclusive and (is_below(record.shared_epoch, record.shared)
-            or is_below(record.live_epoch, record.live)) then
+            or is_below(record.live_epoch, record.live)) then -- of a release that kept none here
             return 'stale-token'
         end
         local is_its = record.epoch == PRESENTED_EPOCH and record.token == PRESENTED
@@ -134,7 +137,9 @@ local function mark_reasons(check, is_exclusive, of)
         elseif not of and PRESENTED_EPOCH < ALIVE then
             return OVER
         end
-        return record.lost and 'marks-lost' or nil
+        -- What went by `live` before the first that goes by `mark` is not kept.
+        local is_unknown = record.is_first and not record.is_last and is_below(EPOCH, COUNTER)
+        return record.lost and 'marks-lost' or is_unknown and 'stale-token' or nil
     end
 
     -- It is not noted in the lease's history, of which this store may know nothing.
@@ -146,6 +151,10 @@ end
 local function mark_passes(check, is_exclusive)
     function check.pass(record)
         local key, text = check.marks, nil
+        if record.is_first then
+            touch()
+            redis.call('HSET', key, '', whole(EPOCH) .. ' ' .. whole(COUNTER))
+        end
         if is_exclusive and above(PRESENTED_EPOCH, PRESENTED, record.epoch, record.token) then
             text = string.format('%d %d %s', PRESENTED_EPOCH, PRESENTED, HOLD)
         elseif not is_exclusive and above(PRESENTED_EPOCH, PRESENTED, mark_top(record)) then
@@ -164,23 +173,17 @@ local function mark_passes(check, is_exclusive)
 end
 
 -- What goes by the check `live`: raises the mark to the token that was let through, unless a later one that shares the
--- lease was before it; the mark. Where the lease is known by mark, or may be later, that is raised as well: the
--- lease's own record is forgotten some time after its end, and a route by mark may lead to it then.
-local function live_pass(record, is_kept)
-    local is_news = above(PRESENTED_EPOCH, PRESENTED, record.marked_epoch, record.mark)
-    if not (is_news or is_kept) then
-        return record.mark
-    end
-    local own = { marks = KEYS[1] .. ':marks' }
-    local text = redis.pcall('HGET', own.marks, ARGV[1])
-    if is_kept and not text then
-        text = '0 0 -'
-    end
-    if type(text) == 'string' then
-        mark_passes(own, string.find(ARGV[5], '^exclusive') ~= nil)
-        own.pass(mark_read(text))
-    end
-    if is_news then
+-- lease was before it; the mark. Where the lease is known by mark, or any is, that is raised as well: the lease's own
+-- record is forgotten some time after its end, and what goes by mark may lead to it then.
+local function live_pass(record)
+    if above(PRESENTED_EPOCH, PRESENTED, record.marked_epoch, record.mark) then
+        local own = { marks = KEYS[1] .. ':marks' }
+        local v = redis.pcall('HMGET', own.marks, ARGV[1], '')
+        local text = v[1] or v[2] and '0 0 -'
+        if text then
+            mark_passes(own, string.find(ARGV[5], '^exclusive') ~= nil)
+            own.pass(mark_read(text))
+        end
         record.marked, record.marked_epoch = PRESENTED, PRESENTED_EPOCH
         hold_write(record)
     end
@@ -190,12 +193,9 @@ end
 -- {read() -> record, reason(record, deed) -> nil or why not, refuse(record, reason) -> reply, pass(record) ->
 -- mark}: as those of fence.lua.
 local CHECK_LIVE = { read = fence_read, reason = fence_reason, refuse = fence_refuse, pass = live_pass }
-local CHECK_KEPT = { read = fence_read, reason = fence_reason, refuse = fence_refuse, pass = function(record)
-    return live_pass(record, true)
-end }
 local function check_by(word)
-    if word == 'live' or word == 'live kept' then
-        return word == 'live' and CHECK_LIVE or CHECK_KEPT
+    if word == 'live' then
+        return CHECK_LIVE
     end
     local of, is_exclusive = string.match(word, '^mark (.+)$'), ARGV[5] == 'exclusive'
     if of == string.match(STORE_ID, ':(.*)$') then
