@@ -203,14 +203,13 @@ static void table_leave(struct gateway_worker *own)
     }
 }
 
-/* The table in force, if it is another one than before. */
-static void table_follow(struct gateway_worker *own)
+struct table_use *table_use_follow(struct gateway_worker *own)
 {
     struct gateway *gateway = own->gateway;
     struct route_table *table = atomic_load(&gateway->table);
 
     if (atomic_load(&gateway->generation) == own->generation && (own->use != NULL || table == NULL))
-        return;
+        return own->use;
     pthread_mutex_lock(&gateway->table_mutex);
     own->generation = atomic_load(&gateway->generation);
     table = atomic_load(&gateway->table);
@@ -219,7 +218,7 @@ static void table_follow(struct gateway_worker *own)
     pthread_mutex_unlock(&gateway->table_mutex);
     table_leave(own);
     if (table == NULL)
-        return;
+        return NULL;
     own->use = must_have(
         calloc(1, sizeof(*own->use) + table->upstream_count * sizeof(struct upstream_pool *)));
     own->use->table = table;
@@ -227,6 +226,7 @@ static void table_follow(struct gateway_worker *own)
     for (unsigned i = 0; i < table->upstream_count; i++)
         own->use->pools[i] = upstream_pool_new(own->worker->loop, table->upstreams[i],
                                                user_timeout_ms(table));
+    return own->use;
 }
 
 static void worker_closed(struct intent_closer *closer, struct bytes lease)
@@ -250,7 +250,7 @@ void gateway_worker_open(struct worker *worker)
     own->clock = alarm_clock_new(worker->loop);
     intent_closer_init(&own->closer, worker->loop, &own->record.line, &own->gateway->intents);
     own->closer.closed = worker_closed;
-    table_follow(own);
+    table_use_follow(own);
 }
 
 void gateway_worker_close(struct worker *worker)
@@ -291,7 +291,7 @@ void gateway_worker_tick(struct worker *worker)
     struct gateway_worker *own = gateway_worker_from(worker);
 
     member_worker_tick(worker);
-    table_follow(own);
+    table_use_follow(own);
     unused_free(own);
     given_up_tick(own);
     if (own->recovery != NULL) {

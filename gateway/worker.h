@@ -126,6 +126,8 @@ bool gateway_worker_drain(struct worker *worker);
 struct gateway_worker *gateway_worker_from(const struct worker *worker);
 struct gateway_worker *gateway_worker_of(const struct http_request *req);
 
+/* The table in force, which a worker follows at its next tick: at once. NULL: none is. */
+struct table_use *table_use_follow(struct gateway_worker *own);
 /* A request goes by this table; it is given back when the request is over. */
 struct table_use *table_use_take(struct gateway_worker *own);
 void table_use_drop(struct gateway_worker *own, struct table_use *use);

@@ -407,7 +407,7 @@ static enum step routes_none(struct http_request *req)
 
 enum step routes_start(struct http_request *req)
 {
-    const struct table_use *use = gateway_worker_of(req)->use;
+    const struct table_use *use = table_use_follow(gateway_worker_of(req));
     struct json_out *json;
 
     if (use == NULL)
@@ -446,7 +446,7 @@ enum step adopt_start(struct http_request *req)
         {NULL, NULL},
     };
     struct fenced_call *fenced = HTTP_SCRATCH(req, struct fenced_call);
-    const struct table_use *use = gateway_worker_of(req)->use;
+    const struct table_use *use = table_use_follow(gateway_worker_of(req));
 
     if (use == NULL)
         return routes_none(req);

@@ -982,13 +982,14 @@ def a_refusal_that_cannot_be_told_ends_its_request_all_the_same(one, key):
 
 @test
 def another_table_is_served_only_when_it_was_adopted(one, key):
+    check_equal(send("PUT", f"/orders/{key}/x", one, b"x").status, 200)
     before = WORLD.gateway("GET", "/v1/routes", held=False).json["hash"]
     routes_file(FOLDER, [route(UPSTREAM, "/new/{id}", "new:{id}")] + ROUTES)
     begin = len(WORLD.gateway_daemon.lines)
     WORLD.gateway_daemon.send(1)
     WORLD.gateway_daemon.line(lambda line: "routes-reloaded" in line, "that the routes are new", begin)
-    wait_until(lambda: WORLD.gateway("GET", "/v1/routes", held=False).json["hash"] != before, "the table is the new one")
-    refused(send("PUT", f"/orders/{key}/x", one, b"x"), 503, "routes-differ")
+    check(WORLD.gateway("GET", "/v1/routes", held=False).json["hash"] != before, "the table of before would be adopted")
+    wait_until(lambda: send("PUT", f"/orders/{key}/x", one, b"x").code == "routes-differ", "the other workers have it, too")
     for name, *_ in open_intents(WORLD.redis):
         for intent in intents(name):
             WORLD.gateway("POST", f"/v1/intents/{name}/resolve?id={intent['id']}", held=False)
