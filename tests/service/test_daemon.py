@@ -203,15 +203,14 @@ def who_is_asked_to_end_while_it_looks_at_the_store_leaves_it_and_a_hangup_ends_
 
 
 @test
-def a_hangup_while_it_reads_its_settings_ends_nobody():
+def a_hangup_in_its_first_moment_ends_nobody():
+    def block():
+        die_with_parent()
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # so that it comes when the daemon wants it
     for name in BOTH:
-        path = os.path.join(WORLD.folder, f"{name}.fifo")
-        os.mkfifo(path, 0o600)
-        with subprocess.Popen([str(BUILD / name), *WORLD.flags, "--state-dir", path + ".state", "--config", path], stdin=subprocess.DEVNULL,
-                              stderr=subprocess.PIPE, preexec_fn=die_with_parent) as daemon:
-            with open(path, "wb") as settings:  # when it has come to reading
-                daemon.send_signal(signal.SIGHUP)
-                settings.write(b"{}")
+        with subprocess.Popen([str(BUILD / name), *WORLD.flags, "--state-dir", os.path.join(WORLD.folder, f"{name}.state")], stdin=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, preexec_fn=block) as daemon:
+            daemon.send_signal(signal.SIGHUP)
             wait_until(lambda daemon=daemon: b"listening on" in daemon.stderr.readline() or daemon.poll() is not None, "it serves")
             daemon.terminate()
             check_equal(daemon.wait(20), 0)
