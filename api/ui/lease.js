@@ -118,15 +118,16 @@ export default function lease(place, app) {
 
   const gap = () => { missed = `Events between ${clock(app.lastNews() ?? lastAt())} and ${clock(storeNow() ?? lastAt())} are not known.`; };
   // What was known last of either list is still in the history, or something between is not.
-  const newest = () => [true, false].map(one => [...items.values()].filter(item => (item.type === 'refused') === one).sort(inOrder).pop());
+  const newest = () => [true, false].map(one => [...items.values()].filter(item => !item.dropped && (item.type === 'refused') === one).sort(inOrder).pop());
 
   async function refreshHistory() {
-    const known = newest().filter(one => one);
+    const known = newest().filter(one => one), before = [...items.values()];
     isDue = true;
     try {
       const said = await ask(`v1/leases/${encodeURIComponent(lease)}/history`);
       said.items.forEach(learn);
       if (!known.every(one => said.items.some(item => item.id === one.id))) gap();
+      for (const item of before) item.dropped = !said.items.some(one => one.id === item.id); // what it has dropped proves nothing next time
       historyOff = false;
     } catch (error) {
       if (!['history-off', 'not-in-quorum-mode'].includes(error.code)) throw error;

@@ -169,6 +169,19 @@ def where_nothing_streams_the_pages_ask():
 
 
 @test
+def that_events_are_not_known_is_said_once():
+    BROWSER.fresh()
+    BROWSER(ALONE + ANSWER, {"url": "**/v1/events?*", "status": 429, "code": "rate-limited"})
+    BROWSER.open(f"{LEASE}/ui/lease?name={NAME}")
+    BROWSER.sees("granted", ".words")
+    BROWSER(ANSWER, {"url": "**/history", "status": 200, "body": {"items": []}})
+    BROWSER.sees("are not known", ".say")
+    said = BROWSER.text(".say")
+    BROWSER("for (let n = 0; n < 3; n++) await page.waitForResponse(/history/)")
+    check_equal(BROWSER.text(".say"), said)
+
+
+@test
 def of_a_quorum_what_there_is_is_seen():
     for page, says in (("", "Said by the test"), (f"lease?name={NAME}", "A holds it"), ("leases", "Said by the test")):
         BROWSER.fresh()
