@@ -44,7 +44,7 @@ export function sentence(told, look, now, historyOff) {
   if (look?.state === 'held') {
     const first = look.holders[0], others = look.holders.length - 1, isNoted = told.holds.some(one => one.token === first.token && one.noted);
     return [h('b', null, name(first.holder), others > 0 ? ` and ${many(others, 'other')} hold it` : ' holds it'),
-      ` since ${clock(look.seen - first.held_for_ms)}${!isNoted ? '.' : first.held_for_ms < RECENT_MS ? '; nothing was refused since.' : '; nothing was refused in the last ten minutes.'}`, look.waiting ? ` ${many(look.waiting, 'waits', 'wait')} in line.` : ''];
+      `${others > 0 ? ', the first' : ''} since ${clock(look.seen - first.held_for_ms)}${!isNoted ? '.' : first.held_for_ms < RECENT_MS ? '; nothing was refused since.' : '; nothing was refused in the last ten minutes.'}`, look.waiting ? ` ${many(look.waiting, 'waits', 'wait')} in line.` : ''];
   }
   const last = told.holds[told.holds.length - 1];
   return [h('b', null, 'Free.'), historyOff ? '' : last ? [' The last to hold it was ', name(last.holder), last.end ? `, until ${clock(last.end)}.` : '.'] : ' No hold of it is remembered.'];

@@ -226,6 +226,8 @@ def of_many_holders_a_list_says_that_it_names_only_some():
         BROWSER.visit(f"{LEASE}/ui/leases?prefix={name}")
         for text in says:
             BROWSER.sees(text, "tbody tr")
+        BROWSER.open(f"{LEASE}/ui/lease?name={name}")
+        BROWSER.sees(f"node-0 and {holders - 1} others hold it, the first since", ".say")
         for grant in grants:
             WORLD.release(name, grant)
 
