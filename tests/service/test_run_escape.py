@@ -220,6 +220,21 @@ def what_became_another_user_and_is_left_behind_is_no_success():
         wait_until(lambda stray=stray: not lives(stray), "it ends")
 
 
+@test
+def without_proc_nobody_is_found_and_what_is_left_behind_is_no_success():
+    bare = [*BARE, "sh", "-c", "umount -l /proc && exec \"$@\"", "sh"]
+    if not works(*bare, "true"):
+        skip("mounts of our own are not allowed here")
+    check_equal(Run(pawl, world.name(), "--", "true", before=bare).end(0), "")
+    run = Run(pawl, world.name(), "--", "sh", "-c", "setsid sh -c 'echo $$; exec sleep 60 >/dev/null 2>&1' & read x", before=bare,
+              stdin=subprocess.PIPE)
+    stray = run.number()
+    run.type_line()
+    run.end(125)
+    check_in("runs on, unprotected", run.said())
+    os.kill(stray, signal.SIGKILL)
+
+
 # seccomp(2): from now on pidfd_send_signal(2) (424) with a flag, its fourth argument, is what it was before Linux 6.9.
 OLD_KERNEL = [sys.executable, "-c", """
 import ctypes, os, sys

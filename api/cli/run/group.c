@@ -288,13 +288,26 @@ static bool kill_children(const struct run *run)
     return found;
 }
 
+/* Where /proc is missing, is another namespace's, or has no such lists, nobody is found: then all that is
+ * known is whether there is a child, be it the watchdog. */
+static bool has_children(const struct run *run)
+{
+    char path[PATH_SIZE];
+    siginfo_t unused;
+
+    snprintf(path, sizeof(path), "/proc/self/task/%d/children", getpid());
+    if (access(path, R_OK) == 0)
+        return kill_children(run);
+    return waitid(P_ALL, 0, &unused, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
 bool run_orphans_end(const struct run *run)
 {
     int64_t until_ms = pawl_now_ms() + GONE_MOST_MS;
 
     if (!run->adopts)
         return run_group_wait_gone(&run->group, GONE_MOST_MS);
-    while (kill_children(run)) {
+    while (has_children(run)) {
         if (pawl_now_ms() >= until_ms)
             return false;
         while (waitpid(-1, NULL, WNOHANG) > 0) {
