@@ -7,6 +7,7 @@
  * One address after the other, and the next one beside it when one has not answered after a quarter of a
  * second (RFC 8305): an address that swallows everything must not cost all the time there is. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -299,12 +300,24 @@ static void attempt_failed(struct dialling *dialling, unsigned which, int error)
     dialling->next_ms = pawl_now_ms();
 }
 
+/* Never one of the first three: where those are closed, what the program prints would go into the request. */
+static int socket_open(int family)
+{
+    int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), higher;
+
+    if (fd < 0 || fd > STDERR_FILENO)
+        return fd;
+    higher = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    close(fd);
+    return higher;
+}
+
 static void attempt_begin(struct dialling *dialling)
 {
     unsigned which = dialling->begun++;
     const struct http_address *address = &dialling->addresses->list[which];
     const int on = 1;
-    int fd = socket(address->at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int fd = socket_open(address->at.ss_family);
 
     dialling->fds[which] = (struct pollfd){.fd = fd, .events = POLLOUT};
     dialling->open += fd >= 0;

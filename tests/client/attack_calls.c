@@ -1,9 +1,10 @@
 /* attack_calls.c - every call of libpawl, without arguments, from callbacks, interrupted by signals, on a
- * little stack, and in a language that writes 1,5. */
+ * little stack, in a language that writes 1,5, and where nothing is open to print to. */
 #include <locale.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 #include "tests/client/attack.h"
 
@@ -240,13 +241,38 @@ static void attack_locale(const char *name)
     every_guard_call(name);
 }
 
+/* -- without standard output and error */
+
+static void *prints(void *is_over)
+{
+    while (!*(_Atomic int *)is_over)
+        (void)!(write(STDOUT_FILENO, "printed\n", 8) + write(STDERR_FILENO, "printed\n", 8));
+    return NULL;
+}
+
+static void attack_closed(const char *name)
+{
+    int out = dup(STDOUT_FILENO);
+    _Atomic int is_over = 0;
+    pthread_t thread;
+
+    close(STDOUT_FILENO);
+    close(STDERR_FILENO);
+    signal(SIGPIPE, SIG_IGN);
+    CHECK(pthread_create(&thread, NULL, prints, &is_over) == 0);
+    for (int i = 0; i < 20; i++)
+        every_call(name);
+    is_over = 1;
+    pthread_join(thread, NULL);
+    dup2(out, STDOUT_FILENO);
+}
+
 int main(int argc, char **argv)
 {
     static const struct attack attacks[] = {
-        {"null", attack_null},       {"callbacks", attack_callbacks},
-        {"signals", attack_signals}, {"threads", attack_threads},
-        {"stacks", attack_stacks},   {"locale", attack_locale},
-        {"pauses", attack_pauses},   {NULL, NULL},
+        {"null", attack_null},       {"callbacks", attack_callbacks}, {"signals", attack_signals},
+        {"threads", attack_threads}, {"stacks", attack_stacks},       {"locale", attack_locale},
+        {"pauses", attack_pauses},   {"closed", attack_closed},       {NULL, NULL},
     };
 
     return attack_main(argc, argv, attacks);
