@@ -48,7 +48,7 @@ int64_t pawl_now_ms(void)
 static char *base_new(const struct http_client_access *access, const char *given, const char *variable,
                       const char *usual, struct pawl_problem *problem)
 {
-    const char *base = given != NULL ? given : getenv(variable), *wrong;
+    const char *base = given != NULL ? given : secure_getenv(variable), *wrong;
     char detail[PAWL_DETAIL_SIZE];
     size_t len, size;
     char *copy;

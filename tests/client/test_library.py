@@ -10,7 +10,7 @@ import tempfile
 
 from client_world import (BUILD, CUT_AT_ONCE, CUT_BEFORE_ANSWER, CUT_IN_ANSWER, CUT_IN_REQUEST, ROOT, Line, World, canned,
                           compile_c, program, sanitizers, wait_until)
-from world import check, check_equal, check_in, main, test
+from world import check, check_equal, check_in, main, skip, test
 from world.process import die_with_parent
 
 WORLD = World()
@@ -151,6 +151,19 @@ def a_struct_of_a_later_version_is_filled_as_far_as_it_is_known_and_one_without_
                       "if (later.grant.size != sizeof(later) || pawl_release(pawl, &later.grant, NULL) != PAWL_OK) return 6;\n"
                       "pawl_close(pawl); return 0; }\n", encoding="utf-8")
     check_equal(run(compile_c(source, "-std=c99"), **services()).returncode, 0)
+
+
+@test
+def a_program_with_more_rights_than_its_caller_takes_no_address_from_its_environment():
+    if os.geteuid() != 0:
+        skip("only root makes such a program")
+    source = FOLDER / "secure.c"
+    source.write_text('#include "api/client/pawl.h"\nint main(void) { return pawl_open(0, 0) == 0; }\n', encoding="utf-8")
+    binary = compile_c(source, "-std=c99")
+    for mode, status in ((0o755, 1), (0o4700, 0)):
+        os.chown(binary, 65534, 65534)
+        os.chmod(binary, mode)
+        check_equal(run(binary, PAWL_LEASE_URL="no address").returncode, status, oct(mode))
 
 
 @test
