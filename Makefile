@@ -235,12 +235,13 @@ $(BUILD)/pawl-gateway: $(GATEWAY_O) $(BUILD)/libshared.a $(BUILD)/gateway.txt
 	$(link)
 $(BUILD)/pawl: $(CLI_O) $(BUILD)/libshared.a $(BUILD)/cli.txt
 	$(link)
-# A sanitizer's own names come from the program. The links are what ldconfig and libpawl-dev would make.
+# A sanitizer's own names come from the program. It stays loaded: a lookup that was given up may still run in it when
+# everything is closed. The links are what ldconfig and libpawl-dev would make.
 $(LIBPAWL_SO): $(LIBPAWL_O) api/client/libpawl.map $(BUILD)/libpawl.txt
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS_ALL) $(filter-out -pie,$(LDFLAGS_ALL)) -shared -fPIC -Wl,-soname,$(LIBPAWL_SONAME) \
-		-Wl,--version-script,api/client/libpawl.map $(if $(SANITIZE),,-Wl,-z,defs) -o $@ $(filter %.o,$^) \
-		$(DEPS_LIBS)
+		-Wl,--version-script,api/client/libpawl.map $(if $(SANITIZE),,-Wl,-z,defs) -Wl,-z,nodelete \
+		-o $@ $(filter %.o,$^) $(DEPS_LIBS)
 	@ln -sf $(@F) $(BUILD)/$(LIBPAWL_SONAME)
 	@ln -sf $(LIBPAWL_SONAME) $(BUILD)/libpawl.so
 

@@ -154,6 +154,30 @@ def a_struct_of_a_later_version_is_filled_as_far_as_it_is_known_and_one_without_
 
 
 @test
+def a_lookup_that_was_given_up_outlives_dlclose():
+    source = FOLDER / "unloaded.c"
+    source.write_text('#include "api/client/pawl.h"\n#include <dlfcn.h>\n#include <netdb.h>\n#include <sched.h>\n'
+                      "#include <semaphore.h>\n#include <stdio.h>\n#include <unistd.h>\n"
+                      "static sem_t go, begun; static char thread[64];\n"
+                      "int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **list) {\n"
+                      "(void)port; (void)list; if (host[0] == '1' || (hints->ai_flags & AI_NUMERICHOST)) return EAI_NONAME;\n"
+                      "snprintf(thread, sizeof(thread), \"/proc/self/task/%d\", gettid()); sem_post(&begun); sem_wait(&go); return EAI_AGAIN; }\n"
+                      "int main(int count, char **words) {\n"
+                      "struct pawl_options options = {.size = sizeof(options), .timeout_ms = 100, .attempts = 1};\n"
+                      "struct pawl_view view = {.size = sizeof(view)}; struct pawl *pawl; void *library = dlopen(words[count - 1], RTLD_NOW);\n"
+                      "struct pawl *(*open)(const struct pawl_options *, struct pawl_problem *);\n"
+                      "enum pawl_outcome (*look)(struct pawl *, const char *, struct pawl_view *, struct pawl_problem *);\n"
+                      "void (*close)(struct pawl *);\n"
+                      "*(void **)&open = dlsym(library, \"pawl_open\"); *(void **)&look = dlsym(library, \"pawl_look\");\n"
+                      "*(void **)&close = dlsym(library, \"pawl_close\"); sem_init(&go, 0, 0); sem_init(&begun, 0, 0);\n"
+                      "pawl = open(&options, NULL); if (look(pawl, \"a\", &view, NULL) != PAWL_NOT_DONE) return 1;\n"
+                      "sem_wait(&begun); close(pawl); if (dlclose(library) != 0) return 2;\n"
+                      "sem_post(&go); while (access(thread, F_OK) == 0) sched_yield(); return 0; }\n", encoding="utf-8")
+    binary = compile_c(source, "-std=c11", "-D_GNU_SOURCE", "-rdynamic", library=())
+    check_equal(run(binary, str(BUILD / "libpawl.so"), PAWL_LEASE_URL="http://slow.invalid:1").returncode, 0)
+
+
+@test
 def a_program_with_more_rights_than_its_caller_takes_no_address_from_its_environment():
     if os.geteuid() != 0:
         skip("only root makes such a program")
