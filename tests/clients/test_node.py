@@ -66,5 +66,21 @@ def events_leave_one_listener_on_the_signal_however_often_they_connect(world):
     relay.close()
 
 
+STANDS_STILL = """
+const { Pawl } = require(process.argv[1]);
+new Pawl({ leaseUrl: process.argv[2] }).acquire(process.argv[3], { ttlMs: 200 }).then((hold) => {
+  while (hold.remainingMs() > 0);
+  console.log(hold.signal.aborted, hold.signal.reason.code);
+});
+"""
+
+
+@scenario
+def the_signal_is_aborted_at_the_first_look_also_when_the_loop_stood_still(lease, name):
+    told = subprocess.run([NODE, "-e", STANDS_STILL, str(clients_test.ROOT / "api/clients/node/pawl.cjs"), lease.url, name], check=True,
+                          stdout=subprocess.PIPE, env=clients_test.environment(), preexec_fn=clients_test.die_with_parent, timeout=30)
+    check_equal(told.stdout, b"true deadline-passed\n")
+
+
 if __name__ == "__main__":
     clients_test.main(scenarios.end, parts=2)

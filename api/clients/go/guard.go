@@ -346,6 +346,20 @@ func (g *Guard) Release(ctx context.Context) error {
 	return g.c.release(ctx, g.Name, g.leaseID, g.FencingToken, g.c.attempts)
 }
 
+// heldContext looks at the clock whenever it is asked: after a pause its goroutine may not have run yet.
+type heldContext struct {
+	context.Context
+	guard *Guard
+	end   context.CancelFunc
+}
+
+func (h heldContext) Err() error {
+	if h.guard.Err() != nil {
+		h.end()
+	}
+	return h.Context.Err()
+}
+
 // Context ends with the hold, as well as with its parent.
 func (g *Guard) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(parent)
@@ -356,7 +370,7 @@ func (g *Guard) Context(parent context.Context) (context.Context, context.Cancel
 		case <-ctx.Done():
 		}
 	}()
-	return ctx, cancel
+	return heldContext{ctx, g, cancel}, cancel
 }
 
 // fenced: nothing is sent with the token of a hold that is known to be lost.

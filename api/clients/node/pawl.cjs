@@ -662,7 +662,9 @@ class Kept {
     clearTimeout(this.#timers.renew);
   }
 
+  // Aborted by the clock read in this very call: after a pause no timer may have run yet.
   get signal() {
+    if (this.lost !== null) this.#abort.abort(this.#lost);
     return this.#abort.signal;
   }
 

@@ -181,14 +181,19 @@ func do(client *pawl.Client, verb string, given map[string]string) ([]string, er
 	case "request":
 		return request(guard, given)
 	case "spin": // until it says that nothing is left: by then the loss must have been marked
+		within, cancel := guard.Context(ctx)
+		defer cancel()
 		for guard.Remaining() > 0 {
 		}
 		select {
 		case <-guard.Lost():
-			return nil, nil
 		default:
 			return nil, errors.New("not marked as lost")
 		}
+		if within.Err() == nil {
+			return nil, errors.New("its context has not ended")
+		}
+		return nil, nil
 	case "remaining":
 		return []string{"remaining_ms", left(holds[called])}, nil
 	case "renew":
