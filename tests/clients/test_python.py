@@ -204,6 +204,16 @@ def an_interrupt_of_a_shorter_renewal_brings_the_end_nearer(world, lease):
 
 
 @scenario
+def a_signal_handler_that_renews_interrupts_a_renewal_and_the_sooner_end_counts(world, lease):
+    child = program(lease, f"import signal\nhold, ask = services.acquire({world.name()!r}, ttl=60, renew=False), pawl.Hold._ask\n"
+                           "def asks(*args):\n    told = ask(*args); signal.raise_signal(signal.SIGALRM); return told\n"
+                           "def on_alarm(*_):\n    pawl.Hold._ask = ask; hold.renew(2)\n"
+                           "signal.signal(signal.SIGALRM, on_alarm); pawl.Hold._ask = asks\n"
+                           "hold.renew(60); print(0 < hold.remaining() <= 2)\n")
+    check_equal(child.communicate(timeout=15), (b"True\n", b""))
+
+
+@scenario
 def who_ends_without_a_release_ends_at_once_and_the_ttl_ends_the_hold(world, lease, name):
     child = program(lease, f"hold = services.acquire({name!r}, ttl=1.5); print('in', flush=True)\n")
     check_equal((child.communicate(timeout=15), child.returncode), ((b"in\n", b""), 0))

@@ -736,7 +736,9 @@ class _Kept:
         self.release_problem: Optional[PawlError] = None  # why leaving a `with` could not release; it then ends by its ttl
         self._pawl, self._on_lost, self._session, self._pid = pawl, on_lost, session, os.getpid()
         self._changed = threading.Condition(threading.RLock())
-        self._renewing = threading.Lock()  # one at a time: of two ttls the one that was told last must be the one that counts
+        # One at a time: of two ttls the one that was told last must be the one that counts. But a signal handler may interrupt
+        # its own thread's, and renew: of these two the sooner end counts.
+        self._renewing, self._renewals = threading.RLock(), 0
         self._count, self._fresh, self._released = 1, True, False
         self._lost: Optional[PawlLost] = None
         self._least = math.inf  # the shortest ttl of a renewal that may still be on its way
@@ -843,7 +845,8 @@ class _Kept:
     def _renew_alone(self, ttl_ms: Optional[int]) -> None:
         with self._changed:
             self.check()
-            begun, before = _now(), self._deadline
+            self._renewals += 1
+            begun, before, which = _now(), self._deadline, self._renewals
             if ttl_ms is not None and begun + ttl_ms / 1000 < before:  # if it is done, the end is nearer from now on
                 self._deadline, self._renew_at = begun + ttl_ms / 1000, begun + ttl_ms / 3000
                 self._changed.notify_all()
@@ -855,14 +858,17 @@ class _Kept:
             raise
         except BaseException as error:  # also an interrupt
             with self._changed:
-                if isinstance(error, PawlNotDone):
+                if isinstance(error, PawlNotDone) and which == self._renewals:
                     self._deadline = before
                 elif ttl_ms is not None:
                     self._least = min(self._least, ttl_ms / 1000)
             raise
         with self._changed:
             self.check()
-            self._told(told, deadline)
+            if which == self._renewals:
+                self._told(told, deadline)
+            else:
+                self._deadline = min(self._deadline, deadline)
             self._changed.notify_all()
 
     def _ask(self, ttl_ms: Optional[int], limit: float) -> Tuple[_Json, float]:
