@@ -5,6 +5,7 @@ import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.time.temporal.ChronoUnit;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -36,7 +37,8 @@ public final class Agent {
     }
 
     private static Duration ms(Map<String, String> given, String name, String usual) {
-        return Duration.ofMillis(Long.parseLong(given.getOrDefault(name, usual)));
+        String value = given.getOrDefault(name, usual);
+        return value.equals("ever") ? ChronoUnit.FOREVER.getDuration() : Duration.ofMillis(Long.parseLong(value));
     }
 
     private static String acquire(Pawl pawl, Map<String, String> given) throws InterruptedException {

@@ -82,13 +82,15 @@ def who_does_not_own_it_cannot_unlock_it(world, agent):
 
 
 @scenario
-def lock_waits_until_it_is_granted(world, agent, name):
-    other = world.acquire(name)
-    agent.send("acquire", hold="h", name=name, wait_ms="forever")
-    wait_until(lambda: world.look(name)["waiting"] == 1, "it waits")
-    world.release(name, other)
-    outcome(agent.answer(), "ok")
-    outcome(agent.ask("release", hold="h"), "ok")
+def lock_and_the_longest_duration_wait_until_it_is_granted(world, agent, name):
+    for wait in ("forever", "ever"):
+        other = world.acquire(name)
+        agent.send("acquire", hold="h", name=name, wait_ms=wait)
+        wait_until(lambda: world.look(name)["waiting"] == 1, "it waits")
+        world.release(name, other)
+        outcome(agent.answer(), "ok")
+        outcome(agent.ask("release", hold="h"), "ok")
+    outcome(agent.ask("acquire", hold="h", name=name, ttl_ms="ever"), "mistake")
 
 
 @scenario

@@ -457,7 +457,7 @@ public final class Pawl {
     }
 
     private static long checkTtl(Duration ttl) {
-        if (ttl.toMillis() < 100 || ttl.toMillis() > TTL_MS_MAX)
+        if (ttl.compareTo(Duration.ofMillis(100)) < 0 || ttl.compareTo(Duration.ofMillis(TTL_MS_MAX)) > 0)
             throw new IllegalArgumentException("ttl must be 100 ms to 24 h, not " + ttl);
         return ttl.toMillis();
     }
@@ -896,7 +896,7 @@ public final class Pawl {
     /** Waits in slices, and keeps the place in line between them; while nobody of Pawl's answers, as long as the place is kept. */
     private List<Grant> obtain(List<Lease> leases, boolean several, String id, Duration wait, boolean interruptible)
         throws InterruptedException {
-        long end = System.nanoTime() + Math.min(wait.toMillis(), FOREVER.toMillis()) * 1_000_000;
+        long end = System.nanoTime() + (wait.compareTo(FOREVER) > 0 ? FOREVER : wait).toNanos();
         long most = several ? WAIT_MS_MAX : SLICE_MS;
         long heard = System.nanoTime();
         Unknown doubt = null;
