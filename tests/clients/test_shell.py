@@ -20,6 +20,7 @@ import clients_test  # finds the service tests' own package
 import scenarios
 from clients_test import AFTER, ROOT, Say, check, check_equal, check_in, skip, wait_until
 from scenarios import fencing_token, force, history, scenario
+from world.running import works
 
 SCRIPT = str(ROOT / "api/clients/shell/pawl-lease.sh")
 OUTCOMES = {0: "ok", 1: "not-done", 64: "mistake", 69: "not-done", 74: "unknown", 75: "held", 76: "lost"}
@@ -261,6 +262,10 @@ def what_cannot_be_written_or_executed_is_not_sent(world, agent, lease):
     for tool in ("jq", "curl"):
         with beside(agent, {tool: "exit 127"}) as (bare, _):
             scenarios.outcome(bare.ask("acquire", hold="h", name=world.name()), "not-done", "not-sent")
+    bare = ["unshare", "--mount", "sh", "-c", "umount -l /proc && exec \"$@\"", "sh"]  # without its clock
+    if works(*bare, "true"):
+        check_equal(subprocess.run([*bare, SCRIPT, "acquire", world.name()], env=clients_test.environment(**agent.settings),
+                                   capture_output=True, check=False).returncode, 69)
     check_equal(lease.methods(), [])
 
 

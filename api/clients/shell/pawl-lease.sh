@@ -576,6 +576,7 @@ print_deadline()
     echo "export LEASE_DEADLINE_MS=$deadline"
 }
 
+read -r _ < /proc/uptime || exit $NOT_DONE # the clock
 for one in "$lease_url" "$gateway_url"; do
     case $one in unix:*) ;; *[?#@]*) usage "not the address of a service: $one" ;; esac
     [ -z "${PAWL_ACCESS_TOKEN_FILE:-}${PAWL_ACCESS_TOKEN:-}" ] || [ "${PAWL_ALLOW_PLAINTEXT:-}" = true ] || is_private "$one" ||
