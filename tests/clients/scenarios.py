@@ -650,6 +650,14 @@ def a_release_whose_answer_is_lost_is_asked_again(world, agent, lease):
 
 
 @scenario
+def what_comes_before_an_answer_is_none(world, agent, lease):
+    granted(agent, world.name())
+    lease.begin(Raw(b"HTTP/1.1 102 X\r\n\r\nHTTP/1.1 103 X\r\nLink: </a>\r\n\r\nHTTP/1.1 204 X\r\n\r\n"))
+    outcome(agent.ask("release", hold="h"), "ok")
+    check_equal(lease.methods(), ["DELETE"])
+
+
+@scenario
 def a_release_without_any_answer_is_unknown(world, agent, lease):
     granted(agent, world.name(), ttl_ms=3000)
     lease.begin(MUTE, *every(AFTER)[1:])

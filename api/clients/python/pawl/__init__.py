@@ -146,6 +146,18 @@ class _Timed(io.RawIOBase):
         """_Service closes it: http.client would do so before the body is read."""
 
 
+class _Response(http.client.HTTPResponse):
+    """http.client takes an interim answer for the last one, unless it is 100."""
+
+    def _read_status(self) -> Tuple[str, int, str]:
+        library: Any = super()
+        while True:
+            told: Tuple[str, int, str] = library._read_status()
+            if not 101 < told[1] < 200:
+                return told
+            http.client.parse_headers(self.fp)
+
+
 class _Answer:
     def __init__(self, status: int, headers: Any, body: bytes, sent: float) -> None:
         self.status, self.headers, self.body, self.sent, self.received = status, headers, body, sent, _now()
@@ -284,6 +296,7 @@ class _Service:
         """The same, with its body yet to be read: the answer, its socket, and when the request was sent."""
         end = time.monotonic() + limit
         line: Any = self.line(limit)
+        line.response_class = _Response
         line._create_connection = lambda address, *_: _dial(address, end)
         headers = {**headers, **self.access.headers(), "Connection": "close"}
         sock = None
