@@ -167,9 +167,11 @@ bool access_is_jwt(struct bytes text)
 {
     unsigned dots = 0;
 
+    if (text.len > JWT_MAX || bytes_take(&text, BYTES("pawl_")))
+        return false;
     for (size_t i = 0; i < text.len; i++)
         dots += text.at[i] == '.';
-    return dots == 2 && text.len <= JWT_MAX && !bytes_take(&text, BYTES("pawl_"));
+    return dots == 2;
 }
 
 static enum access_why key_find(struct jwt *jwt)
