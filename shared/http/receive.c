@@ -145,10 +145,24 @@ static bool is_visible(struct bytes text)
     return true;
 }
 
+/* Behind the first words of eight bytes that are printable ASCII. */
+static const char *skip_words(const char *at, const char *end)
+{
+    const uint64_t ones = 0x0101010101010101u;
+
+    for (uint64_t word; (size_t)(end - at) >= sizeof(word); at += sizeof(word)) {
+        memcpy(&word, at, sizeof(word));
+        if (((word | (word - ones * ' ') | (word + ones)) & ones * 0x80) != 0)
+            break;
+    }
+    return at;
+}
+
 static bool is_host(struct bytes text)
 {
     for (size_t i = 0; i < text.len; i++)
-        if (text.at[i] <= 0x20 || text.at[i] >= 0x7f || strchr("/?#@\\\"<>^`{|}", text.at[i]) != NULL)
+        if (text.at[i] <= 0x20 || text.at[i] >= 0x7f ||
+            (!ascii_is_alnum(text.at[i]) && strchr("/?#@\\\"<>^`{|}", text.at[i]) != NULL))
             return false;
     return true;
 }
@@ -204,7 +218,8 @@ static const char *field_read(struct http_request *req, const char **line)
     field->name = (struct http_span){(uint16_t)(name - req->head.text), (uint16_t)(at - name)};
     for (at++; is_space(*at);)
         at++;
-    for (value = at; ascii_is_field_char(*at);)
+    value = at;
+    for (at = skip_words(at, req->head.text + req->head.len); ascii_is_field_char(*at);)
         at++;
     if (at[0] != '\r' || at[1] != '\n')
         return "A header line has a control character in it, or ends without CR LF.";

@@ -50,7 +50,7 @@ static inline bool ascii_is_visible(struct bytes text)
 /* tchar of RFC 9110, 5.6.2: what names of header fields and methods are made of. */
 static inline bool ascii_is_token_char(char c)
 {
-    return ascii_is_alnum(c) || (c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL);
+    return ascii_is_alnum(c) || c == '-' || (c != '\0' && strchr("!#$%&'*+.^_`|~", c) != NULL);
 }
 
 /* token of the same: some of these. */
