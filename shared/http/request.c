@@ -397,12 +397,18 @@ static void reply_header_forget(struct http_request *req, const char *name)
             req->reply.fields[i].name = NULL;
 }
 
+static bool is_one_line(struct bytes value)
+{
+    return value.len == 0 ||
+           (memchr(value.at, '\0', value.len) == NULL && memchr(value.at, '\r', value.len) == NULL &&
+            memchr(value.at, '\n', value.len) == NULL);
+}
+
 void http_reply_header(struct http_request *req, const char *name, struct bytes value)
 {
     size_t bytes = strlen(name) + value.len + 4;
 
-    for (size_t i = 0; i < value.len; i++)
-        assert(value.at[i] != '\0' && value.at[i] != '\r' && value.at[i] != '\n');
+    assert(is_one_line(value));
     if (value.len == 0)
         return; /* libmicrohttpd has no empty values (response.c, add_response_entry) */
     if (strcasecmp(name, "Content-Type") == 0)
@@ -426,13 +432,8 @@ static bool is_field(struct bytes name, struct bytes value)
 {
     static const char *const ours[] = {"Content-Length", "Transfer-Encoding", "Connection", "Date", NULL};
 
-    if (name.len == 0 || bytes_are_among(name, ours) || !ascii_is_visible(name) ||
-        memchr(name.at, ':', name.len) != NULL)
-        return false;
-    for (size_t i = 0; i < value.len; i++)
-        if (value.at[i] == '\0' || value.at[i] == '\r' || value.at[i] == '\n')
-            return false;
-    return true;
+    return name.len > 0 && !bytes_are_among(name, ours) && ascii_is_visible(name) &&
+           memchr(name.at, ':', name.len) == NULL && is_one_line(value);
 }
 
 static uint16_t copies_add(struct http_reply_copies *copies, struct bytes text)
