@@ -153,7 +153,7 @@ static bool takes_rest(struct bytes segment)
 
 static bool is_the_rest(const char *pattern)
 {
-    return strcmp(pattern, "/**") == 0;
+    return pattern[1] == '*'; /* no other begins so */
 }
 
 /* Takes the next segment, with the '/' before it, off the text. */
@@ -172,11 +172,16 @@ static struct bytes segment_take(struct bytes *text)
 /* Both begin with '/'. Fills the parts of the request. */
 static bool path_matches(struct http_request *req, const char *pattern_text)
 {
-    struct bytes pattern = bytes_of(pattern_text), path = req->head.path;
-    unsigned part = 0;
+    struct bytes path = req->head.path, pattern;
+    unsigned part = 0, alike = 0;
 
     if (is_the_rest(pattern_text))
         return true;
+    while (alike < path.len && path.at[alike] == pattern_text[alike] && pattern_text[alike] != '{')
+        alike++;
+    if (pattern_text[alike] != '{' && pattern_text[alike] != '\0')
+        return false; /* as almost every route */
+    pattern = bytes_of(pattern_text);
     while (pattern.len > 0 && path.len > 0) {
         struct bytes wanted = segment_take(&pattern), rest = {path.at + 1, path.len - 1};
         struct bytes segment = segment_take(&path);
