@@ -104,17 +104,19 @@ void fenced_add(struct fenced_call *fenced, struct bytes argument)
 
 void fenced_add_fence(struct fenced_call *fenced)
 {
-    const char *mode = token_mode_name(fenced->claim.mode);
+    struct bytes_out mode = {fenced->mode, 0, sizeof(fenced->mode), false};
 
     assert(fenced->own.len == 0 || !fenced->by_mark);
     fenced_add(fenced, fenced->lease);
     fenced_add(fenced, bytes_of_number(fenced->number[0], fenced->claim.token.number));
     fenced_add(fenced, bytes_of_number(fenced->number[1], fenced->claim.token.epoch));
     fenced_add(fenced, fenced->claim.hold);
-    snprintf(fenced->mode, sizeof(fenced->mode), "%s%s%.*s%s%s", mode, fenced->own.len > 0 ? " " : "",
-             (int)fenced->own.len, fenced->own.len > 0 ? fenced->own.at : "",
-             *fenced->check != '\0' ? "\n" : "", fenced->check);
-    fenced_add(fenced, bytes_of(fenced->mode));
+    bytes_put(&mode, bytes_of(token_mode_name(fenced->claim.mode)));
+    bytes_put(&mode, fenced->own.len > 0 ? BYTES(" ") : BYTES(""));
+    bytes_put(&mode, fenced->own);
+    bytes_put(&mode, *fenced->check != '\0' ? BYTES("\n") : BYTES(""));
+    bytes_put(&mode, bytes_of(fenced->check));
+    fenced_add(fenced, (struct bytes){mode.at, mode.len});
 }
 
 static enum step fenced_failed(struct fenced_call *fenced, enum problem problem)

@@ -307,11 +307,19 @@ static enum step forward_route(struct forward *f)
 void forward_number(struct forward *f)
 {
     const struct gateway *gateway = f->own->gateway;
+    struct bytes_out id = {f->by.id, 0, sizeof(f->by.id), false};
+    struct bytes_out whole = {f->by.request_id, 0, sizeof(f->by.request_id), false};
+    char number[BYTES_NUMBER_SIZE];
 
-    snprintf(f->by.id, sizeof(f->by.id), "%u.%llu", f->own->worker->index,
-             (unsigned long long)++f->own->numbers);
-    snprintf(f->by.request_id, sizeof(f->by.request_id), "%s-%s-%s", gateway->id, gateway->incarnation,
-             f->by.id);
+    bytes_put(&id, bytes_of_number(number, f->own->worker->index));
+    bytes_put(&id, BYTES("."));
+    bytes_put(&id, bytes_of_number(number, (int64_t)++f->own->numbers));
+    bytes_put(&id, BYTES("\0"));
+    bytes_put(&whole, bytes_of(gateway->id));
+    bytes_put(&whole, BYTES("-"));
+    bytes_put(&whole, bytes_of(gateway->incarnation));
+    bytes_put(&whole, BYTES("-"));
+    bytes_put(&whole, (struct bytes){id.at, id.len});
 }
 
 static bool is_open_read(const struct route *route, const struct http_request *req)

@@ -188,23 +188,25 @@ static void put_passed(struct forward *f, struct bytes_out *text)
 /* RFC 7239: an address of IPv6 stands in brackets and quotes; a host is quoted always. */
 static void put_forwarded(struct forward *f, struct bytes_out *text)
 {
-    char address[HTTP_ADDRESS_SIZE], line[HTTP_ADDRESS_SIZE + 320];
+    char address[HTTP_ADDRESS_SIZE];
     const char *client = http_client_address(f->fenced.req, address);
     struct bytes host = http_header(f->fenced.req, "Host", NULL);
     bool is_v6 = strchr(client, ':') != NULL;
-    const char *scheme = http_is_over_tls(f->fenced.req) ? "https" : "http";
-    int len;
+    struct bytes scheme = http_is_over_tls(f->fenced.req) ? BYTES("https") : BYTES("http");
 
     if (client[0] == '\0')
         client = "unknown";
-    len = snprintf(line, sizeof(line), "for=%s%s%s;host=\"%.*s\";proto=%s", is_v6 ? "\"[" : "", client,
-                   is_v6 ? "]\"" : "", host.len < 256 ? (int)host.len : 0, host.len > 0 ? host.at : "",
-                   scheme);
-    put_field(text, BYTES("Forwarded"), (struct bytes){line, (size_t)len});
+    bytes_put(text, is_v6 ? BYTES("Forwarded: for=\"[") : BYTES("Forwarded: for="));
+    bytes_put(text, bytes_of(client));
+    bytes_put(text, is_v6 ? BYTES("]\";host=\"") : BYTES(";host=\""));
+    bytes_put(text, (struct bytes){host.at, host.len < 256 ? host.len : 0});
+    bytes_put(text, BYTES("\";proto="));
+    bytes_put(text, scheme);
+    bytes_put(text, BYTES("\r\n"));
     put_field(text, BYTES("X-Forwarded-For"), bytes_of(client));
     if (host.len > 0)
         put_field(text, BYTES("X-Forwarded-Host"), host);
-    put_field(text, BYTES("X-Forwarded-Proto"), bytes_of(scheme));
+    put_field(text, BYTES("X-Forwarded-Proto"), scheme);
 }
 
 static void put_precondition(struct forward *f, struct bytes_out *text)

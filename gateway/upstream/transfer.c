@@ -95,8 +95,7 @@ static bool wants_length(const struct upstream_request *request)
 static void put_head(struct upstream_link *link, const struct upstream_request *request)
 {
     struct uplink_request *out = &link->request;
-    char *to;
-    int len = 0;
+    char number[BYTES_NUMBER_SIZE];
 
     out_room(out, request->method.len + request->target.len + request->fields.len + request->body.len +
                       FRAMING_MAX + CHUNK_HEAD_MAX);
@@ -105,12 +104,13 @@ static void put_head(struct upstream_link *link, const struct upstream_request *
     out_put(out, request->target);
     out_put(out, BYTES(" HTTP/1.1\r\n"));
     out_put(out, request->fields);
-    to = out_room(out, FRAMING_MAX);
-    if (request->body_length < 0)
-        len = snprintf(to, FRAMING_MAX, "Transfer-Encoding: chunked\r\n");
-    else if (wants_length(request))
-        len = snprintf(to, FRAMING_MAX, "Content-Length: %lld\r\n", (long long)request->body_length);
-    out->to += (size_t)len;
+    if (request->body_length < 0) {
+        out_put(out, BYTES("Transfer-Encoding: chunked\r\n"));
+    } else if (wants_length(request)) {
+        out_put(out, BYTES("Content-Length: "));
+        out_put(out, bytes_of_number(number, request->body_length));
+        out_put(out, BYTES("\r\n"));
+    }
     out_put(out, out->says_close ? BYTES("Connection: close\r\n\r\n") : BYTES("\r\n"));
 }
 
