@@ -94,13 +94,14 @@ static struct bytes copies_put(struct member *member)
 static struct bytes numbers_put(const struct member *member, char text[MEMBER_SEQS_SIZE],
                                 uint64_t (*of)(const struct epoch *, unsigned, int64_t))
 {
-    size_t len = 0;
+    struct bytes_out out = {text, 0, MEMBER_SEQS_SIZE, false};
+    char number[BYTES_NUMBER_SIZE];
 
     for (unsigned i = 0; member->epoch > 0 && i < STRIPES; i++) {
-        len += (size_t)snprintf(text + len, MEMBER_SEQS_SIZE - len, "%s%" PRIu64, i == 0 ? "" : " ",
-                                of(member->store_epoch, i, member->epoch));
+        bytes_put(&out, i == 0 ? BYTES("") : BYTES(" "));
+        bytes_put(&out, bytes_of_number(number, (int64_t)of(member->store_epoch, i, member->epoch)));
     }
-    return (struct bytes){text, len};
+    return (struct bytes){text, out.len};
 }
 
 /* The store that this process belongs to: what it has learned, else what its state directory says. */
