@@ -496,17 +496,14 @@ int forward_body_file(int folder, const char *request_id)
 static bool body_open(struct forward *f)
 {
     const char *path = getenv("TMPDIR");
-    int folder = member_self(f->own->gateway->service).state_dir;
+    int folder = member_self(f->own->gateway->service).state_dir, own = -1;
 
-    if (folder >= 0) {
-        f->body.fd = forward_body_file(folder, f->by.request_id);
-        return f->body.fd >= 0;
-    }
-    folder = open(path != NULL && path[0] == '/' ? path : "/var/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0)
-        return false;
-    f->body.fd = forward_body_file(folder, f->by.request_id);
-    close(folder);
+        own = folder = open(path != NULL && path[0] == '/' ? path : "/var/tmp",
+                            O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    f->body.fd = folder >= 0 ? forward_body_file(folder, f->by.request_id) : -1;
+    if (own >= 0)
+        close(own);
     return f->body.fd >= 0;
 }
 
