@@ -283,9 +283,12 @@ void lease_request_defaults(struct lease_request *request, const char *identity)
 {
     if (request->ttl_ms == 0)
         request->ttl_ms = TTL_MS_DEFAULT;
-    if (request->holder_len == 0)
-        request->holder_len = (unsigned short)snprintf(request->holder, sizeof(request->holder), "%s",
-                                                       identity != NULL ? identity : "anonymous");
+    if (request->holder_len == 0) {
+        struct bytes_out holder = {request->holder, 0, sizeof(request->holder), false};
+
+        bytes_put(&holder, identity != NULL ? bytes_of(identity) : BYTES("anonymous"));
+        request->holder_len = (unsigned short)holder.len;
+    }
     if (request->lease_id_len == 0) {
         name_new_lease_id(request->lease_id);
         request->lease_id_len = (unsigned short)strlen(request->lease_id);
