@@ -376,6 +376,7 @@ bool forward_authorization_is_upstreams(struct http_request *req)
     const char *why;
 
     return http_route(req) != NULL && http_route(req)->handle == forward_start && own->use != NULL &&
+           own->use->table->has_credentials &&
            route_find(own->use->table, http_path(req), &match, &why) == ROUTE_FOUND &&
            match.route->credential == ROUTE_CREDENTIAL_UPSTREAM;
 }

@@ -84,6 +84,7 @@ struct route_table {
     struct route_piece *memory; /* the module's own */
     struct route_table *next;   /* of the tables of before, and who uses this one: the owner's */
     unsigned users;
+    bool has_credentials; /* a route whose credential is `upstream` is among them */
     char hash[ROUTE_HASH_CHARS +
               1]; /* of what it means, not of white space, order of members or defaults left out */
 };

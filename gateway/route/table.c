@@ -435,6 +435,7 @@ static bool table_fill(struct route_reading *reading, const struct json *json, s
         if (!route_read(reading, object) || !check_match(reading) || !check_lease(reading) ||
             !check_guarantee(reading) || !check_if_match(reading) || !check_probe(reading))
             return false;
+        table->has_credentials |= reading->route->credential == ROUTE_CREDENTIAL_UPSTREAM;
     }
     for (unsigned i = 0; i < table->count; i++) {
         reading->route = &table->routes[i];
