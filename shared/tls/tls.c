@@ -6,7 +6,6 @@
  * At most one record waits there; then the caller waits. */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -301,6 +300,25 @@ static const char *why_untrusted(gnutls_session_t session)
     return "its certificate cannot be trusted";
 }
 
+/* Static texts: who asks has closed the connection by then. */
+static const char *why_refused(gnutls_alert_description_t alert)
+{
+#define REFUSED "it refuses TLS with this side"
+    switch ((int)alert) {
+    case GNUTLS_A_HANDSHAKE_FAILURE: return REFUSED ": the handshake failed";
+    case GNUTLS_A_PROTOCOL_VERSION: return REFUSED ": no version of TLS that both speak";
+    case GNUTLS_A_BAD_CERTIFICATE: return REFUSED ": the certificate is bad";
+    case GNUTLS_A_UNSUPPORTED_CERTIFICATE: return REFUSED ": the certificate is of an unsupported kind";
+    case GNUTLS_A_CERTIFICATE_REVOKED: return REFUSED ": the certificate was revoked";
+    case GNUTLS_A_CERTIFICATE_EXPIRED: return REFUSED ": the certificate has expired";
+    case GNUTLS_A_CERTIFICATE_UNKNOWN: return REFUSED ": the certificate is not accepted";
+    case GNUTLS_A_UNKNOWN_CA: return REFUSED ": the certificate's authority is unknown";
+    case GNUTLS_A_CERTIFICATE_REQUIRED: return REFUSED ": it wants a certificate";
+    case GNUTLS_A_ACCESS_DENIED: return REFUSED ": access denied";
+    default: return REFUSED;
+    }
+}
+
 int tls_fail(struct tls *tls, int code)
 {
     int error = tls->error != 0 ? tls->error : code == GNUTLS_E_MEMORY_ERROR ? ENOMEM : EPROTO;
@@ -309,11 +327,7 @@ int tls_fail(struct tls *tls, int code)
     tls->code = code;
     switch (code) {
     case GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR: tls->why = why_untrusted(tls->session); break;
-    case GNUTLS_E_FATAL_ALERT_RECEIVED:
-        snprintf(tls->alert, sizeof(tls->alert), "it refuses TLS with this side: %s",
-                 gnutls_alert_get_name(gnutls_alert_get(tls->session)));
-        tls->why = tls->alert;
-        break;
+    case GNUTLS_E_FATAL_ALERT_RECEIVED: tls->why = why_refused(gnutls_alert_get(tls->session)); break;
     case GNUTLS_E_PREMATURE_TERMINATION: tls->why = "its connection ended without TLS' word for it"; break;
     case GNUTLS_E_UNEXPECTED_PACKET_LENGTH:
     case GNUTLS_E_UNEXPECTED_PACKET:

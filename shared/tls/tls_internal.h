@@ -29,7 +29,6 @@ struct tls {
     bool is_midway; /* a part of a record has come, and not yet the rest */
     bool is_secure, is_broken;
     const char *why;
-    char alert[96]; /* the why that names one */
 };
 
 /* The session writes to tls->out, and reads as pull says, with tls for its argument. */
