@@ -268,17 +268,30 @@ __attribute__((format(printf, 3, 4))) static void wish(struct insync *in, const 
     epoch_want_heartbeat(in->member->store_epoch);
 }
 
-/* One that was started again never is what it was: without it there may be too few, until it has joined. */
+/* Between two looks one that writes to a disk is often a little behind. */
+static bool is_in_step(const struct store_node *node)
+{
+    return node->why == NULL ||
+           (strcmp(node->why, "silent") == 0 && loop_now_ms() - node->since_ms < SILENT_MS);
+}
+
+/* Those that are away go when there are enough in step without them, or not at all: they would be waited for all the
+ * same, or another one in their place, and could not take over. One that was started again never is what it was:
+ * without it there may be too few, until it has joined. */
 static bool wish_shrunk(struct insync *in, const struct store_node *nodes)
 {
     const struct epoch_set *set = &in->set;
     char out[MEMBER_WISH_SIZE] = "";
+    bool is_away[STORE_NODES_MAX] = {false};
     size_t len = 0;
-    unsigned left = set->count;
+    unsigned stay = 1, left = set->count;
 
+    for (unsigned i = 1; i < set->count; i++) {
+        is_away[i] = is_out(in, &nodes[i], set->runs[i]);
+        stay += !is_away[i] && nodes[i].heard && is_in_step(&nodes[i]);
+    }
     for (unsigned i = 1; i < set->count; i++)
-        if (is_restarted(in, set->nodes[i], set->runs[i]) ||
-            (left > set->copies && is_out(in, &nodes[i], set->runs[i]))) {
+        if (is_restarted(in, set->nodes[i], set->runs[i]) || (is_away[i] && stay >= set->copies)) {
             len += (size_t)snprintf(out + len, sizeof(out) - len, "%s%s/%s", len > 0 ? " " : "",
                                     set->nodes[i], set->runs[i]);
             left--;
@@ -297,13 +310,6 @@ static bool wish_asked(struct insync *in, const struct store_node *nodes)
             return false;
     wish(in, "asked", "%" PRId64, in->syncs);
     return true;
-}
-
-/* Between two looks one that writes to a disk is often a little behind. */
-static bool is_in_step(const struct store_node *node)
-{
-    return node->why == NULL ||
-           (strcmp(node->why, "silent") == 0 && loop_now_ms() - node->since_ms < SILENT_MS);
 }
 
 /* It acknowledges what its disk does not get; or it copies nobody, and another one has its address. */

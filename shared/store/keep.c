@@ -152,7 +152,7 @@ static void keep_see(struct store_keep *keep, const struct keep_cycle *cycle, st
     char name[16] = "slave0";
 
     forget_others(keep);
-    for (unsigned i = 1; i < keep->seen; i++)
+    for (unsigned i = 0; i < keep->seen; i++)
         keep->nodes[i].heard = false;
     for (unsigned i = 0; reply_info_field(info, name).at != NULL; i++) {
         see_slave(keep, reply_info_field(info, name));

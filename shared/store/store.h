@@ -257,7 +257,7 @@ struct store_node {
     const char *says;          /* NULL, or what is wrong with it, as it says itself: store_node_says() */
     uint64_t since_ms, offset; /* since_ms: of why, by loop_now_ms(); offset: what it has acknowledged */
     unsigned lag_s;            /* since it last said anything */
-    bool heard, was_in;        /* the store's own; was_in: of the set */
+    bool heard, was_in;        /* heard: the last look named it; was_in: of the set (the store's own) */
 };
 
 /* How often replicas must have connected to Redis (sync_full and sync_partial_ok of INFO) for an

@@ -134,9 +134,12 @@ def with_too_few_copies_nothing_is_answered(world):
         answer = client(*call)
         check_equal((answer.status, answer.code), (503, "store-not-kept"), call[:2])
     wait_until(lambda: world.pawl("store", "status").returncode == 1, "so does pawl store status")
-    for node in world.nodes[1:]:
-        node.go_on()
+    wait_until(lambda: all(one["since_ms"] > 2000 for one in world.lease("GET", "/readyz").json["away"]), "they are away for long")
+    check_equal(sorted(node.split("/")[0] for node in world.record()[1].split()), sorted(world.called(0, 1, 2)), "either may take over")
+    world.nodes[1].go_on()
     world.granted("job")
+    world.wait_kept(0, 1)
+    world.nodes[2].go_on()
     world.wait_kept(0, 1, 2)
     check_equal(world.gateway("GET", "/v1/resources/stored").body, b"x")
 
