@@ -8,7 +8,7 @@ import signal
 import tempfile
 import time
 
-from world import World, check, check_equal, main, of_time, test, wait_until
+from world import World, check, check_equal, main, of_time, test, test_in, wait_until
 from world.cli import Cli
 from world.client import Closed
 from world.upstream import Upstream, route, routes_file
@@ -76,9 +76,6 @@ def counted(client=WORLD.lease):
 
 @test
 def what_there_is_is_counted_and_what_is_worth_a_look_is_named():
-    fresh = WORLD.daemon("pawl-gateway")
-    check_equal(set(overview(WORLD.client(fresh))["counts"].values()), {None}, "nobody has looked yet")
-    check_equal(fresh.end(), 0)
     before = counted()["counts"]
     held, lost, shared, free = (WORLD.name(stem) for stem in ("held", "lost", "shared", "free"))
     grants = {name: WORLD.acquire(name, holder="ada", **more) for name, more in (
@@ -102,9 +99,9 @@ def what_there_is_is_counted_and_what_is_worth_a_look_is_named():
     waiters[1].told(201)
 
 
-def stream(daemon, accept):
+def stream(world, daemon, accept):
     """Its raw connection; what has come is in the buffer."""
-    raw = WORLD.raw(daemon)
+    raw = world.raw(daemon)
     raw.send(f"GET {OVERVIEW} HTTP/1.1\r\nHost: localhost\r\nAccept: {accept}\r\n\r\n")
     check_equal(raw.head()[0].split()[1], "200")
     return raw
@@ -117,14 +114,14 @@ def objects(raw, count):
     return [json.loads(one) for one in found]
 
 
-@test
+@test_in(World)
 @of_time
-def a_stream_has_one_at_once_and_each_second_until_the_service_stops():
-    extra = WORLD.daemon("pawl-gateway")
-    WORLD.wait_ready(WORLD.client(extra))
-    for daemon in (WORLD.lease_daemon, WORLD.gateway_daemon):
+def a_stream_has_one_at_once_and_each_second_until_the_service_stops(world):
+    extra = world.daemon("pawl-gateway")
+    check_equal(set(overview(world.client(extra))["counts"].values()), {None}, "nobody has looked yet")
+    for daemon in (world.lease_daemon, extra):
         began = time.monotonic()
-        sse, lines = (stream(daemon, accept) for accept in ("text/event-stream", "text/html, Application/X-NDJSON;q=0.5"))
+        sse, lines = (stream(world, daemon, accept) for accept in ("text/event-stream", "text/html, Application/X-NDJSON;q=0.5"))
         for raw in (sse, lines):
             objects(raw, 1)
         check(time.monotonic() - began < 0.9, "the first comes at once")
@@ -132,7 +129,7 @@ def a_stream_has_one_at_once_and_each_second_until_the_service_stops():
             times = [one["now_ms"] for one in objects(raw, 3)]
             check(900 <= times[2] - times[1] < 2500, times)
         check_equal((sse.buffer.count(b"event: overview\ndata: {"), lines.buffer.count(b"event")), (sse.buffer.count(b'{"now_ms"'), 0))
-    raw = stream(extra, "text/event-stream")
+    raw = stream(world, extra, "text/event-stream")
     check_equal(extra.end(), 0)
     try:
         objects(raw, 100)
