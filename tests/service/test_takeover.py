@@ -69,6 +69,19 @@ def one_that_is_promoted_before_the_one_before_it_was_admitted_is_admitted_with_
 
 
 @test_in(Trio)
+def the_other_replica_is_not_taken_out_with_the_dead_primary_before_it_is_led_to_the_new_one(world):
+    began = int(world.redis("HGET", "pawl:{store}", "epoch"))
+    world.nodes[0].kill()
+    world.promote(1)
+    wait_until(lambda: all(one["since_ms"] > 1500 for one in world.lease("GET", "/readyz").json.get("away") or [{"since_ms": 0}]), "both are away")
+    epoch = int(world.redis("HGET", "pawl:{store}", "epoch"))
+    world.nodes[2].copy(world.redis.port)
+    world.granted("job")
+    check(epoch == int(world.redis("HGET", "pawl:{store}", "epoch")) > began, "it has not joined anew")
+    world.wait_kept(1, 2)
+
+
+@test_in(Trio)
 def a_primary_that_is_started_again_in_its_place_goes_on_while_all_remember_and_else_is_behind(world):
     held = world.acquire("job", ttl_ms=600000)
     world.nodes[0].kill()
