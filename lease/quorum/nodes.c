@@ -133,6 +133,7 @@ enum problem quorum_problem(const struct quorum *quorum, char detail[READY_DETAI
     unsigned well = quorum_bits(quorum_well(quorum)), ill = quorum_bits(nodes_in(quorum, NODE_ILL)),
              other = quorum_bits(nodes_in(quorum, NODE_OTHER)), count = quorum->options.count;
     bool is_lost = ill + other > count - quorum_majority(quorum);
+    const char *gone;
     char numbers[QUORUM_NODES_MAX * 8];
 
     if (well >= quorum_majority(quorum))
@@ -158,10 +159,12 @@ enum problem quorum_problem(const struct quorum *quorum, char detail[READY_DETAI
                  "everything: give it --access FILE, or --allow-anonymous if that is meant.");
         return PROBLEM_STORE_NOT_OURS;
     }
+    gone = why_gone(quorum);
     snprintf(detail, READY_DETAIL_SIZE,
-             "Of %u nodes %u are well, and %u must be; %u are in quarantine, %u are not of this store.%s %s",
+             "Of %u nodes %u are well, and %u must be; %u are in quarantine, %u are not of this store.%s%s%s",
              count, well, quorum_majority(quorum), ill, other,
-             is_lost ? " Too few are left that could say what the others have lost." : "", why_gone(quorum));
+             is_lost ? " Too few are left that could say what the others have lost." : "",
+             gone[0] != '\0' ? " " : "", gone);
     return is_lost ? PROBLEM_STORE_NOT_OURS : PROBLEM_STORE_UNAVAILABLE;
 }
 
