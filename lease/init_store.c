@@ -1,6 +1,7 @@
 /* init_store.c - pawl-lease --init-store: make a store in an empty Redis.
  *
  *   init_store         open the state directory, connect, look at the settings     69 | 78, or go on
+ *   has_nodes          wait until there are as many nodes as --copies says         78, or go on
  *   init_store_ask     note the store in the directory, run init_store.lua
  *   init_store_answer  say what came of it                                         0 | 1 | 69
  *
@@ -22,6 +23,7 @@ struct init_store {
     struct store_call call;
     const struct service *service;
     int status;             /* -1: not known yet */
+    int64_t nodes;          /* how many there are; -1: not known yet; 0: Redis did not answer */
     struct state_file file; /* recorded stays as it was before */
     struct state_record record;
     char identity[STORE_ID_CHARS + sizeof(KEYS_SCHEMA ":")], epoch[24], floor[24], registrars[12], copies[12];
@@ -29,6 +31,7 @@ struct init_store {
 };
 
 static int init_store_run(struct init_store *init, struct loop *loop, struct store *store);
+static bool has_nodes(struct init_store *init, struct loop *loop, struct store *store, uint64_t deadline_ms);
 static int init_store_ask(struct init_store *init, struct store *store);
 static store_done_fn init_store_answer;
 
@@ -96,10 +99,42 @@ static int init_store_run(struct init_store *init, struct loop *loop, struct sto
         service_fail(service, "the store cannot be reached, nothing was created: %s", detail);
         return SERVICE_UNREACHABLE;
     }
+    if (service->settings.copies > 1 && !has_nodes(init, loop, store, deadline_ms))
+        return service_fail(
+            service,
+            "nothing was created: of %u nodes for --copies %u there are only %lld, this Redis and "
+            "the replicas that are connected to it. Start the others, and run this again.",
+            service->settings.copies, service->settings.copies, (long long)init->nodes);
     status = init_store_ask(init, store);
     while (status < 0 && init->status < 0)
         loop_turn(loop, TURN_MS); /* the call has a deadline of its own */
     return status < 0 ? init->status : status;
+}
+
+static enum step nodes_counted(struct store_call *call, enum store_outcome outcome,
+                               const struct store_reply *reply)
+{
+    struct init_store *init = container_of(call, struct init_store, call);
+    struct bytes slaves = reply_info_field(store_reply_text(reply, 0), "connected_slaves");
+
+    init->nodes = outcome == STORE_DONE ? 1 + bytes_number(slaves, 9) : 0;
+    return ANSWERED;
+}
+
+/* With too few nothing would ever be answered. Those that have been started are connected soon. */
+static bool has_nodes(struct init_store *init, struct loop *loop, struct store *store, uint64_t deadline_ms)
+{
+    struct bytes words[] = {BYTES("INFO"), BYTES("replication")};
+
+    do {
+        init->nodes = -1;
+        init->call.done = nodes_counted;
+        store_ask(store, &init->call, 2, words);
+        do
+            loop_turn(loop, TURN_MS);
+        while (init->nodes < 0);
+    } while (init->nodes < (int64_t)init->service->settings.copies && loop_now_ms() < deadline_ms);
+    return init->nodes == 0 || init->nodes >= (int64_t)init->service->settings.copies;
 }
 
 /* The epoch begins at the Unix time, so that a store that is lost with everything around it does not

@@ -16,7 +16,9 @@ import time
 
 from world import BUILD, DEADLINE_S, DURABLE, Client, Keys, PrivateRedis, World, check, check_equal, check_in, die_with_parent, \
     keeps_within, main, run_daemon, test, wait_until
+from world.asking import Later
 from world.ports import own_port
+from world.trio import Node
 
 NAMES = [f"job:{number}" for number in range(12)]
 FREE = [f"free:{number}" for number in range(12)]
@@ -221,6 +223,19 @@ def told_by_all(url, sentence, *flags):
     found = json.loads(pawl([str(BUILD / "pawl"), "doctor", *flags, "-o", "json"]).stdout)["findings"]
     found = [(one["what"], one["remedy"][:5]) for one in found if one["check"] == "redis"]
     check_equal([(sentence in what, remedy) for what, remedy in found], [(True, "Name ")], str(found))
+
+
+@test
+def a_store_is_made_when_there_are_as_many_nodes_as_copies():
+    folder = tempfile.mkdtemp(dir=FOLDER)
+    primary, other = (Node(os.path.join(folder, name)) for name in ("primary", "other"))
+    flags = ["--redis", primary.url, "--state-dir", os.path.join(folder, "state"), "--copies", "2", "--init-store", "--store-timeout"]
+    done = run_daemon("pawl-lease", *flags, "300ms")
+    check_equal((done.returncode, "of 2 nodes for --copies 2 there are only 1" in done.stderr, primary("DBSIZE")), (78, True, 0), done.stderr)
+    late = Later(run_daemon, "pawl-lease", *flags, "15s")
+    wait_until(lambda: primary("CLIENT", "LIST", "TYPE", "normal").count(b"id=") > 1, "it is there")
+    other.copy(primary.port)
+    check_equal(late.get().returncode, 0)
 
 
 @test
