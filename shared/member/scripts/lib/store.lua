@@ -56,17 +56,20 @@ end
 -- counter and ceiling, the highest epoch as an absolute number, how many are shut (the epoch is negative),
 -- whether each is sound and all agree.
 local function stripes_read()
-    local all = { seq = {}, counter = {}, top = 0, epoch = 0, alive = 0, clock = 0, ceiling = 0, shut = 0,
-        there = 0, sound = true }
+    local all = { seq = {}, counter = {}, epoch = 0, alive = 0, clock = 0, ceiling = 0, sound = true }
+    local seqs, counters, top, there, shut = all.seq, all.counter, 0, 0, 0
     local before, epoch, first_epoch, first_ceiling
+    local call = redis.call
     RAW_MS = clock_ms()
     for i = 0, STRIPES - 1 do
-        local v = redis.call('HMGET', STRIPE_KEYS[i], 'seq', 'counter', 'life')
+        local v = call('HMGET', STRIPE_KEYS[i], 'seq', 'counter', 'life')
         local seq, counter = tonumber(v[1]), tonumber(v[2])
-        all.sound = all.sound and seq and counter and counter >= 0
-        all.seq[i], all.counter[i] = seq or 0, counter or 0
-        if counter and counter > all.top then
-            all.top = counter
+        if not (seq and counter and counter >= 0) then
+            all.sound = false
+        end
+        seqs[i], counters[i] = seq or 0, counter or 0
+        if counter and counter > top then
+            top = counter
         end
         -- The rest of all stripes is the same, as a rule: then nothing of it is news.
         if v[3] ~= before then
@@ -85,10 +88,10 @@ local function stripes_read()
         end
         local old = not v[3] and redis.call('HGET', STRIPE_KEYS[i], 'id') -- of another schema
         all.id = all.id or old or nil
-        all.there = all.there + ((v[3] or old or seq or counter) and 1 or 0)
-        all.shut = all.shut + ((epoch or 0) < 0 and 1 or 0)
+        there = (v[3] or old or seq or counter) and there + 1 or there
+        shut = (epoch or 0) < 0 and shut + 1 or shut
     end
-    all.sound = all.sound and true or false
+    all.sound, all.top, all.there, all.shut = all.sound and true or false, top, there, shut
     return all
 end
 
