@@ -130,7 +130,7 @@ public final class Agent {
             close(it);
             return "x=x";
         case "put":
-            return "etag=" + lease.put(given.get("key"), given.get("body").getBytes(StandardCharsets.UTF_8),
+            return "etag=" + lease.put(given.get("key").replace("NO-UTF-8", "\ud800"), given.get("body").getBytes(StandardCharsets.UTF_8),
                 Pawl.Write.withKey(given.get("idempotency_key")));
         case "get": return "body=" + new String(lease.get(given.get("key")).body(), StandardCharsets.UTF_8);
         case "delete": lease.delete(given.get("key")); return "x=x";

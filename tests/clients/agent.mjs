@@ -79,7 +79,7 @@ async function act(pawl, verb, given) {
   case "enter": hold.enter(); return {};
   case "check": hold.check(); return {};
   case "release": await hold.release(); return {};
-  case "put": return { etag: await hold.put(given.key, given.odd === undefined ? given.body : ODD[given.odd], { idempotencyKey: given.idempotency_key }) };
+  case "put": return { etag: await hold.put(given.key.replace("NO-UTF-8", "\ud800"), given.odd === undefined ? given.body : ODD[given.odd], { idempotencyKey: given.idempotency_key }) };
   case "get": return { body: (await hold.get(given.key)).body.toString() };
   case "delete": await hold.delete(given.key); return {};
   default: throw new Error(verb);

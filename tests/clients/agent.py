@@ -82,7 +82,7 @@ def do(services, verb, given):
         getattr(hold, verb)()
         return {}
     if verb == "put":
-        return {"etag": hold.put(given["key"], given["body"].encode(), idempotency_key=given.get("idempotency_key"))}
+        return {"etag": hold.put(given["key"].replace("NO-UTF-8", "\ud800"), given["body"].encode(), idempotency_key=given.get("idempotency_key"))}
     if verb == "get":
         return {"body": hold.get(given["key"]).body.decode()}
     if verb == "delete":

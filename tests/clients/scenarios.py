@@ -363,7 +363,7 @@ def a_mistake_of_the_callers_sends_nothing(world, agent, lease, gateway, name):
     outcome(agent.ask("acquire", hold="h", name=world.name(), ttl_ms=1), "mistake")
     check_equal(lease.methods(), [])
     granted(agent, name)
-    for key in (f"{name}/../other", f"{name}//x", ""):
+    for key in (f"{name}/../other", f"{name}//x", f"{name}/NO-UTF-8", ""):
         outcome(agent.ask("put", hold="h", key=key, body="x"), "mistake")
     check_equal(gateway.methods(), [])
     agent.ask("release", hold="h")

@@ -78,7 +78,7 @@ class ShellAgent:
                     given.get("holder", "")], more, b""
         if verb == "put":
             key = given.get("idempotency_key")
-            return [verb, given["key"]], {"IDEMPOTENCY_KEY": key} if key else {}, given["body"].encode()
+            return [verb, given["key"].replace("NO-UTF-8", "\udcff")], {"IDEMPOTENCY_KEY": key} if key else {}, given["body"].encode()
         return [verb, *(str(one) for one in given.values())], {}, b""
 
     def send(self, verb, **given):

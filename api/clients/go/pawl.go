@@ -48,6 +48,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 )
 
 const (
@@ -706,7 +707,7 @@ type Resource struct {
 func (c *Client) resource(key string) (string, error) {
 	parts := strings.Split(key, "/")
 	for i, part := range parts {
-		if part == "" || part == "." || part == ".." || i == 0 && !namePattern.MatchString(part) {
+		if part == "" || part == "." || part == ".." || !utf8.ValidString(part) || i == 0 && !namePattern.MatchString(part) {
 			return "", mistake("not the key of a resource: %q", key)
 		}
 		parts[i] = url.PathEscape(part)

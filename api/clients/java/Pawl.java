@@ -1126,7 +1126,7 @@ public final class Pawl {
     private String resourceAt(String key) {
         StringBuilder made = new StringBuilder(gatewayUrl + "/v1/resources");
         String[] parts = key.split("/", -1);
-        if (!NAME.matcher(parts[0]).matches())
+        if (!NAME.matcher(parts[0]).matches() || !StandardCharsets.UTF_8.newEncoder().canEncode(key)) // which makes it another key
             throw new IllegalArgumentException("not the key of a resource: " + key);
         for (String part : parts) {
             if (part.isEmpty() || part.equals(".") || part.equals(".."))

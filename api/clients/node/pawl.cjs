@@ -278,7 +278,7 @@ function checkMs(value, what, least, most) {
 
 function resourcePath(key) {
   const parts = String(key).split("/");
-  if (!NAME.test(parts[0]) || parts.some((part) => ["", ".", ".."].includes(part))) {
+  if (!NAME.test(parts[0]) || parts.some((part) => ["", ".", ".."].includes(part) || /\p{Surrogate}/u.test(part))) {
     throw new TypeError(`not the key of a resource: ${key}`);
   }
   return "/v1/resources/" + parts.map((part) => encodeURIComponent(part).replace(/%3A/g, ":")).join("/");

@@ -455,6 +455,7 @@ resource_url()
 {
     LC_ALL=C printf '%s' "$1" | grep -Eq '^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}(/|$)' || usage "not the key of a resource: $1"
     case /$1/ in *//* | */./* | */../*) usage "not the key of a resource: $1" ;; esac
+    [ "$(printf '%s' "$1" | jq -Rrs .)" = "$1" ] || usage 'the key of a resource is UTF-8' # else jq makes another of it
     path=$(printf '%s' "$1" | jq -Rrs 'split("/") | map(@uri | gsub("%3A"; ":")) | join("/")')
     echo "$gateway_url/v1/resources/$path"
 }

@@ -206,7 +206,7 @@ func do(client *pawl.Client, verb string, given map[string]string) ([]string, er
 		}
 		return nil, holds[called].Release(ctx)
 	case "put":
-		etag, err := guard.Put(ctx, given["key"], []byte(given["body"]), pawl.Write{IdempotencyKey: given["idempotency_key"]})
+		etag, err := guard.Put(ctx, strings.Replace(given["key"], "NO-UTF-8", "\xff", 1), []byte(given["body"]), pawl.Write{IdempotencyKey: given["idempotency_key"]})
 		return []string{"etag", etag}, err
 	case "get":
 		got, err := guard.Get(ctx, given["key"])
