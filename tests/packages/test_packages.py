@@ -224,7 +224,9 @@ def installed_once_more_they_leave_settings_and_state_alone():
 @test
 def purge_leaves_nothing_behind_but_the_user():
     check(done.get("installed"), "they are not installed")
-    inside("dpkg", "--purge", "pawl-lease")
+    on_a_disk = 'cd "$0/var/lib/pawl" && mount -t tmpfs none lease && touch lease/lock && chroot "$0" dpkg --purge pawl-lease && [ ! -e lease/lock ]'
+    succeeds("unshare", "--mount", "sh", "-c", on_a_disk, DEBIAN, PATH="/usr/sbin:/usr/bin:/sbin:/bin")
+    shutil.rmtree(DEBIAN / "var/lib/pawl/lease")  # what the disk had covered
     check((DEBIAN / "var/lib/pawl/gateway").is_dir() and (DEBIAN / "etc/pawl/gateway.conf").is_file(), "it took the other's")
     inside("dpkg", "--purge", *[one for one in PACKAGES if one not in ("pawl-lab", "pawl-lease")])
     after = state()
