@@ -48,7 +48,7 @@ INSTALLED = \
 	$(foreach one,$(wildcard api/routes.schema.json api/openapi.yaml),644:$(one):$(SHAREDIR)/pawl/$(notdir $(one))) \
 	$(foreach one,$(wildcard README.md CONTRIBUTING.md CHANGELOG.md LICENSE),644:$(one):$(DOCDIR)/$(one)) \
 	$(foreach one,$(wildcard docs/*.md docs/decisions/*.md docs/ui/*.png),644:$(one):$(DOCDIR)/$(one)) \
-	$(foreach one,$(EXAMPLES) $(CLIENTS),644:$(one):$(DOCDIR)/examples/$(one)) \
+	$(foreach one,$(EXAMPLES) $(CLIENTS),$(if $(filter %.sh,$(one)),755,644):$(one):$(DOCDIR)/examples/$(one)) \
 	link:examples/api:$(DOCDIR)/api link:examples/deploy:$(DOCDIR)/deploy link:../docs:$(DOCDIR)/examples/docs
 SETTINGS := $(notdir $(wildcard deploy/systemd/*.conf))
 # Nobody else's: they go when they are empty.

@@ -83,7 +83,7 @@ def everything_is_where_it_belongs_and_nothing_elsewhere():
             check_in(f"{prefix}/share/doc/pawl/{name}", documents)
         for one in there:
             mode = os.stat(f"{place}{one}").st_mode & 0o7777
-            runs = one.startswith(f"{prefix}/bin/") or one.endswith("/pawl-drill")
+            runs = one.startswith(f"{prefix}/bin/") or one.endswith(("/pawl-drill", ".sh"))
             check_equal(oct(mode), oct(0o755 if runs else 0o644), one)
         for unit in UNITS:
             text = pathlib.Path(f"{place}{prefix}/lib/systemd/system/{unit}").read_text(encoding="utf-8")
