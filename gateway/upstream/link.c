@@ -296,9 +296,10 @@ static void uplink_late(struct alarm *alarm)
 {
     struct upstream_link *link = container_of(alarm, struct upstream_link, alarm);
 
-    if (link->state == UPLINK_CONNECTING)
+    if (link->state == UPLINK_CONNECTING) {
+        link->pool->place.first = link->address;
         uplink_connect(link, "no connection could be made in time");
-    else if (link->state == UPLINK_NAMING)
+    } else if (link->state == UPLINK_NAMING)
         uplink_over(link, UPSTREAM_NOT_SENT, "its name was not found in time");
     else if (link->state == UPLINK_HANDSHAKE)
         uplink_over(link, UPSTREAM_NOT_SENT, "TLS was not agreed upon in time");
@@ -453,22 +454,26 @@ static void uplink_connect(struct upstream_link *link, const char *why)
 {
     const struct upstream_place *addresses = &link->pool->place;
 
-    while (link->address < addresses->count) {
+    if (link->state != UPLINK_CONNECTING) {
+        link->address = addresses->first;
+        link->left = addresses->count;
+    }
+    while (link->left > 0 && addresses->count > 0) {
         uint64_t now_ms = loop_now_ms(), left_ms;
-        unsigned left = addresses->count - link->address;
         int error;
 
         left_ms = link->ms.connect_by > now_ms ? link->ms.connect_by - now_ms : 0;
         uplink_enter(link, UPLINK_CONNECTING);
-        error = socket_connect(link, &addresses->list[link->address++]);
+        error = socket_connect(link, &addresses->list[link->address++ % addresses->count]);
         if (error == 0) {
             connection_stands(link);
             return;
         }
         if (error == EINPROGRESS) {
-            alarm_set(link->pool->clock, &link->alarm, now_ms + left_ms / left);
+            alarm_set(link->pool->clock, &link->alarm, now_ms + left_ms / link->left--);
             return;
         }
+        link->left--;
         why = error == EAGAIN ? "its queue of connections is full" : strerrordesc_np(error); /* unix(7) */
     }
     uplink_over(link, UPSTREAM_NOT_SENT, why != NULL ? why : "it has no address");

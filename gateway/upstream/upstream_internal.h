@@ -64,7 +64,8 @@ struct upstream_link {
     LIST_ENTRY(upstream_link) place; /* NAMING: of those that wait for the name; IDLE: of the idle */
     LIST_ENTRY(upstream_link) due;   /* of those that have something to do at the end of the turn */
     bool is_due;
-    unsigned address;   /* the next to try */
+    unsigned address;   /* the next to try, going round */
+    unsigned left;      /* so many are */
     uint64_t dialed_us; /* epoch_clock_us() */
     struct {
         uint64_t connect_by, keep_by, idle_since, idle_until;
@@ -93,6 +94,7 @@ struct upstream_place {
     unsigned port;
     struct upstream_address list[UPSTREAM_ADDRESSES_MAX];
     unsigned count;
+    unsigned first;    /* to try, going round: behind one that took too long */
     uint64_t until_ms; /* how long they count; UINT64_MAX: for ever */
     struct loop_lookup lookup;
     struct tls_trust *trust; /* NULL: no https */

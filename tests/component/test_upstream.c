@@ -352,15 +352,25 @@ TEST_UPSTREAM(the_next_address_is_tried_when_the_first_refuses, world_open())
 
 static bool is_at_second(const struct asker *asker)
 {
-    return asker->ends > 0 || asker->call.link->address == 2;
+    return asker->ends > 0 || asker->call.link->left == 0;
 }
 
-TEST_UPSTREAM(an_address_that_takes_too_long_gives_way_to_the_next_and_the_last_to_the_end, world_open())
+TEST_UPSTREAM(
+    an_address_that_takes_too_long_gives_way_to_the_next_for_later_requests_too_and_the_last_to_the_end,
+    world_open())
 {
     struct loopback_full full;
 
     loopback_full_open(&full);
     also_at(world, full.port);
+    ask(asker, world);
+    late_now(asker);
+    peer_accept(peer, world);
+    peer_send(peer, "HTTP/1.1 204 No\r\nConnection: close\r\n\r\n");
+    ends(asker, UPSTREAM_WHOLE, NULL);
+    peer_close(peer);
+    peer_kept(peer, asker, world, NO_CONTENT); /* at once: it begins behind the one that took too long */
+    upstream_pool_drain(world->pool);
     world->pool->place.list[1] = world->pool->place.list[0];
     ask(asker, world);
     late_now(asker);
