@@ -564,7 +564,8 @@ static int tell_refusal(const struct request *request, const char *what)
     struct bytes title = request_text(request->json, "title"), detail = request_text(request->json, "detail");
 
     if (request->output == OUTPUT_JSON)
-        request_show(request, "outcome", refused ? "refused" : doubts[doubt].word, "why", detail);
+        request_show(request, "outcome", refused ? "refused" : doubts[doubt].word,
+                     json_member(request->json, "why") == NULL ? "why" : NULL, detail);
     detail = cli_advice(detail, advice, sizeof(advice));
     if (only_asked) {
         title = BYTES("The store did not answer in time");

@@ -598,6 +598,9 @@ def a_refusal_is_told_as_an_object_too_and_in_the_words_of_the_command_line(name
         check_equal({"outcome": told["outcome"]} | {name: told[name] for name in members}, {"outcome": "refused"} | members)
         check_equal(told["why"], told["detail"])
         check(told["code"] != "lease-held" or 10000 < told["expires_in_ms"] <= 20000, told)
+    server = Server(lambda request: problem_of(401, "unauthenticated", why="expired"))
+    text = pawl("get", "a", "-o", "json", status=77, PAWL_LEASE_URL=server.url).stdout
+    check_equal((text.count('"why"'), json.loads(text)["why"]), (1, "expired"))
     check_in("--ttl must be 100ms to 1d.", pawl("acquire", name, "--ttl", "1ms", status=64).stderr)
 
 
