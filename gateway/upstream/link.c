@@ -181,6 +181,8 @@ static void uplink_over(struct upstream_link *link, enum upstream_end end, const
 
     if (end == UPSTREAM_UNKNOWN && link->socket.fd >= 0)
         setsockopt(link->socket.fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+    if (link->state == UPLINK_CONNECTING || link->state == UPLINK_HANDSHAKE)
+        link->pool->place.first = link->address;
     link->end = end;
     link->why = why;
     uplink_enter(link, UPLINK_OVER);

@@ -31,8 +31,8 @@
  * is looked at, nothing is decoded.
  *
  * A name is looked up again after 10 s. Another of its addresses is tried when no connection could be made to
- * the one before, while nothing has been sent; one that took too long is the last to be tried from then on. A
- * process that has no memory for a request ends. */
+ * the one before, while nothing has been sent; one that took too long, or where TLS failed, is the last to be
+ * tried from then on. A process that has no memory for a request ends. */
 #ifndef PAWL_GATEWAY_UPSTREAM_H
 #define PAWL_GATEWAY_UPSTREAM_H
 

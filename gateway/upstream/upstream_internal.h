@@ -94,7 +94,7 @@ struct upstream_place {
     unsigned port;
     struct upstream_address list[UPSTREAM_ADDRESSES_MAX];
     unsigned count;
-    unsigned first;    /* to try, going round: behind one that took too long */
+    unsigned first;    /* to try, going round: behind one that took too long, or failed in TLS */
     uint64_t until_ms; /* how long they count; UINT64_MAX: for ever */
     struct loop_lookup lookup;
     struct tls_trust *trust; /* NULL: no https */

@@ -131,6 +131,7 @@ TEST_UPSTREAM(a_handshake_that_does_not_come_to_its_end_is_not_sent, world_open(
         }
         ends(asker, UPSTREAM_NOT_SENT, says[way]);
         CHECK_INT(asker->heads, 0);
+        CHECK_INT(world->pool->place.first, way + 1); /* another address is next, if there is one */
         if (way >= LATE)
             UNTIL(world, peer_is_left(peer));
         if (way != CUT && way != RESET)
