@@ -248,11 +248,13 @@ def what_nobody_expected_of_a_renewal_does_not_hide_the_loss(world, lease, gatew
 
 
 @scenario
-def an_address_that_swallows_everything_leaves_time_for_the_next(lease, name):
+def an_address_that_swallows_everything_leaves_time_for_the_next_and_is_tried_once(lease, name):
     with swallowing() as deaf:
-        child = program(lease, "found = pawl.socket.getaddrinfo\npawl.socket.getaddrinfo = lambda *to, **more: "
-                               f"found('127.0.0.1', {deaf}, **more) + found(*to, **more)\nservices.acquire({name!r}).release()\n")
-        check_equal(child.communicate(timeout=15), (b"", b""))
+        child = program(lease, "found, connect, tried = pawl.socket.getaddrinfo, pawl.socket.socket.connect, []\n"
+                               "pawl.socket.socket.connect = lambda sock, at: tried.append(at[1]) or connect(sock, at)\n"
+                               f"pawl.socket.getaddrinfo = lambda *to, **more: found('127.0.0.1', {deaf}, **more) + found(*to, **more)\n"
+                               f"services.acquire({name!r}).release()\nprint(*[at == {deaf} for at in tried])\n")
+        check_equal(child.communicate(timeout=15), (b"True False False\n", b""))
 
 
 @scenario

@@ -246,23 +246,6 @@ class _Unix(http.client.HTTPConnection):
         self.sock.connect(self.path)
 
 
-def _dial(address: Tuple[str, int], end: float) -> socket.socket:
-    """To the first of its addresses that takes a connection. Each has its share of the time: one may swallow everything."""
-    found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)
-    for more, (family, kind, protocol, _, at) in zip(reversed(range(len(found))), found):
-        sock = socket.socket(family, kind, protocol)
-        try:
-            sock.settimeout(max(0.001, (end - time.monotonic()) / (more + 1)))
-            sock.connect(at)
-            sock.settimeout(max(0.001, end - time.monotonic()))
-            return sock
-        except BaseException as error:
-            sock.close()
-            if not more or not isinstance(error, OSError):
-                raise
-    raise OSError("it has no address")
-
-
 class _Service:
     """A base URL. Each request has a connection of its own, so that nothing is sent twice behind our back; no proxy, no
     redirect, nothing from the environment."""
@@ -277,6 +260,7 @@ class _Service:
         if (access.token or access.token_file) and not (is_unix or is_tls or access.plaintext or _LOOPBACK.fullmatch(self.host)):
             raise ValueError(f"an access token is sent over https://, a unix socket and loopback alone, not to {url!r}: allow_plaintext")
         self.path, self.port, self.is_unix, self.tls = parts.path, parts.port, is_unix, _Tls(access) if is_tls else None
+        self.stood: object = None  # the address that was connected to last
 
     def line(self, limit: float) -> http.client.HTTPConnection:
         if self.is_unix:
@@ -284,6 +268,24 @@ class _Service:
         if self.tls is not None:
             return http.client.HTTPSConnection(self.host, self.port, timeout=limit, context=self.tls.now())
         return http.client.HTTPConnection(self.host, self.port, timeout=limit)
+
+    def dial(self, address: Tuple[str, int], end: float) -> socket.socket:
+        """To the first of its addresses that takes a connection, the one of last time before the others. Each has its share of
+        the time: one may swallow everything."""
+        found = sorted(socket.getaddrinfo(*address, type=socket.SOCK_STREAM), key=lambda one: bool(one[4] != self.stood))
+        for more, (family, kind, protocol, _, at) in zip(reversed(range(len(found))), found):
+            sock = socket.socket(family, kind, protocol)
+            try:
+                sock.settimeout(max(0.001, (end - time.monotonic()) / (more + 1)))
+                sock.connect(at)
+                sock.settimeout(max(0.001, end - time.monotonic()))
+                self.stood = at
+                return sock
+            except BaseException as error:
+                sock.close()
+                if not more or not isinstance(error, OSError):
+                    raise
+        raise OSError("it has no address")
 
     def send(self, method: str, path: str, headers: Dict[str, str], body: Optional[bytes], limit: float) -> _Answer:
         """The whole answer. Raises PawlNotDone while nothing has left, PawlUnknown after that."""
@@ -297,7 +299,7 @@ class _Service:
         end = time.monotonic() + limit
         line: Any = self.line(limit)
         line.response_class = _Response
-        line._create_connection = lambda address, *_: _dial(address, end)
+        line._create_connection = lambda address, *_: self.dial(address, end)
         headers = {**headers, **self.access.headers(), "Connection": "close"}
         sock = None
         try:
