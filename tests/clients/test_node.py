@@ -66,6 +66,21 @@ def events_leave_one_listener_on_the_signal_however_often_they_connect(world):
     relay.close()
 
 
+AS_BEFORE_20 = """
+require("node:net").setDefaultAutoSelectFamily?.(false);
+require("node:dns").lookup = (_, { all }, call) => all
+  ? call(null, ["127.0.0.2", "127.0.0.1"].map((address) => ({ address, family: 4 }))) : call(null, "127.0.0.2", 4);
+const { Pawl } = require(process.argv[1]);
+new Pawl({ leaseUrl: process.argv[2] }).acquire(process.argv[3]).then((hold) => hold.release());
+"""
+
+
+@scenario
+def the_next_address_is_tried_where_the_first_refuses(lease, name):
+    subprocess.run([NODE, "-e", AS_BEFORE_20, str(clients_test.ROOT / "api/clients/node/pawl.cjs"), lease.url.replace("127.0.0.1", "localhost"), name],
+                   check=True, env=clients_test.environment(), preexec_fn=clients_test.die_with_parent, timeout=30)
+
+
 STANDS_STILL = """
 const { Pawl } = require(process.argv[1]);
 new Pawl({ leaseUrl: process.argv[2] }).acquire(process.argv[3], { ttlMs: 200 }).then((hold) => {

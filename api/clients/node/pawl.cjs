@@ -25,6 +25,7 @@ const { X509Certificate, createPrivateKey, randomBytes } = require("node:crypto"
 const fs = require("node:fs");
 const http = require("node:http");
 const https = require("node:https");
+const net = require("node:net");
 const { createSecureContext } = require("node:tls");
 
 const ANSWER_BYTES_MAX = 64 << 20;
@@ -84,6 +85,8 @@ class Service {
     this.library = parts.protocol === "https:" ? https : http;
     this.host = socket ? url : parts.hostname.replace(/^\[|\]$/g, "");
     this.to = socket ? { socketPath: url.slice(5), host: "localhost" } : { host: this.host, port: parts.port || undefined };
+    // Node 18 would try the first address alone; a second for each, since the last one may have no longer than the others there.
+    if (!net.getDefaultAutoSelectFamily?.()) Object.assign(this.to, { autoSelectFamily: true, autoSelectFamilyAttemptTimeout: 1000 });
     this.prefix = socket ? "" : parts.pathname.replace(/\/+$/, "");
     this.#token = access.token;
     if (access.shows && this.library === http && !socket && !access.plaintext && !LOOPBACK.test(this.host)) {
