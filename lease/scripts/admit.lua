@@ -71,11 +71,12 @@ local function list_to_record(id, lives, heard, insync)
     return lacks and list or nil
 end
 
--- The most that is known: {epoch, roll, top, seqs}; and whether nobody has seen more than this store has.
+-- The most that is known: {epoch, roll, top, seqs}; whether nobody has seen more than this store has; and whether somebody
+-- was answered what it lacks.
 local function reports_weigh(lives)
     local top = math.max(stripes.top, store.ceiling)
     local most = { epoch = store.epoch, roll = store.roll, top = top, seqs = {} }
-    local nothing_lost = store.sound and store.why ~= 'empty' and store.why ~= 'damaged'
+    local nothing_lost, lacks = store.sound and store.why ~= 'empty' and store.why ~= 'damaged', false
     for i = 0, STRIPES - 1 do
         most.seqs[i] = stripes.seq[i]
     end
@@ -90,6 +91,7 @@ local function reports_weigh(lives)
         end
         for number in string.gmatch(one and epoch >= store.epoch and one.rseqs or '', '%d+') do
             nothing_lost = nothing_lost and tonumber(number) <= stripes.seq[i]
+            lacks = lacks or tonumber(number) > stripes.seq[i]
             most.seqs[i] = math.max(most.seqs[i], tonumber(number))
             i = i + 1
         end
@@ -98,7 +100,7 @@ local function reports_weigh(lives)
     for _, life in pairs(lives) do
         most.epoch = math.max(most.epoch, life - 1)
     end
-    return most, nothing_lost
+    return most, nothing_lost, lacks
 end
 
 -- Was everybody asked who may have seen something: all that are listed, in the store or in a state directory,
@@ -261,16 +263,17 @@ if not next(firm) then
     local known = floors_known(all, ASKER)
     return { 'floors-missing', next(known) and table.concat(sorted(known), ',') or 'unknown' }
 end
-local most, nothing_lost = reports_weigh(lives)
+local most, nothing_lost, lacks = reports_weigh(lives)
 local absent = unasked(needed)
 if #absent > 0 and nothing_lost and ARGV[5] == 'wait' then
     return { 'members-missing', table.concat(absent, ',') }
 end
--- A node of the in-sync set has all that was answered, also when others are silent; else only memory proves that.
+-- A node of the in-sync set has all that was answered, also when others are silent; else only memory proves that. One that
+-- was promoted and lacks something has copied a replica that lagged behind.
 local newest, known = insync_newest(store, all), insync_read(store.insync)
 local is_of_this = newest and newest.stream == string.match(RUN, '%S+$')
 local fit = is_of_this and newest.epoch == tonumber(store.ballot)
-    or newest and insync_is_fit(newest, RUN, store.led)
+    or newest and (is_of_this or not lacks) and insync_is_fit(newest, RUN, store.led)
 -- That they have recorded the set of the new epoch says nothing, nor if it was to begin at an earlier gate of this Redis:
 -- what was found before does.
 local since = tonumber(store.proven)

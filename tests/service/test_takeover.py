@@ -243,6 +243,18 @@ def who_would_recover_an_outsider_that_nobody_admits_hears_that_a_node_of_the_se
     check_equal((done.returncode, "a node of the set may have it" in done.stderr), (64, True), done.stderr)
 
 
+@test_in(lambda: Trio(settings=((), ("--replica-priority", "0"))))
+def a_node_of_the_set_that_has_copied_a_replica_which_lags_is_behind(world):
+    world.wait_kept(0, 1)
+    world.copied_by[1].flows.clear()
+    world.acquire("job", ttl_ms=600000)
+    world.nodes[1].copy(world.nodes[2].port)
+    wait_until(lambda: b"master_link_status:up" in world.nodes[1]("INFO", "replication"), "it has copied it")
+    world.nodes[0].kill()
+    world.promote(1)
+    is_behind(world, 1)
+
+
 @test_in(lambda: Trio(copies=1, settings=((), ("--replica-priority", "0"))))
 def a_node_of_the_set_that_has_copied_an_outsider_is_not_named_among_those_to_be_made_the_primary(world):
     world.wait_kept(0, 1)
