@@ -275,9 +275,9 @@ static bool is_in_step(const struct store_node *node)
            (strcmp(node->why, "silent") == 0 && loop_now_ms() - node->since_ms < SILENT_MS);
 }
 
-/* Those that are away go when there are enough in step without them, or not at all: they would be waited for all the
- * same, or another one in their place, and could not take over. One that was started again never is what it was:
- * without it there may be too few, until it has joined. */
+/* Those that are away go when there are enough in step without them, or not at all: they would be waited for
+ * all the same, or another one in their place, and could not take over. One that was started again never is
+ * what it was: without it there may be too few, until it has joined. */
 static bool wish_shrunk(struct insync *in, const struct store_node *nodes)
 {
     const struct epoch_set *set = &in->set;
