@@ -228,8 +228,8 @@ static bool is_promoted(const struct insync *in, const struct store_probe_answer
            strcmp(answer->before, id + 1) == 0;
 }
 
-/* One that was promoted is absent, too: so it is asked first. A rewrite matters only where a full resync may
- * have been before it. */
+/* One that was promoted is absent, too: so it is asked first, for as long as one that is silent is waited
+ * for. A rewrite matters only where a full resync may have been before it. */
 static bool is_out(const struct insync *in, const struct store_node *node, const char *run)
 {
     const struct store_probe_answer *answer = answer_of(in, node->name);
@@ -237,8 +237,8 @@ static bool is_out(const struct insync *in, const struct store_node *node, const
 
     if (is_restarted(in, node->name, run))
         return true;
-    if (answer == NULL || (is_absent(node) && answer->asked_us < node->since_ms * 1000) ||
-        is_promoted(in, answer))
+    if (answer == NULL || is_promoted(in, answer) ||
+        (is_absent(node) && answer->asked_us < node->since_ms * 1000 && now_ms - node->since_ms < wait_ms))
         return false;
     if (node->why != NULL && now_ms - node->since_ms >= (is_absent(node) ? ABSENT_MS : wait_ms))
         return true;
@@ -375,7 +375,7 @@ static bool is_applied(const struct insync *in, const struct store_node *nodes, 
 }
 
 /* Behind a new link there may be another Redis, to which as many have connected: what was seen and asked
- * before says nothing of it. */
+ * before says nothing of it. Nor does what was seen before this process stood still. */
 void insync_tick(struct insync *in)
 {
     struct store *store = in->member->store;
@@ -398,7 +398,8 @@ void insync_tick(struct insync *in)
         store_keep_look(store);
         nodes_ask(in, nodes, seen);
     }
-    if (has_looked && now_ms >= in->wished_ms + WISH_MS)
+    if (has_looked && now_ms >= in->wished_ms + WISH_MS &&
+        loop_now_us() < looked_us + (in->member->settings->keep_wait_ms + ABSENT_MS) * 1000)
         wish_find(in, nodes, seen, looked_us);
 }
 

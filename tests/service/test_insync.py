@@ -13,7 +13,7 @@ from world.trio import Load, Trio
 from world.waiting import Waiter
 
 
-@test_in(Trio)
+@test_in(lambda: Trio(store_timeout="20s"))
 def a_frozen_replica_is_taken_out_and_is_back_within_five_seconds_of_being_in_step(world):
     wait_until(lambda: world.lease.ready().get("away") == [], "nobody is away")
     check([client.metric("pawl_store_kept") for client in (world.lease, world.gateway)] == [3, 3], "of three")
@@ -33,6 +33,9 @@ def a_frozen_replica_is_taken_out_and_is_back_within_five_seconds_of_being_in_st
     world.nodes[2].go_on()
     world.wait_kept(0, 1, 2, deadline_s=5)
     check_equal(world.lease("GET", "/v1/overview").json["condition"], None)
+    world.nodes[2].stop()
+    world.copied_by[1].lead_to(world.redis.port)  # it is away, and does not say that it is not promoted
+    world.wait_kept(0, 1, deadline_s=8)
 
 
 def wait_stopped_as_it_joins(world):

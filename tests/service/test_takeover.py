@@ -54,6 +54,23 @@ def a_node_that_was_promoted_stays_in_the_set_when_its_connections_are_ended_as_
     world.granted("other")
 
 
+@test_in(Trio)
+def a_node_that_was_promoted_stays_in_the_set_when_who_would_take_it_out_stood_still_before_it_was_asked(world):
+    world.acquire("job", ttl_ms=600000)
+    world.nodes[1]("REPLICAOF", "NO", "ONE")
+    world.nodes[1].stop()
+    wait_until(lambda: "absent" in str(world.lease("GET", "/readyz").json.get("away")), "it is missed", again_ms=5)
+    world.lease_daemon.send(signal.SIGSTOP)
+    began = time.monotonic()
+    wait_until(lambda: time.monotonic() > began + 1.5, "it stands still for longer than such a node is waited for")
+    world.lease_daemon.send(signal.SIGCONT)
+    world.nodes[1].go_on()
+    wait_until(lambda: world.lease("GET", "/readyz").code == "store-not-kept" and time.monotonic() > began + 3, "nothing is answered")
+    world.nodes[0].kill()
+    world.promote(1, 2)
+    world.granted("other")
+
+
 @test_in(lambda: Trio(copies=1))
 def one_that_is_promoted_before_the_one_before_it_was_admitted_is_admitted_with_all_that_was_acknowledged(world):
     held = world.acquire("job", ttl_ms=600000)
