@@ -340,7 +340,7 @@ static bool wish_doubted(struct insync *in, const struct store_node *nodes)
 
 static void wish_grown(struct insync *in, const struct store_node *nodes, unsigned seen)
 {
-    if (in->set.syncs != in->syncs || in->set.count == STORE_NODES_MAX ||
+    if (in->set.count == STORE_NODES_MAX ||
         loop_now_us() - in->grow_us < GROW_US) /* else the epoch outruns the clock, by which it begins */
         return;
     for (unsigned i = in->set.count; i < seen; i++) {

@@ -167,6 +167,18 @@ def while_a_node_that_is_needed_has_nothing_on_its_disk_nothing_is_answered(worl
     world.nodes[1]("CONFIG", "SET", "rdb-key-save-delay", "0")
 
 
+@test_in(Trio)
+def a_node_that_comes_back_takes_the_place_of_one_that_acknowledges_and_keeps_nothing(world):
+    world.nodes[2].kill()
+    world.wait_kept(0, 1)
+    world.nodes[1]("CONFIG", "SET", "appendonly", "no")
+    wait_until(lambda: world.lease("GET", "/readyz").code == "store-not-kept", "nothing is answered")
+    world.nodes[2].start()
+    world.nodes[2].copy(world.copied_by[1].port)
+    world.wait_kept(0, 2)
+    world.granted("job")
+
+
 @test_in(lambda: Trio(settings=((), ("--replica-priority", "0"))))
 def one_that_announces_the_address_of_a_node_of_the_set_does_not_stand_for_it(world):
     world.nodes[2]("CONFIG", "SET", "replica-announce-port", world.nodes[1].port)
