@@ -28,7 +28,8 @@ export function deed(asks) {
       dialog.close();
       say(done);
     } catch (error) {
-      const unknown = !error.code || [500, 504].includes(error.status); // of a proxy's answer, too, whatever it is
+      // Of a proxy's answer, too, whatever it is; and "it is not there" may be said to a browser that has sent it twice.
+      const unknown = !error.code || [404, 500, 504].includes(error.status);
       fill(told, (error.done || '') + (unknown ? 'It may have been done: look before you go on. ' : error.done ? '' : 'Nothing was done: ')
         + (error.code === 'token-moved-on' ? (asks.moved ? asks.moved(error.problem) : 'another holds it now.') : error.detail || error.title));
       judge();

@@ -259,12 +259,27 @@ def a_force_release_ends_those_that_were_seen():
 
 @test
 def what_nobody_knows_of_a_deed_is_not_said_to_be_undone():
-    for status, code, says in ((502, "", "It may have been done"), (403, "", "It may have been done"), (500, "internal", "It may have been done"), (504, "outcome-unknown", "It may have been done"),
+    for status, code, says in ((502, "", "It may have been done"), (403, "", "It may have been done"), (500, "internal", "It may have been done"), (504, "outcome-unknown", "It may have been done"), (404, "not-found", "It may have been done"),
                                (503, "store-unavailable", "Nothing was done: as a test")):
         BROWSER.visit(f"{LEASE}/ui/lease?name={NAME}", "A holds it", before=(ANSWER, {"url": "**/force-release", "status": status, "code": code}))
         is_live()
         BROWSER("await page.getByRole('button', {name: 'Force-release'}).click(); await page.getByLabel(/^Reason/).fill('stuck'); await page.getByLabel(/^Type the/).fill(arg); await page.keyboard.press('Enter')", NAME)
         BROWSER.sees(says, "dialog .refused")
+
+
+@test
+def a_deed_that_the_browser_sends_twice_is_not_refused_for_what_it_has_done():
+    for history, says in ((None, "’s hold has ended."), (404, "It may have been done")):
+        name = WORLD.name("twice")
+        WORLD.acquire(name, holder="A", ttl_ms=600000)
+        # As Chromium does when a connection that it has used before ends under a request.
+        BROWSER.visit(f"{LEASE}/ui/lease?name={name}", "A holds it", before=("await page.route('**/force-release', async route => { await route.fetch(); await route.continue(); })",))
+        is_live()
+        if history:
+            BROWSER(ANSWER, {"url": "**/history", "status": history, "code": "history-off"})
+        BROWSER("await page.getByRole('button', {name: 'Force-release'}).click(); await page.getByLabel(/^Reason/).fill('stuck'); await page.getByLabel(/^Type the/).fill(arg); await page.keyboard.press('Enter')", name)
+        BROWSER.sees(says, "body")
+        check("Nothing was done" not in BROWSER.text("body"), "it has ended the hold")
 
 
 def intent(number, state, gateway="gone-1", token=1):
