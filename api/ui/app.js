@@ -59,7 +59,7 @@ function frame() {
 const MUTE_MS = 3000, BEAT_MS = 2000, FIRST_MS = 1000, MOST_MS = 8000;
 const strip = document.getElementById('strip');
 const own = { at: null, news: null, every: 0, error: null, again: null };
-let lostAt = null, newsAt = null, tryAt = 0, down = null, stream = null, mutes = 0, poller = null, beating = false, stripKey = '';
+let lostAt = null, newsAt = null, tryAt = 0, down = null, stream = null, mutes = 0, poller = null, beating = false, stripKey = '', store = null;
 app.lastNews = () => (own.again ? own.news : newsAt);
 app.again = () => own.again?.();
 app.streams = () => poller === null;
@@ -68,6 +68,7 @@ function heard(overview) {
   const first = !app.begun, wasAway = storeIsAway();
   down = null;
   if (overview) {
+    if (overview.store && overview.store.id !== (store ??= overview.store.id)) return location.reload(); // what is seen is of another store
     app.overview = overview;
     put(who, ' \u00b7 pawl-' + app.kind + ' ' + app.version + (overview.service?.name ? ' \u00b7 ' + plain(overview.service.name, 24) : ''));
     const doubts = countsOf(overview).in_doubt || 0;

@@ -54,11 +54,14 @@ def the_story_of_the_demo_is_seen_as_it_happens():
     BROWSER.kept_the_rules(*OWN)
 
 
+def daemon_at(port, world=WORLD):
+    return Daemon("pawl-lease", *[f"127.0.0.1:{port}" if one == "127.0.0.1:0" else one for one in world.flags])
+
+
 @test
 def a_service_that_is_killed_and_comes_back_is_told_of_and_nothing_is_missed():
     port = own_port()
-    flags = [one for one in WORLD.flags if one not in ("--listen", "127.0.0.1:0")] + ["--listen", f"127.0.0.1:{port}"]
-    daemon = Daemon("pawl-lease", *flags)
+    daemon = daemon_at(port)
     name = WORLD.name("killed")
     WORLD.acquire(name, holder="A", ttl_ms=600000)
     BROWSER.visit(f"{daemon.url}/ui/lease?name={name}", "A holds it")
@@ -72,7 +75,7 @@ def a_service_that_is_killed_and_comes_back_is_told_of_and_nothing_is_missed():
     for holder in ("B", "C"):  # by another instance meanwhile
         WORLD.lease("POST", f"/v1/leases/{name}/force-release", body={"reason": f"for {holder}"})
         WORLD.acquire(name, holder=holder, ttl_ms=600000)
-    daemon = Daemon("pawl-lease", *flags)
+    daemon = daemon_at(port)
     BROWSER("await page.locator('#strip .told').waitFor({state: 'detached', timeout: 20000})")
     BROWSER.sees("held by C", ".chip")
     BROWSER("await page.waitForFunction(() => document.querySelectorAll('.words tbody tr').length === 5)")
@@ -96,6 +99,21 @@ def a_service_that_stands_still_is_told_of():
         BROWSER.sees("No connection to pawl-lease", "#strip")
         daemon.send(signal.SIGCONT)
         BROWSER("await page.locator('#strip .told').waitFor({state: 'detached', timeout: 20000})")
+
+
+@test
+def what_was_seen_of_another_store_is_not_shown_beside_this_one():
+    other, name, port = World(), WORLD.name("store"), own_port()
+    for world, holder in ((WORLD, "ours"), (other, "theirs")):
+        world.acquire(name, holder=holder, ttl_ms=600000)
+    for world, holder, gone in ((WORLD, "ours", "theirs"), (other, "theirs", "ours")):
+        daemon = daemon_at(port, world)
+        if world is WORLD:
+            BROWSER.visit(f"{daemon.url}/ui/lease?name={name}", "granted", ".words")
+        BROWSER.sees(f"held by {holder}", ".chip")
+        BROWSER("await page.waitForFunction(([is, isNot]) => { const said = document.querySelector('.words tbody').textContent; return said.includes(is) && !said.includes(isNot); }, arg)", [holder, gone])
+        check_equal(daemon.end(), 0)
+    other.close()
 
 
 @test
