@@ -56,10 +56,10 @@ function frame() {
 // -- live or not. What is seen is live while the overview comes, each second, and tells of a store that answers; and while the
 // page's own last answer is not older than three times what it waits between two. A page that has none shows the overview.
 
-const MUTE_MS = 3000, BEAT_MS = 2000, FIRST_MS = 1000, MOST_MS = 8000;
+const MUTE_MS = 3000, BEAT_MS = 2000, SOON_MS = 500, FIRST_MS = 1000, MOST_MS = 8000;
 const strip = document.getElementById('strip');
 const own = { at: null, news: null, every: 0, error: null, again: null };
-let lostAt = null, newsAt = null, tryAt = 0, down = null, stream = null, mutes = 0, poller = null, beating = false, stripKey = '', store = null;
+let lostAt = null, newsAt = null, tryAt = 0, down = null, stream = null, mutes = 0, poller = null, beating = false, stripKey = '', store = null, heardAt = null, seenAt = -Infinity;
 app.lastNews = () => (own.again ? own.news : newsAt);
 app.again = () => own.again?.();
 app.streams = () => poller === null;
@@ -77,6 +77,7 @@ function heard(overview) {
     badge.setAttribute('aria-label', count(doubts) + ' in doubt');
   }
   app.begun = true;
+  heardAt = performance.now();
   if (!storeIsAway()) newsAt = storeNow();
   judge();
   if (wasAway && !storeIsAway()) app.again();
@@ -99,7 +100,8 @@ function whatIsWrong() {
   if (down) return no(down, `${service} does not say how it is`);
   if (storeIsAway()) return { word: 'no store', ...(here === '' || !app.overview.condition ? { told: 'The store cannot be used.' } : { told: conditionSays(app.overview.condition), more: app.overview.condition.remedy }) };
   if (own.error) return no(own.error, 'No answer for this page');
-  const mute = own.at !== null && performance.now() - own.at > Math.max(3 * own.every, MUTE_MS);
+  const at = performance.now(), isOld = (then, most) => then !== null && at - then > most;
+  const mute = at - seenAt > SOON_MS && (isOld(own.at, Math.max(3 * own.every, MUTE_MS)) || isOld(heardAt, 3 * BEAT_MS));
   return mute ? { word: 'no answer', told: `No answer for this page${since}.` } : null;
 }
 
@@ -268,7 +270,7 @@ document.addEventListener('visibilitychange', () => {
   pollNoMore();
   tell(document.hidden ? 'hidden' : 'seen');
   if (document.hidden || !app.kind) return;
-  if (own.at !== null) own.at = performance.now();
+  seenAt = performance.now();
   listen();
   tell('back');
 });

@@ -102,6 +102,21 @@ def a_service_that_stands_still_is_told_of():
 
 
 @test
+def what_was_seen_an_hour_ago_does_not_look_live_when_the_tab_is_seen_again():
+    daemon, name = WORLD.daemon("pawl-lease"), WORLD.name("hour")
+    WORLD.acquire(name, holder="A", ttl_ms=600000)
+    for page, sees in (("", "All is well"), (f"lease?name={name}", "A holds it")):
+        BROWSER.visit(f"{daemon.url}/ui/{page}", sees)
+        BROWSER(HIDE, True)
+        daemon.send(signal.SIGSTOP)
+        BROWSER("await page.evaluate(() => { const real = performance.now.bind(performance); performance.now = () => real() + 3600000; })")
+        BROWSER(HIDE, False)
+        BROWSER("await page.waitForFunction(() => document.documentElement.classList.contains('lost'), null, {timeout: 2500})")
+        daemon.send(signal.SIGCONT)
+        BROWSER("await page.locator('#strip .told').waitFor({state: 'detached', timeout: 20000})")
+
+
+@test
 def what_was_seen_of_another_store_is_not_shown_beside_this_one():
     other, name, port = World(), WORLD.name("store"), own_port()
     for world, holder in ((WORLD, "ours"), (other, "theirs")):
