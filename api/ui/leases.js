@@ -61,7 +61,14 @@ export default function leases(place, app) {
     row.mini.hidden = !first;
   }
 
-  // Rows of which nothing is known any more stay, greyed, while somebody is at the table.
+  // Rows of which nothing is known any more stay, greyed, while somebody is at the table: over, or only on another page now.
+  function leave(row) {
+    row.classList.add('over');
+    fill(row.children[1], chip('free', 'not listed'));
+    row.children[3].textContent = row.children[5].textContent = row.left.textContent = '';
+    row.mini.hidden = true;
+    row.key = '';
+  }
   const isUsed = () => body.all.matches(':hover') || body.body.contains(document.activeElement);
   function show(said, anyway) {
     const items = said.items;
@@ -74,7 +81,7 @@ export default function leases(place, app) {
       fresh.hidden = added === 0;
       put(fresh, `${count(added)} new: show`);
     } else fresh.hidden = true;
-    list(body.body, shownItems, one => one.lease, make, (row, one) => { if (one.over) row.classList.add('over'); else update(row, one); });
+    list(body.body, shownItems, one => one.lease, make, (row, one) => { if (one.over) leave(row); else update(row, one); });
     rows = body.body.keyed;
     put(shown, `${count(shownItems.length)} shown, in the service\u2019s own order${said.filtered ? '; what you may not look at is left out' : ''}`);
     const of = [q.get('prefix') || q.get('holder') ? 'was asked for' : '', said.filtered ? 'you may look at' : ''].filter(one => one).join(' and ');
@@ -110,6 +117,7 @@ export default function leases(place, app) {
   function count_(fine) {
     const at = paused || (app.live ? performance.now() : seen);
     for (const row of rows.values()) {
+      if (row.classList.contains('over')) continue;
       const first = row.it.holders[0], ago = at - row.at;
       if (fine && !(first?.expires_in_ms - ago < 10500)) continue;
       if (!first) {

@@ -219,6 +219,21 @@ def an_empty_list_says_no_more_than_it_knows():
 
 
 @test
+def a_row_that_stays_under_the_pointer_says_that_nothing_is_known_of_it():
+    name = WORLD.name("under")
+    grant = WORLD.acquire(name, holder="A", ttl_ms=600000)
+    BROWSER.visit(f"{LEASE}/ui/leases?prefix={name}", "9 min", "tbody tr")
+    BROWSER("await page.locator('tbody tr').hover()")
+    WORLD.release(name, grant)
+    BROWSER.sees("not listed", "tbody tr")
+    BROWSER("for (let n = 0; n < 2; n++) await page.waitForResponse(/v1.leases/)")
+    check("min" not in BROWSER.text("tbody") and "A" not in BROWSER.text("tbody td:nth-child(4)"), BROWSER.text("tbody"))
+    WORLD.acquire(name, holder="B", ttl_ms=600000)
+    BROWSER.sees("B", "tbody td:nth-child(4)")
+    BROWSER.sees("9 min", "tbody tr")
+
+
+@test
 def of_many_holders_a_list_says_that_it_names_only_some():
     for holders, says in ((3, ("shared, 3", "and 2 more")), (20, ("shared, 16 or more", "and 15 or more"))):
         name = WORLD.name("crowd")
