@@ -252,6 +252,11 @@ function listen() {
     beats: true,
     item(event, said) {
       if (event !== 'overview') return;
+      if (said.now_ms && storeNow() - said.now_ms > MUTE_MS) { // the way is too slow for all of it: what comes is older and older
+        stream.close();
+        stream = null;
+        return poll();
+      }
       mutes = 0;
       pollNoMore();
       heard(said);

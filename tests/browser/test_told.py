@@ -169,6 +169,14 @@ def where_nothing_streams_the_pages_ask():
 
 
 @test
+def what_comes_later_and_later_is_asked_for_in_place_of_its_stream():
+    BROWSER.visit(f"{LEASE}/ui/", "All is well", before=(ALONE + """await page.addInitScript(() => { const real = fetch; window.fetch = async (url, asks) => { const answer = await real(url, asks); let at = 0;
+        return /event-stream/.test(asks.headers.Accept) ? new Response(answer.body.pipeThrough(new TransformStream({ transform(chunk, to) { at = Math.max(at + 1800, performance.now()); setTimeout(() => to.enqueue(chunk), at - performance.now()); } })), answer) : answer; }; })""",))
+    is_live()
+    BROWSER.sees("live, each 2 s", ".live")
+
+
+@test
 def that_events_are_not_known_is_said_once():
     BROWSER.fresh()
     BROWSER(ALONE + ANSWER, {"url": "**/v1/events?*", "status": 429, "code": "rate-limited"})
