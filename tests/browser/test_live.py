@@ -225,7 +225,7 @@ def all_tabs_have_two_streams_in_common():
     check_equal(listening(), 1)
     BROWSER("for (const tab of state.tabs.slice(1, 3)) await tab.close(); state.use(state.tabs[3])")
     wait_until(lambda: len(ended("/v1/events")) >= 2, "the stream of all ends, and there is one of a lease")
-    check_equal(listening(), 1)
+    wait_until(lambda: listening() == 1, "it begins when the other has ended")
     # Without a word, as one that has crashed.
     BROWSER("await state.tabs[0].evaluate(() => addEventListener('visibilitychange', event => event.stopImmediatePropagation(), true)); await state.tabs[0].close()")
     wait_until(lambda: listening() == 0, "the events of nobody end")
