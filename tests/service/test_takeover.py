@@ -283,8 +283,8 @@ def a_node_of_the_set_that_has_copied_an_outsider_is_not_named_among_those_to_be
     is_behind(world, 0)
     own, other = world.called(0, 1)
     for client in (world.lease, world.gateway):
-        said, _, in_set = client("GET", "/readyz").json["detail"].partition("In the set are")
-        check_in(own, said)
+        said, _, in_set = wait_until(lambda: own in (said := client("GET", "/readyz").json["detail"].partition("In the set are"))[0] and said,  # noqa: B023
+                                     "it says that this one may lack something")
         check(own not in in_set, in_set)
         if in_set:
             check_in(other, in_set)

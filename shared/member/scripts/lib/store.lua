@@ -59,10 +59,9 @@ local function stripes_read()
     local all = { seq = {}, counter = {}, epoch = 0, alive = 0, clock = 0, ceiling = 0, sound = true }
     local seqs, counters, top, there, shut = all.seq, all.counter, 0, 0, 0
     local before, epoch, first_epoch, first_ceiling
-    local call = redis.call
     RAW_MS = clock_ms()
     for i = 0, STRIPES - 1 do
-        local v = call('HMGET', STRIPE_KEYS[i], 'seq', 'counter', 'life')
+        local v = redis.call('HMGET', STRIPE_KEYS[i], 'seq', 'counter', 'life')
         local seq, counter = tonumber(v[1]), tonumber(v[2])
         if not (seq and counter and counter >= 0) then
             all.sound = false
