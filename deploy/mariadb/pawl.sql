@@ -199,10 +199,10 @@ CREATE OR REPLACE DEFINER = pawl_owner@localhost
 PROCEDURE pawl.pawl_fence(fencing_token LONGTEXT CHARACTER SET utf8mb4, lease LONGTEXT CHARACTER SET utf8mb4)
 MODIFIES SQL DATA SQL SECURITY DEFINER
 BEGIN
+    SET @pawl_token = NULL; -- who is refused and writes on has none
     IF @@autocommit AND NOT @@in_transaction THEN
         SIGNAL SQLSTATE '25000' SET MESSAGE_TEXT = 'there is no transaction to fence; START TRANSACTION first';
     END IF;
-    SET @pawl_token = NULL; -- who is refused and writes on has none
     CALL pawl.pass(fencing_token, lease);
     SET @pawl_token = fencing_token;
 END //

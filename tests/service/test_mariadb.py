@@ -136,7 +136,9 @@ def the_mac_is_that_of_rfc_4231():
 
 @shop_test
 def without_a_transaction_there_is_nothing_to_fence(order, one):
-    check_equal(state_of(one, order.fence(5)), NO_TRANSACTION)
+    one(remember(order.token(5)))  # left by the connection's client of before
+    check_equal(state_of(one, order.fence(4)), NO_TRANSACTION)
+    check_equal(state_of(one, order.set("unfenced")), REQUIRED)
     one("SET autocommit = 0")
     one(order.fence(5))
     one(order.set("5"))
