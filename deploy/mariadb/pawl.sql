@@ -275,6 +275,7 @@ END //
 CREATE OR REPLACE DEFINER = pawl_owner@localhost PROCEDURE pawl.pawl_store(store_id VARCHAR(64) CHARACTER SET utf8mb4)
 MODIFIES SQL DATA SQL SECURITY INVOKER
 BEGIN
+    DECLARE waited BIGINT;
     DECLARE EXIT HANDLER FOR SQLEXCEPTION
     BEGIN
         ROLLBACK;
@@ -285,6 +286,8 @@ BEGIN
     END IF;
     START TRANSACTION;
     INSERT INTO pawl.store (only_one, id) VALUES (1, store_id) ON DUPLICATE KEY UPDATE store.id = store_id;
+    -- XA PREPARE gives up the share of the store's row (tried), not the marks that were moved.
+    SELECT COUNT(*) INTO waited FROM pawl.marks FOR UPDATE;
     UPDATE pawl.marks AS m SET m.store = store_id WHERE m.store = '';
     COMMIT;
 END //

@@ -645,6 +645,19 @@ def another_store_is_named_when_nobody_is_fenced_by_this_one_any_more():
 
 
 @shop_test
+def another_store_is_named_when_what_was_prepared_is_decided():
+    fresh = f"first:{next(SHOP_DB.numbers)}"
+    for fence in (Order().fence(5), call(signed_token(SHOP_DB.keys, fresh, 1, 1), fresh)):
+        admin = SHOP_DB.session(SHOP_DB.driver.administrator)
+        one, statement = SHOP_DB.driver.prepare("COMMIT", fence)
+        admin.start(SHOP_DB.driver.name.format(literal(OTHER)))
+        wait_until_it_waits(admin)
+        one(statement)
+        admin.answer()
+        named(STORE)
+
+
+@shop_test
 def where_no_store_is_named_no_token_is_taken_and_the_marks_of_before_are_those_of_the_first_that_is(order, one):
     check_equal(fenced(one, order.fence(34)), None)
     SHOP_DB.admin("DELETE FROM pawl.store")
