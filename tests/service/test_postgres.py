@@ -13,6 +13,7 @@ from world.sql import quoted
 
 SQL = ROOT / "deploy" / "postgres" / "pawl.sql"
 DENIED, PREREQUISITE = "42501", "55000"
+REPLACE_TRIGGER = "CREATE OR REPLACE TRIGGER pawl_fence BEFORE UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()"
 
 # What a user has before Pawl comes.
 SHOP = """
@@ -284,7 +285,7 @@ def an_application_can_neither_lower_a_mark_nor_read_a_key_nor_replace_the_fence
         "ALTER FUNCTION pawl.pawl_fence(text, text) SECURITY INVOKER", "DROP EXTENSION pgcrypto CASCADE", "CREATE TABLE pawl.mine (id int)",
         "CREATE TRIGGER mine BEFORE UPDATE ON pawl.marks FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()",
         "CREATE RULE mine AS ON UPDATE TO pawl.marks DO INSTEAD NOTHING", "ALTER TABLE pawl.marks DISABLE ROW LEVEL SECURITY",
-        "ALTER TABLE orders DISABLE TRIGGER pawl_fence", "DROP TRIGGER pawl_fence ON orders", "ALTER TABLE orders DISABLE TRIGGER ALL",
+        REPLACE_TRIGGER, "ALTER TABLE orders DISABLE TRIGGER pawl_fence", "DROP TRIGGER pawl_fence ON orders", "ALTER TABLE orders DISABLE TRIGGER ALL",
         "SET ROLE pawl_owner", "SET ROLE shop_owner", "SET session_replication_role = replica", "GRANT pawl_owner TO shop_app",
         "SET SESSION AUTHORIZATION pawl_owner", "CREATE TABLE x (a text REFERENCES pawl.marks)",
     )
@@ -320,6 +321,14 @@ def a_role_that_may_create_roles_gets_around_it_in_postgresql_15_as_the_readme_s
     old = int(SHOP_DB.admin.value("SHOW server_version_num")) < 160000
     check_equal(state_of(maker, "GRANT pawl_owner TO maker"), None if old else DENIED)
     SHOP_DB.admin("REVOKE pawl_owner FROM maker")
+
+
+@shop_test
+def who_has_the_right_trigger_or_sets_the_replication_role_gets_around_it_as_the_readme_says(order):
+    for right, deed in (("TRIGGER ON orders", REPLACE_TRIGGER), ("SET ON PARAMETER session_replication_role", "SET session_replication_role = replica")):
+        SHOP_DB.admin(f"GRANT {right} TO shop_app")
+        begin(SHOP_DB.session(), deed, order.set("unfenced"), "ROLLBACK")
+        SHOP_DB.admin(f"REVOKE {right} FROM shop_app")
 
 
 @shop_test
