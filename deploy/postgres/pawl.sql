@@ -313,6 +313,8 @@ BEGIN
         RAISE EXCEPTION '% is no id of a store: pawl store status says it', quote_nullable(id)
               USING ERRCODE = 'invalid_parameter_value';
     END IF;
+    -- Later fences queue behind this lock; as sharers of the row they would let this wait for ever.
+    LOCK TABLE pawl.store IN EXCLUSIVE MODE;
     INSERT INTO pawl.store AS s (id) VALUES (pawl_store.id) ON CONFLICT (sole) DO UPDATE SET id = EXCLUDED.id;
     UPDATE pawl.marks AS m SET store = pawl_store.id WHERE m.store = '';
 END

@@ -626,7 +626,8 @@ def the_tokens_of_one_store_are_taken_and_the_marks_of_each_are_its_own(order, o
 @shop_test
 def another_store_is_named_when_nobody_is_fenced_by_this_one_any_more():
     for isolation in SHOP_DB.driver.isolations:
-        order, one, two, old = Order(), SHOP_DB.session(), SHOP_DB.session(SHOP_DB.driver.administrator), SHOP_DB.session()
+        order, one, two = Order(), SHOP_DB.session(), SHOP_DB.session(SHOP_DB.driver.administrator)
+        old, late = SHOP_DB.session(), SHOP_DB.session()
         begin(old, "SELECT COUNT(*) FROM orders", isolation=isolation)  # its snapshot
         locks = isolation in SHOP_DB.driver.reads_lock
         if locks:  # what the other writes
@@ -634,13 +635,18 @@ def another_store_is_named_when_nobody_is_fenced_by_this_one_any_more():
         begin(one, order.fence(34), order.set("34"), isolation=isolation)
         two.start(SHOP_DB.driver.name.format(literal(OTHER)))
         wait_until_it_waits(two)
+        begin(late, isolation=isolation)
+        late.start(call(signed_token(SHOP_DB.keys, "late", 1, 1), "late"))
+        wait_until_it_waits(late)  # behind it: else it would wait for ever where somebody always writes
         one("COMMIT")
         two.answer()
         try:
+            check_equal(answer_state(late), after_commit(isolation, OF_OTHER), isolation)
             state = fenced(old, order.fence(35), isolation=isolation) if locks else state_of(old, order.fence(35))
             check_equal(state, after_commit(isolation, OF_OTHER), isolation)
         finally:
             old("ROLLBACK")
+            late("ROLLBACK")
             named(STORE)
 
 
