@@ -180,7 +180,8 @@ BEGIN
     ON CONFLICT ON CONSTRAINT marks_pkey DO UPDATE
        SET epoch = EXCLUDED.epoch, token = EXCLUDED.token, moved_by = EXCLUDED.moved_by
      WHERE (m.epoch, m.token) < (EXCLUDED.epoch, EXCLUDED.token)
-        OR (m.epoch, m.token) = (EXCLUDED.epoch, EXCLUDED.token) AND m.moved_by <> EXCLUDED.moved_by;
+        OR (m.epoch, m.token) = (EXCLUDED.epoch, EXCLUDED.token)
+           AND (m.moved_by <> EXCLUDED.moved_by OR age(m.xmin) > 0); -- the moved_by of a restored mark is another server's
     IF FOUND THEN
         RETURN;
     END IF;

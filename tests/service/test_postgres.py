@@ -177,6 +177,14 @@ def many_rows_in_one_transaction_move_the_mark_once():
     one("TRUNCATE rows")
 
 
+@shop_test
+def a_mark_that_a_restore_brought_with_the_number_of_this_transaction_is_moved_all_the_same(order, one, other):
+    SHOP_DB.admin(f"UPDATE pawl.marks SET moved_by = (pg_current_xact_id()::text::bigint + 1)::text::xid8 WHERE lease = '{order.lease}'")
+    begin(other, "SELECT 1", isolation="REPEATABLE READ")
+    begin(one, order.fence(1), "COMMIT")
+    check_equal(state_of(other, order.fence(1)), AGAIN)
+
+
 # -- how a trigger is attached
 
 
