@@ -446,7 +446,7 @@ static void leave_a_vote(struct redis *redis, const char *lease_id)
 {
     redis_ask(redis, "HSET pawl:{node} highest 1");
     redis_askf(redis,
-               "HSET pawl:{node}:a attempt attempt-of-%s lease_id %s number 1 token 1 ttl 250 "
+               "HSET pawl:{node}:a attempt attempt-of-%s lease_id %s number 1 token 1 ttl 99999999999999 "
                "until 99999999999999 about {} who \"\" healed \"\"",
                lease_id, lease_id);
 }

@@ -62,7 +62,7 @@ def a_lease_is_locked_voted_for_renewed_and_released_and_its_number_stays():
     begin()
     for what, wanted in (
             (lambda: ask("create", MAX_TTL), ["there"]), (lambda: lock("1"), ["locked", "0"]),
-            (lambda: lock("2", "id-2"), ["held", "0", "id", "1", "", "1000", "", "", "", "0"]), (lambda: commit("2", "1"), ["lost"]),
+            (lambda: lock("2", "id-2"), ["held", "0", "id", "1", "", "1000", "1000", "", "", "0"]), (lambda: commit("2", "1"), ["lost"]),
             (lambda: renew("id"), ["lost", "0"]), (lambda: commit("1", "1", ttl=5001), ["too-long", "5000"]),
             (lambda: commit("1", "999999999999998"), ["voted"]), (lambda: commit("1", "999999999999998"), ["lost"]),
             (lambda: lock("2"), ["held", "999999999999998", "id", "1", "999999999999998", "3000", "3000", "about", "who", "0"]),
@@ -115,7 +115,7 @@ def a_look_says_who_holds_and_changes_nothing():
     begin()
     check_equal(ask("look", name="a"), ["free", "0"])
     lock("1")
-    check_equal(ask("look", name="a"), ["held", "0", "id", "1", "", "1000", "", "", "", "0"])
+    check_equal(ask("look", name="a"), ["held", "0", "id", "1", "", "1000", "1000", "", "", "0"])
     commit("1", "4")
     at(1002000)
     check_equal(ask("look", name="a"), ["held", "4", "id", "1", "4", "1000", "3000", "about", "who", "2000"])
@@ -194,6 +194,19 @@ def a_node_that_has_restarted_was_wiped_or_is_behind_answers_nothing_until_it_is
         check_equal(ask("heal", "q1", "9", MAX_TTL, run=run), ["other"])
         at(1000000)  # also a hold of before counts for nothing
         check_equal(lock("3", run=run), ["locked", "9"])
+
+
+@test
+def what_the_clock_has_gone_back_behind_lasts_no_longer_than_it_was_to():
+    begin()
+    lock("1"), lock("2", name="b"), commit("2", "4", name="b")
+    ask("quarantine", "q1", "", MAX_TTL, run="run-2")
+    at(1000)
+    check_equal([ask("quarantine", one, "", MAX_TTL, run="run-2")[3:] for one in ("q2", "q3")], [["q2", "0"]] * 2)
+    REDIS("HSET", "pawl:{node}", "run", RUN)
+    check_equal([ask("look", name=name)[5:] for name in ("a", "b")], [["1000", "1000", "", "", "0"], ["3000", "3000", "about", "who", "0"]])
+    at(4000)
+    check_equal([lock("3", name=name)[0] for name in ("a", "b")], ["locked"] * 2)
 
 
 @test

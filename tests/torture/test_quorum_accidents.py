@@ -127,7 +127,7 @@ class Accidents:
         """What is held may be over at one of the few nodes that know of it."""
         self.load.jumped = True
         for one in some:
-            self.shifts[one] += random.choice((HOUR_S, -MAX_TTL_MS / 2000))
+            self.shifts[one] += random.choice((HOUR_S, -HOUR_S))
         begin = time.monotonic()
         wait_until(lambda: time.monotonic() > begin + 2 * MAX_TTL_MS / 1000, "what was held then is over")
         self.load.jumped = False

@@ -6,6 +6,6 @@ if lease.is_live then
     return lease_told('held')
 end
 redis.call('HSET', KEYS[2], 'attempt', ARGV[4], 'lease_id', ARGV[5], 'number', lease.number, 'token', '',
-    'ttl', '', 'about', '', 'who', '', 'epoch', node.epoch, 'healed', node.healed)
+    'ttl', ARGV[6], 'about', '', 'who', '', 'epoch', node.epoch, 'healed', node.healed)
 lease_until(tonumber(ARGV[6]))
 return { 'locked', lease.number }

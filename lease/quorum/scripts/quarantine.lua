@@ -16,7 +16,7 @@ elseif refusal[1] ~= 'quarantine' then
 end
 local of = redis.call('HMGET', KEYS[1], 'quarantine', 'of_run', 'since')
 local max_ttl = higher(node.max_ttl or '0', ARGV[6])
-if not of[1] or of[2] ~= ARGV[2] then
+if not of[1] or of[2] ~= ARGV[2] or tonumber(of[3]) > clock_ms() then -- the last: its clock has gone back
     of = { ARGV[4], ARGV[2], whole(clock_ms()) }
     redis.call('HDEL', KEYS[1], 'run')
     redis.call('HSET', KEYS[1], 'id', ARGV[1], 'quarantine', of[1], 'of_run', of[2], 'since', of[3],

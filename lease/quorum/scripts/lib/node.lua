@@ -38,7 +38,12 @@ local function lease_read()
     if of[8] ~= node.healed then
         of = {}
     end
-    local left = of[5] and of[5] - clock_ms() or 0
+    local now, ttl = clock_ms(), tonumber(of[9])
+    local left = of[5] and of[5] - now or 0
+    if ttl and left > ttl then -- the clock has gone back
+        left = ttl
+        redis.call('HSET', KEYS[2], 'until', whole(now + ttl))
+    end
     return { is_live = left > 0, attempt = of[1], lease_id = of[2], token = of[4], left = whole(left),
         about = of[6], epoch = of[7], is_released = of[5] == '0', ttl = of[9], who = of[10],
         since = of[11], number = of[3] or node.highest }
@@ -60,7 +65,7 @@ end
 -- {word, number, lease_id, attempt, token ("": locked), left (ms), ttl (ms), about, who, for how long (ms)}
 local function lease_told(word)
     return { word, lease.number, lease.lease_id, lease.attempt, lease.token, lease.left, lease.ttl,
-        lease.about, lease.who, whole(clock_ms() - (lease.since or clock_ms())) }
+        lease.about, lease.who, higher(whole(clock_ms() - (lease.since or clock_ms())), '0') }
 end
 
 -- A vote: KEYS[2] is held, by this attempt. The number of a lease that was not known here may be above it.
