@@ -67,7 +67,7 @@ struct tls_peer {
 
 struct reading {
     struct tls_reading file;
-    gnutls_x509_crt_t *authorities; /* the set's; the array is gnutls_free()'s */
+    gnutls_x509_crt_t *authorities; /* the set's in the end; the array is gnutls_free()'s */
     unsigned authority_count;
 };
 
@@ -82,8 +82,6 @@ static bool trusted_read(struct tls_set *set, const struct tls_files *files, str
     if (gnutls_x509_trust_list_init(&set->trusted, 0) < 0)
         abort(); /* no memory */
     gnutls_certificate_set_trust_list(set->credentials, set->trusted, 0);
-    gnutls_x509_trust_list_add_cas(set->trusted, reading->authorities, reading->authority_count,
-                                   GNUTLS_TL_USE_IN_TLS);
     return true;
 }
 
@@ -102,6 +100,24 @@ static bool is_signed(const struct reading *reading, gnutls_x509_crl_t list)
     return false;
 }
 
+/* One that is revoked vouches for nobody: a chain with it is refused, and leaving it out must not help. */
+static void authorities_drop(struct reading *reading, const gnutls_x509_crl_t *list, unsigned count)
+{
+    for (unsigned i = reading->authority_count; i-- > 0;) {
+        if (gnutls_x509_crt_check_revocation(reading->authorities[i], list, count) <= 0)
+            continue;
+        gnutls_x509_crt_deinit(reading->authorities[i]);
+        reading->authorities[i] = reading->authorities[--reading->authority_count];
+    }
+}
+
+static void authorities_give(struct tls_set *set, const struct reading *reading)
+{
+    if (set->trusted != NULL)
+        gnutls_x509_trust_list_add_cas(set->trusted, reading->authorities, reading->authority_count,
+                                       GNUTLS_TL_USE_IN_TLS);
+}
+
 static bool revoked_read(struct tls_set *set, const struct tls_files *files, struct reading *reading)
 {
     gnutls_x509_crl_t *list = NULL;
@@ -117,6 +133,7 @@ static bool revoked_read(struct tls_set *set, const struct tls_files *files, str
         all_signed = all_signed && is_signed(reading, list[i]);
         tls_ends_lower(&set->ends[TLS_FILE_CRL], gnutls_x509_crl_get_next_update(list[i]));
     }
+    authorities_drop(reading, list, count);
     gnutls_x509_trust_list_add_crls(set->trusted, list, count, 0, 0);
     gnutls_free(list);
     return all_signed ||
@@ -145,6 +162,7 @@ static struct tls_set *set_read(const struct tls_files *files, char *why, size_t
                          (struct tls_setting){"--tls-key", files->key}, &set->ends[TLS_FILE_CERT]) &&
            (files->client_ca == NULL || trusted_read(set, files, &reading)) &&
            (files->crl == NULL || revoked_read(set, files, &reading));
+    authorities_give(set, &reading); /* also to be freed with it */
     tls_text_forget(&reading.file);
     gnutls_free(reading.authorities);
     if (good)

@@ -478,14 +478,16 @@ def who_shows_a_good_certificate_is_who_the_access_file_says():
     certified("foreign", "other", "subjectAltName=DNS:ops.example.org\n" + client)
     certified("old", "ca", "subjectAltName=DNS:ops.example.org\n" + client, days=-1)
     certified("gone", "ca", "subjectAltName=DNS:ops.example.org\n" + client)
+    certified("between", "ca", "basicConstraints=critical,CA:true\n")
+    certified("below", "between", "subjectAltName=DNS:ops.example.org\n" + client)
     os.mkdir(path("before"))
     before = Certificates(path("before"))  # another key under the same name
     before.authority("ca")
     before.certified("client", "ca", "subjectAltName=DNS:ops.example.org\n" + client)
     os.rename(before.path("client.key"), path("before-client.key"))
     os.rename(before.path("client.pem"), path("before-client.pem"))
-    MADE.write("trusted.pem", "".join(open(path(one), encoding="ascii").read() for one in ("before/ca.pem", "ca.pem")))
-    MADE.revoke("ca", "gone")
+    MADE.write("trusted.pem", "".join(open(path(one), encoding="ascii").read() for one in ("before/ca.pem", "ca.pem", "between.pem")))
+    MADE.revoke("ca", "gone", "between")
     file = path("access.json")
     with open(file, "w", encoding="ascii") as out:
         json.dump({"identities": {"ops": {"certs": ["dns:ops.example.org"]}, "dba": {"certs": ["dns:dba.example.org"]}, "plain": {"certs": ["cn:plain"]},
@@ -498,7 +500,7 @@ def who_shows_a_good_certificate_is_who_the_access_file_says():
             ("client", 200, "ops", ""), ("nightly", 200, "nightly", ""), ("plain", 200, "plain", ""), ("both", 401, "unknown", ""),
             ("nobodys", 401, "unknown", ""), ("serving", 401, "certificate", "not for clients (extended key usage)"),
             ("unsigning", 401, "certificate", "not for signatures (key usage)"), ("foreign", 401, "certificate", "from no authority"),
-            ("before-client", 200, "ops", ""),
+            ("before-client", 200, "ops", ""), ("below", 401, "certificate", "from no authority"),
             ("old", 401, "certificate", "has expired"), ("gone", 401, "certificate", "revoked"), (None, 401, "none", "")):
         for one, version in ((daemon, ssl.TLSVersion.TLSv1_2), (daemon, ssl.TLSVersion.TLSv1_3), (world.gateway_daemon, ssl.TLSVersion.TLSv1_3)):
             said, told = whoami(one, name, version)
