@@ -115,7 +115,9 @@ public final class Agent {
         case "interrupt": LISTENERS.get(given.get("hold")).interrupt(); return "x=x";
         case "lock_interrupted":
             Thread.currentThread().interrupt();
-            pawl.lease(given.get("name")).lock();
+            Pawl.Lease interrupted = pawl.lease(given.get("name"));
+            interrupted.lock();
+            interrupted.unlock();
             return "interrupted=" + (Thread.interrupted() ? 1 : 0);
         case "inside": return inside(pawl, given);
         case "remaining": return "remaining_ms=" + lease.remaining().toMillis();
