@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 
 import clients_test  # finds the service tests' own package
 import scenarios
-from clients_test import AFTER, BEFORE, ROOT, check, check_equal, skip, test, wait_until
-from scenarios import granted, outcome, scenario
+from clients_test import AFTER, BEFORE, ROOT, Agent, HttpRelay, check, check_equal, skip, test, wait_until
+from scenarios import granted, outcome, scenario, wait_past
 
 MISSING = None if shutil.which("javac") and shutil.which("java") else "there is no JDK"
 IS_FIRST = "TEST_CLASSES" not in os.environ  # of the parts of this program, which all use what the first one has compiled
@@ -111,6 +111,27 @@ def an_interrupted_thread_that_locks_pauses_all_the_same(world, agent, lease):
     begun = time.monotonic()
     check_equal(agent.ask("lock_interrupted", name=world.name())["interrupted"], "1", "it stands")
     check(time.monotonic() - begun > 0.7, "asked without a pause")
+
+
+@scenario
+def a_renewal_for_which_there_is_no_thread_is_tried_again(world, name):
+    if os.getuid() != 0:
+        skip("the threads of a user of its own are counted")
+    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=+dac_override", "--ambient-caps=+dac_override"]
+    with tempfile.TemporaryDirectory(prefix="pawl-unix-") as folder:
+        relay = HttpRelay(world.lease_daemon.port, f"{folder}/lease")
+        agent = Agent([*nobody, "prlimit", "--nproc=150", ARGV[0], "-Xlog:disable", *ARGV[1:]], relay.url, relay.url)
+        granted(agent, name, ttl_ms=3000)
+        granted_at = time.monotonic()
+        threads = "import threading, time\nfor _ in range(150):\n threading.Thread(target=time.sleep, args=[60]).start()\nprint()\n"
+        with subprocess.Popen([*nobody, "python3", "-c", threads], stdout=subprocess.PIPE) as others:
+            others.stdout.readline()
+            wait_past(granted_at + 1.3)
+            others.kill()
+        wait_past(granted_at + 3)
+        check(int(agent.ask("remaining", hold="h")["remaining_ms"]) > 0, "it was renewed since")
+        agent.end()
+        relay.close()
 
 
 scenarios.short_sliced("api/clients/java", None, compiled_in)

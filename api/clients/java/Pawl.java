@@ -1282,7 +1282,7 @@ public final class Pawl {
                         renewOnce(-1);
                     } catch (Lost ignored) {
                         // it is marked
-                    } catch (RuntimeException ignored) { // whatever it is, the loss must be told in time
+                    } catch (RuntimeException | Error ignored) { // whatever it is, the loss must be told in time: no thread, too
                         again();
                     }
                 }
