@@ -111,13 +111,6 @@ static void authorities_drop(struct reading *reading, const gnutls_x509_crl_t *l
     }
 }
 
-static void authorities_give(struct tls_set *set, const struct reading *reading)
-{
-    if (set->trusted != NULL)
-        gnutls_x509_trust_list_add_cas(set->trusted, reading->authorities, reading->authority_count,
-                                       GNUTLS_TL_USE_IN_TLS);
-}
-
 static bool revoked_read(struct tls_set *set, const struct tls_files *files, struct reading *reading)
 {
     gnutls_x509_crl_t *list = NULL;
@@ -162,7 +155,9 @@ static struct tls_set *set_read(const struct tls_files *files, char *why, size_t
                          (struct tls_setting){"--tls-key", files->key}, &set->ends[TLS_FILE_CERT]) &&
            (files->client_ca == NULL || trusted_read(set, files, &reading)) &&
            (files->crl == NULL || revoked_read(set, files, &reading));
-    authorities_give(set, &reading); /* also to be freed with it */
+    if (set->trusted != NULL) /* also to be freed with it */
+        gnutls_x509_trust_list_add_cas(set->trusted, reading.authorities, reading.authority_count,
+                                       GNUTLS_TL_USE_IN_TLS);
     tls_text_forget(&reading.file);
     gnutls_free(reading.authorities);
     if (good)
