@@ -26,11 +26,11 @@ RISES = "0+9x99"
 RAISED = {
     "PawlDown": [('up{job="pawl-lease"}', "0x99")],
     "PawlNotReady": [("pawl_ready", "0x99")],
-    "PawlNotAdmitted": [('pawl_problems_total{code="store-not-admitted"}', RISES)],
+    "PawlNotAdmitted": [('pawl_problems_total{code="store-not-admitted"}', RISES), ("pawl_ready", "0x99")],
     "PawlStoreRefused": [('pawl_problems_total{code="floor-reached"}', RISES)],
     "PawlStoreBehind": [('pawl_problems_total{code="store-behind"}', RISES)],
-    "PawlStoreNotKept": [('pawl_problems_total{code="store-not-kept"}', RISES)],
-    "PawlStoreElecting": [('pawl_problems_total{code="store-unavailable"}', RISES)],
+    "PawlStoreNotKept": [('pawl_problems_total{code="store-not-kept"}', RISES), ("pawl_ready", "0x99")],
+    "PawlStoreElecting": [('pawl_problems_total{code="store-unavailable"}', RISES), ("pawl_ready", "0x99")],
     "PawlNodeAway": [('pawl_store_nodes{state="away"}', "0x9 1x89")],
     "PawlRegistrarMissing": [('pawl_store_registrars{what="heard"}', "2x99"), ('pawl_store_registrars{what="of"}', "3x99")],
     "PawlSentinelMissing": [('pawl_store_sentinels{what="heard"}', "2x99"), ('pawl_store_sentinels{what="of"}', "3x99")],
@@ -49,6 +49,9 @@ RAISED = {
     "PawlVersionsDiffer": [('pawl_build_info{version="1"}', "1x99"), ('pawl_build_info{version="2"}', "1x99")],
     "PawlAccessFilesDiffer": [('pawl_access_file_info{hash="1"}', "1x99"), ('pawl_access_file_info{hash="2"}', "1x99")],
 }
+# A failover as it is scraped with load: some seconds of 503, and again as nodes join.
+FAILOVER = [("pawl_ready", "1x9 0 1x99"), *((f'pawl_problems_total{{code="{code}"}}', values) for code, values in (
+    ("store-unavailable", "0x9 98x99"), ("store-not-kept", "0x9 9 28x99"), ("store-not-admitted", "0x9 4 6 6 6 9x99")))]
 
 
 def promtool(*words):
@@ -62,18 +65,27 @@ def promtool_finds_nothing_wrong():
     promtool("check", "config", str(ALERTS.parent / "prometheus.yml"))
 
 
+def rules_tested(every, tests):
+    with tempfile.NamedTemporaryFile("w", suffix=".yml", encoding="utf-8") as file:
+        yaml.safe_dump({"rule_files": [str(ALERTS)], "evaluation_interval": every, "tests": [
+            {"interval": every, "input_series": [{"series": name, "values": values} for name, values in series],
+             "promql_expr_test": [{"expr": f"count({alerts})", "eval_time": at, "exp_samples": [{"value": 1, "labels": "{}"}] if raised else []}]}
+            for series, alerts, at, raised in tests]}, file)
+        file.flush()
+        promtool("test", "rules", file.name)
+
+
 @test
 def every_alert_can_be_raised_and_is_not_raised_by_nothing():
     check_equal(set(RAISED), set(RULES))
-    tests = [{"interval": "1m", "input_series": [{"series": name, "values": values} for name, values in series],
-              "promql_expr_test": [{"expr": f'count(ALERTS{{alertname="{alert}",alertstate="firing"}})', "eval_time": "98m",
-                                    "exp_samples": [{"value": 1, "labels": "{}"}]}]} for alert, series in RAISED.items()]
-    tests.append({"interval": "1m", "input_series": [{"series": name, "values": "1x99"} for name in ('up{job="pawl-lease"}', "pawl_ready")],
-                  "promql_expr_test": [{"expr": "count(ALERTS)", "eval_time": "98m", "exp_samples": []}]})
-    with tempfile.NamedTemporaryFile("w", suffix=".yml", encoding="utf-8") as file:
-        yaml.safe_dump({"rule_files": [str(ALERTS)], "evaluation_interval": "1m", "tests": tests}, file)
-        file.flush()
-        promtool("test", "rules", file.name)
+    well = [(name, "1x99") for name in ('up{job="pawl-lease"}', "pawl_ready")]
+    rules_tested("1m", [(well, "ALERTS", "98m", False),
+                        *((series, f'ALERTS{{alertname="{alert}",alertstate="firing"}}', "98m", True) for alert, series in RAISED.items())])
+
+
+@test
+def a_failover_that_goes_well_raises_no_page():
+    rules_tested("10s", [(FAILOVER, 'count_over_time(ALERTS{alertstate="firing",severity="page"}[12m])', "12m", False)])
 
 
 # What a service exports only with several nodes, or an access file: looked for in the source.
