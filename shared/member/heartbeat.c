@@ -353,7 +353,8 @@ static void behind_forbid(struct member *member, struct bytes text)
         "answered. %s%s: %s.",
         (int)(own.len < 100 ? own.len : 100), own.at,
         others[0] != '\0' ? "In the set are (host:port/run_id)" : "No other node is in the set", others,
-        others[0] != '\0' ? "make one of them the primary" : "pawl store accept-loss");
+        others[0] != '\0' ? "stop this one, or sentinels have them copy it, and make one of them the primary"
+                          : "pawl store accept-loss");
 }
 
 static void heartbeat_gated(struct member *member, const struct store_reply *reply)

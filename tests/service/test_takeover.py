@@ -111,7 +111,7 @@ def a_primary_that_is_started_again_in_its_place_goes_on_while_all_remember_and_
     world.nodes[0].start()
     start_anew(world)
     is_behind(world, 0)
-    check(re.search("make a node of the set the primary.*accept-loss", world.pawl("store", "status").stdout.lower(), re.S), "what to do")
+    check(re.search("make a node of the in-sync set the primary.*accept-loss", world.pawl("store", "status").stdout.lower(), re.S), "what to do")
     done = world.pawl("store", "recover", "--floor", "900000000", "--yes")
     check_equal(done.returncode, 0, done.stdout + done.stderr)
     check(world.granted("job")["token"] > 900000000, "by an operator's word")
@@ -255,7 +255,7 @@ def who_would_recover_an_outsider_that_nobody_admits_hears_that_a_node_of_the_se
     is_behind(world, 2)
     world.lease_daemon.kill()
     said = wait_until(lambda: "No lease service has come" in (said := world.pawl("store", "status").stdout) and said, "it is not counted any more")
-    check(re.search("not in the in-sync set.*\n  First of all make a node of the in-sync set the primary", said), said)
+    check(re.search("not in the in-sync set.*\n  First of all stop this Redis", said), said)
     done = world.pawl("store", "recover", "--floor", "5000000")
     check_equal((done.returncode, "a node of the set may have it" in done.stderr), (64, True), done.stderr)
 

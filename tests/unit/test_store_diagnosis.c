@@ -118,7 +118,7 @@ TEST(a_gating_names_whom_it_waits_for_and_what_to_do)
           CLI_REFUSED, "lease service lease-9");
     AFTER((TEXT(s.facts.gate, "g"), s.facts.asked = 1), CLI_REFUSED, "know of no others");
     AFTER((TEXT(s.facts.gate, "g"), s.facts.asked = 1, s.facts.outside = true), CLI_REFUSED,
-          "First of all make a node of the in-sync set the primary");
+          "First of all stop this Redis, for sentinels make what is started copy it");
     AFTER((TEXT(s.facts.gate, "g"), s.facts.asked = 0), CLI_REFUSED, "with its state directory: lease-1 (");
     AFTER((TEXT(s.facts.gate, "g"), s.facts.asked = 2), CLI_REFUSED, "about to admit");
 }

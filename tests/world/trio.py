@@ -9,7 +9,7 @@ from .listening import Listening
 from .ports import own_port
 from .redis import DURABLE, PrivateRedis
 from .relay import pump, shut
-from .tap import check_equal, check_in
+from .tap import check, check_equal, check_in
 from .wait import wait_until
 from .world import World, run_daemon
 
@@ -171,6 +171,7 @@ def is_behind(world, number):
     """Whether all calls are refused, for the Redis that is the primary by now may lack something."""
     for client, call in ((world.lease, ("POST", "/v1/leases/behind")), (world.gateway, ("GET", "/v1/resources/none"))):
         wait_until(lambda client=client: client("GET", "/readyz").code == "store-behind", "it says that it is behind")
-        check_in("in-sync set", client("GET", "/readyz").json["detail"])
+        check_in("in-sync set", detail := client("GET", "/readyz").json["detail"])
+        check("In the set are" not in detail or "stop this one" in detail, detail)
         answer = client(*call, body={} if call[0] == "POST" else None)
         check_equal((answer.status, answer.code), (503, "store-behind"), number)

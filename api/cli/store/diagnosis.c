@@ -13,6 +13,11 @@
 enum { MEMORY_WARN_PERCENT = 75, MEMORY_FULL_PERCENT = 90, SILENT_MS = 3000 };
 
 #define FLOOR_HINT "pawl store recover --floor N"
+#define PRIMARY_HINT                                                                                         \
+    "First of all stop this Redis, for sentinels make what is started copy it; then make a node of the "     \
+    "in-sync set the primary, if any of them exists"
+#define MAY_LACK                                                                                             \
+    "This Redis is not in the in-sync set, or has copied one that is not: it may lack what was answered"
 
 /* -- texts */
 
@@ -190,24 +195,15 @@ static void find_gate(const struct store_facts *facts, struct store_diagnosis *d
 
     for (unsigned i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
         reason = strcmp(facts->why, reasons[i][0]) == 0 ? reasons[i][1] : reason;
-    finding = find(diagnosis, CLI_REFUSED,
-                   facts->outside && facts->asked < 2
-                       ? "First of all make a node of the in-sync set the primary, if any of them exists. "
-                       : "",
-                   "gated: %s. %s", reason,
-                   facts->outside && facts->asked < 2
-                       ? "This Redis is not in the in-sync set, or has copied one that is not: it may lack "
-                         "what was answered. "
-                       : "");
+    finding = find(diagnosis, CLI_REFUSED, facts->outside && facts->asked < 2 ? PRIMARY_HINT ". " : "",
+                   "gated: %s. %s", reason, facts->outside && facts->asked < 2 ? MAY_LACK ". " : "");
     if (facts->asked == 2) {
         WHAT(finding, "A lease service is about to admit it");
         ADVISE(finding, "Look again in a second.");
     } else if (facts->asked == 3) {
-        WHAT(finding,
-             "This Redis is not in the in-sync set, or has copied one that is not: it may lack what was "
-             "answered");
-        ADVISE(finding, "Make a node of the set the primary: /readyz names them. If none of them exists any "
-                        "more: pawl store accept-loss NODE, which goes on with what this one has.");
+        WHAT(finding, MAY_LACK);
+        ADVISE(finding, PRIMARY_HINT ": /readyz names them. If not: pawl store accept-loss NODE, which goes "
+                                     "on with what this one has.");
     } else if (facts->asked == 1 && facts->waiting_count > 0) {
         for (unsigned i = 0; i < facts->waiting_count; i++)
             name_add(names, facts->waiting[i], member_find(facts, facts->waiting[i]));
