@@ -213,6 +213,9 @@ TEST(too_few_registrars_stop_all_where_sentinels_watch_and_else_the_next_admissi
     AFTER((REGISTRARS(3, 2), TEXT(s.facts.form, "sentinel")), CLI_REFUSED,
           "1 of 3 registrars is heard, and 2 must be: nothing is answered (store-not-admitted); missing are "
           "lease-2 (");
+    AFTER((REGISTRARS(3, 2), TEXT(s.facts.form, "sentinel"), s.members[1].live = true,
+           s.members[1].age_ms = 4000),
+          CLI_REFUSED, "lease-2 (");
     AFTER((REGISTRARS(3, 2), TEXT(s.facts.form, "sentinels")), CLI_REFUSED,
           "Start them; if too few of them exist any more: pawl store recover --floor N --force.");
 }

@@ -393,8 +393,10 @@ static bool find_registrars(const struct store_facts *facts, struct store_diagno
     int64_t heard = 0;
 
     for (EACH_MEMBER(member, facts)) {
-        heard += member->registrar && member->live;
-        if (member->registrar && !member->live)
+        bool is_heard = member->live && !(is_watched && member->age_ms > SILENT_MS);
+
+        heard += member->registrar && is_heard;
+        if (member->registrar && !is_heard)
             name_add(names, member->id, member);
     }
     if (facts->gate[0] != '\0' || heard >= facts->majority || !store_facts_lease_lives(facts))
