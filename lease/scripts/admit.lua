@@ -136,6 +136,16 @@ local function are_quiet(needed, registrars)
     return quiet >= (registrars and registrars.most or count)
 end
 
+-- Of a store that was made anew in an empty Redis only the lists of those who report know how many there are to be.
+local function registrars_listed()
+    local most = 0
+    for id, one in pairs(all) do
+        local _, count = string.gsub(has_reported(store, all, id) and one.rlist or '', 'registrar ', '')
+        most = math.max(most, count)
+    end
+    return most
+end
+
 -- The epoch is at least the Unix time, as that of a new store is: what all forgot shall not come again.
 local function life_begin(most, how, registrars, set)
     local complete = how == 'complete'
@@ -161,6 +171,8 @@ local function life_begin(most, how, registrars, set)
     if registrars then
         redis.call('HSET', KEYS[1], 'majority', '1',
             'registrars', registrars.count .. ' ' .. table.concat(registrars.ids, ' '))
+    elseif not store.registrars then
+        redis.call('HSET', KEYS[1], 'registrars', registrars_listed())
     end
 end
 

@@ -3,6 +3,7 @@
 
 import json
 import signal
+import time
 
 from world import World, check, check_equal, check_in, main, run_daemon, test, test_in, wait_until
 
@@ -81,6 +82,10 @@ def a_lease_service_may_be_dead_when_redis_restarts_and_two_may_not(world):
     check(again.json["token"] > first["token"], (again.json, first))
     world.daemon("pawl-lease")  # finds the directory of the one that was killed
     wait_until(lambda: world.logged("registrar-missing-no-more"), "all are heard")
+    wait_until(lambda: world.status()["epoch"] < int(time.time()), "an epoch that begins now is a later one")
+    world.redis("FLUSHALL")
+    check_equal(world.pawl("recover", "--store-id", world.keys.store).returncode, 0)
+    wait_until(lambda: world.status()["majority"] == 2, "a majority counts in the store that was made anew")
 
 
 @test
