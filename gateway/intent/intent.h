@@ -9,8 +9,9 @@
  *
  * An intent is opened by a script (forward/admit.c) before anything is sent, and closed by intent_close.lua
  * when its end is known; nothing waits for that, and it is tried again until the store has done it: what is
- * closed late keeps others waiting, and harms nobody. One whose end will never be known stays in this list,
- * for as long as the process lives: a store that has lost it gets it again (intent_again.lua). */
+ * closed late keeps others waiting, and harms nobody. One whose end will never be known stays in this list
+ * until it is seen that the store has it no more, since an operator, another gateway's probe or a conditional
+ * write has ended it there: a store that has lost it gets it again (intent_again.lua). */
 #ifndef PAWL_GATEWAY_INTENT_H
 #define PAWL_GATEWAY_INTENT_H
 
@@ -54,7 +55,7 @@ struct intent {
     enum intent_word word;
     unsigned stripe;
     bool is_copied;  /* copied since intents_again() */
-    bool is_second;  /* INTENT_FORGET: for the second time; INTENT_KEPT: aged */
+    bool is_second;  /* INTENT_FORGET: for the second time; INTENT_KEPT, INTENT_UNKNOWN: aged */
     bool is_shown;   /* by a probe, before its own end was known */
     uint64_t due_ms; /* of that */
     size_t len;
@@ -89,16 +90,18 @@ void intent_text(struct intents *intents, struct intent *intent, struct bytes te
 void intent_add_ids(struct intents *intents, struct intent *intent, struct bytes ids);
 void intent_set_word(struct intents *intents, struct intent *intent, enum intent_word word);
 /* Whether an intent that the store has of this very process is still in the list, in whatever way: what is
- * not has ended, and is not sent any more. The text is to have been listed before this is asked. */
+ * not has ended, and is not sent any more. The text is to have been listed before this is asked. An unknown
+ * one that is listed is not aged any more. */
 bool intents_have(struct intents *intents, unsigned stripe, struct bytes text);
 /* Its end is known after all, by a probe: the one of this text that was unknown, or will be, is dropped. */
 void intents_drop_unknown(struct intents *intents, unsigned stripe, struct bytes text);
-/* One of a former incarnation of this gateway, to be recorded again in a store that loses it. Before a stripe
- * is looked through those of before are aged; when all that is there now is kept, the aged are forgotten.
- * False: it is longer than any text of ours, and not kept. */
+/* One of a former incarnation of this gateway, to be recorded again in a store that loses it. False: it is
+ * longer than any text of ours, and not kept. */
 bool intents_keep(struct intents *intents, unsigned stripe, struct bytes text);
-void intents_age_kept(struct intents *intents, unsigned stripe);
-void intents_forget_kept(struct intents *intents, unsigned stripe);
+/* INTENT_KEPT, INTENT_UNKNOWN (those that the store has as u): before a stripe is looked through those of
+ * before are aged; when all that is there now is kept, or intents_have() it, the aged are forgotten. */
+void intents_age(struct intents *intents, unsigned stripe, enum intent_word word);
+void intents_forget_aged(struct intents *intents, unsigned stripe, enum intent_word word);
 /* The store has it as u by now, and so has its text; freed when a probe had shown its end before. */
 void intents_unknown(struct intents *intents, struct intent *intent);
 /* Out of the list, and freed. */

@@ -194,13 +194,16 @@ static bool is_same(const struct intent *one, struct bytes text)
 
 bool intents_have(struct intents *intents, unsigned stripe, struct bytes text)
 {
-    const struct intent *one;
+    struct intent *one;
     bool has = false;
 
     pthread_mutex_lock(&intents->mutex);
     LIST_FOREACH(one, &intents->all, all)
     {
-        has = has || (one->stripe == stripe && is_same(one, text));
+        if (one->stripe != stripe || !is_same(one, text))
+            continue;
+        has = true;
+        one->is_second &= one->word != INTENT_UNKNOWN;
     }
     pthread_mutex_unlock(&intents->mutex);
     return has;
@@ -234,24 +237,27 @@ bool intents_keep(struct intents *intents, unsigned stripe, struct bytes text)
     return text.len <= INTENT_TEXT_MAX && intent_new(intents, stripe, text, INTENT_KEPT) != NULL;
 }
 
-void intents_age_kept(struct intents *intents, unsigned stripe)
+void intents_age(struct intents *intents, unsigned stripe, enum intent_word word)
 {
     struct intent *one;
 
     pthread_mutex_lock(&intents->mutex);
     LIST_FOREACH(one, &intents->all, all)
     {
-        one->is_second |= one->word == INTENT_KEPT && one->stripe == stripe;
+        struct bytes own = {one->text, one->len};
+
+        one->is_second |= one->word == word && one->stripe == stripe &&
+                          (word == INTENT_KEPT || bytes_are(intent_part(own, INTENT_STATE), "u"));
     }
     pthread_mutex_unlock(&intents->mutex);
 }
 
-void intents_forget_kept(struct intents *intents, unsigned stripe)
+void intents_forget_aged(struct intents *intents, unsigned stripe, enum intent_word word)
 {
     pthread_mutex_lock(&intents->mutex);
     for (struct intent *one = LIST_FIRST(&intents->all), *next; one != NULL; one = next) {
         next = LIST_NEXT(one, all);
-        if (one->word == INTENT_KEPT && one->is_second && one->stripe == stripe) {
+        if (one->word == word && one->is_second && one->stripe == stripe) {
             intents_unlink(intents, one);
             free(one);
         }

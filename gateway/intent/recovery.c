@@ -6,12 +6,12 @@
  *   AGAIN    --a call failed, or another epoch began-->          IDLE     and from the beginning
  *   TAKING   --all stripes looked at-->                          LEAVING  intent_takeover.lua,
  *                                                                         unreported_dead.lua
- *   TAKING   --the same, and this gateway was unreported-->      CLOSING
+ *   TAKING   --the same, and it was unreported, or has open-->   CLOSING
  *   TAKING   --a call failed, or another epoch began-->          IDLE     and from the beginning
  *   CLOSING  --what had ended is closed once more-->             LEAVING  intent_list.lua
  *   CLOSING  --a call failed, or another epoch began-->          IDLE     and from the beginning
  *   LEAVING  --the store knows that that was all, or failed-->   IDLE     unreported_leave.lua
- *   IDLE     --3 s later, once more-->                           TAKING
+ *   IDLE     --3 s later, then each minute with open ones-->     TAKING
  *
  * AGAIN: a store that lost what it had must get the open intents of the gateways that live before any write
  * is let through (docs/guarantees.md).
@@ -30,7 +30,8 @@
  *     was listed has been in the list, and has been taken out of it since.
  *   - it is taken out by the closer, when the store has acknowledged that its end is known or that it was
  *     never sent; or by forward/admit.c, when the store said that it was refused, or the call was not sent.
- *   - what was sent, and has no known end, is never taken out (INTENT_UNKNOWN), nor what is being closed.
+ *   - what was sent, and has no known end (INTENT_UNKNOWN), is taken out when the store had it, was asked
+ *     after that, in the same epoch, and does not list it: others have ended it; what is being closed is not.
  * What is queued is in the list as INTENT_ASKED, also while it is being promoted. */
 #include <assert.h>
 #include <errno.h>
@@ -49,11 +50,13 @@
 #include "shared/text/memory.h"
 #include "shared/text/read_all.h"
 
-/* SWEEP_AGAIN_MS, QUIET_MS: a call that was sent may still arrive for 2 s (AHEAD_MS in
+/* LOOK_AGAIN_MS: else what others have ended would stay in the list, and come back in a store that is lost.
+ * SWEEP_AGAIN_MS, QUIET_MS: a call that was sent may still arrive for 2 s (AHEAD_MS in
  * shared/member/scripts/lib/stripe.lua): an admission of the dead; intents recorded again by a call without
  * an answer, which must not come back when closed. */
 enum {
     SWEEP_AGAIN_MS = 3000,
+    LOOK_AGAIN_MS = 60000,
     QUIET_MS = 2500,
     WRITE_AGAIN_MS = 1000,
     AGAIN_MAX = 16,
@@ -71,6 +74,7 @@ struct recovery {
     bool is_done, in_flight;
     bool was_unreported;     /* this epoch may have lost, or brought back, what is of this process */
     uint64_t again_ms;       /* when the dead are looked for once more, 0: no more in this epoch */
+    uint64_t look_ms;        /* when it is looked what others have ended */
     uint64_t quiet_ms;       /* until when nothing may be closed; 0 */
     uint64_t write_again_ms; /* when this incarnation is to be written down once more; 0: it is */
     bool has_taken;          /* in some epoch: all that the dead had open is in the list */
@@ -236,7 +240,9 @@ void recovery_tick(struct recovery *recovery)
         return;
     }
     if (recovery->is_done) {
-        if (recovery->again_ms != 0 && loop_now_ms() >= recovery->again_ms)
+        if (recovery->again_ms != 0
+                ? loop_now_ms() >= recovery->again_ms
+                : loop_now_ms() >= recovery->look_ms && intents_count(&recovery->own->gateway->intents) > 0)
             take_begin(recovery);
         return;
     }
@@ -340,14 +346,14 @@ static bool take_page(struct walk *walk, const struct store_reply *reply)
     if (recovery->own->closer.stopped || walk->call.epoch != recovery->epoch)
         return false;
     if (walk->from_len == 0)
-        intents_age_kept(intents, walk->stripe);
+        intents_age(intents, walk->stripe, INTENT_KEPT);
     for (size_t i = 0; texts != NULL && i < store_reply_count(texts); i++) {
         if (!intents_keep(intents, walk->stripe, store_reply_text(texts, i)))
             passed_over(recovery, store_reply_text(texts, i));
         recovery->taken++;
     }
     if (store_reply_text(reply, walk->plan->next_at).len == 0)
-        intents_forget_kept(intents, walk->stripe);
+        intents_forget_aged(intents, walk->stripe, INTENT_KEPT);
     return true;
 }
 
@@ -366,6 +372,7 @@ static void take_begin(struct recovery *recovery)
         &script_intent_takeover, "taken", 1, 3, 3, NULL, take_page, take_ended};
 
     recovery->again_ms = 0;
+    recovery->look_ms = loop_now_ms() + LOOK_AGAIN_MS;
     recovery->taken = 0;
     recovery->passed_over = false;
     recovery_enter(recovery, RECOVERY_TAKING);
@@ -414,7 +421,7 @@ static void reconcile_close(struct recovery *recovery, unsigned stripe, struct b
 
     if (!bytes_are(intent_part(text, INTENT_GATEWAY), gateway->id) ||
         !bytes_are(intent_part(text, INTENT_INCARNATION), gateway->incarnation) ||
-        intents_have(&gateway->intents, stripe, text))
+        intents_have(&gateway->intents, stripe, text) || !recovery->was_unreported)
         return;
     if (text.len > INTENT_TEXT_MAX || intent_part(text, INTENT_NAME).len > NAME_MAX_BYTES) {
         passed_over(recovery, text);
@@ -425,15 +432,28 @@ static void reconcile_close(struct recovery *recovery, unsigned stripe, struct b
     }
 }
 
+/* In front of the call: what becomes unknown behind it may not be listed. */
+static void reconcile_ask(struct walk *walk)
+{
+    const struct recovery *recovery = container_of(walk, struct recovery, walk);
+
+    if (walk->from_len == 0)
+        intents_age(&recovery->own->gateway->intents, walk->stripe, INTENT_UNKNOWN);
+}
+
 /* {"listed", seq, what to go on behind, or "", {texts}} */
 static bool reconcile_page(struct walk *walk, const struct store_reply *reply)
 {
     struct recovery *recovery = container_of(walk, struct recovery, walk);
     const struct store_reply *texts = store_reply_list(reply, 3);
 
+    if (recovery->own->closer.stopped || walk->call.epoch != recovery->epoch)
+        return false;
     for (size_t i = 0; texts != NULL && i < store_reply_count(texts); i++)
         reconcile_close(recovery, walk->stripe, store_reply_text(texts, i));
-    return !recovery->own->closer.stopped;
+    if (store_reply_text(reply, walk->plan->next_at).len == 0)
+        intents_forget_aged(&recovery->own->gateway->intents, walk->stripe, INTENT_UNKNOWN);
+    return true;
 }
 
 static enum step reconcile_ended(struct walk *walk, enum problem bad)
@@ -449,10 +469,10 @@ static enum step reconcile_ended(struct walk *walk, enum problem bad)
 
 static void reconcile_begin(struct recovery *recovery)
 {
-    static const struct walk_plan plan = {&script_intent_list, "listed",       1, 2, 2, NULL,
+    static const struct walk_plan plan = {&script_intent_list, "listed",       1, 2, 2, reconcile_ask,
                                           reconcile_page,      reconcile_ended};
 
-    if (!recovery->was_unreported) {
+    if (!recovery->was_unreported && intents_count(&recovery->own->gateway->intents) == 0) {
         leave_ask(recovery);
         return;
     }
@@ -497,6 +517,7 @@ static void leave_done(struct recovery *recovery, const struct store_reply *repl
     recovery->own->gateway->has_recovered = recovery->before.count == 0 || recovery->has_taken;
     found_log(recovery, "intents-of-the-dead", recovery->taken);
     recovery->again_ms = recovery->is_done ? 0 : loop_now_ms() + SWEEP_AGAIN_MS;
+    recovery->was_unreported &= !recovery->is_done;
     recovery->is_done = true;
     recovery_enter(recovery, RECOVERY_IDLE);
 }

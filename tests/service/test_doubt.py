@@ -286,6 +286,24 @@ def what_had_ended_is_closed_once_more_in_a_store_that_was_set_back_and_nothing_
         stage.close()
 
 
+@test
+def what_an_operator_has_resolved_does_not_come_back_in_a_store_that_is_lost():
+    stage = Stage()
+    stage.ready()
+    kept = stage.keep()
+    for name in ("resolved", "unknown"):
+        stage.ended(stage.later("/w/" + name, stage.world.acquire("job:" + name), b"reset:" + name.encode()), 504)
+        wait_until(lambda name=name: stage.states("job:" + name) == ["u"], "its end is unknown")
+    stage.pawl("resolve", "job:resolved", "--all", "--yes")
+    stage.redis.restart()
+    stage.relay.cut()
+    wait_until(lambda: stage.near.metric("pawl_gateway_intents") == 1, "the gateway has seen it")
+    stage.set_back(kept)
+    wait_until(lambda: stage.doubts() == {}, "all have said what they have open")
+    check_equal((stage.states("job:resolved"), stage.states("job:unknown")), ([], ["u"]))
+    stage.close()
+
+
 def a_look_overtakes_an_admission():
     """False: the machine was too slow for it. A reply that is older than 2 s (GIVEN_UP_SEND_MS) lets nothing out."""
     stage = Stage(threads=2, starts=False)

@@ -157,14 +157,35 @@ LIST_TEST(what_is_kept_of_the_dead_is_forgotten_when_all_of_a_stripe_is_seen_aga
 {
     intents_keep(all, 5, BYTES(SENT));
     intents_keep(all, 6, BYTES(SENT));
-    intents_forget_kept(all, 5); /* nothing is aged */
+    intents_forget_aged(all, 5, INTENT_KEPT); /* nothing is aged */
     CHECK_INT(intents_count(all), 2);
-    intents_age_kept(all, 5);
+    intents_age(all, 5, INTENT_KEPT);
     intents_keep(all, 5, BYTES(HEAD(SEQ) " d o " OWNER("0.7") " h 250 0"));
     CHECK_INT(intents_count(all), 3);
-    intents_forget_kept(all, 5);
+    intents_forget_aged(all, 5, INTENT_KEPT);
     CHECK_INT(intents_count(all), 2);
     CHECK(intents_have(all, 5, BYTES(SENT)) && intents_have(all, 6, BYTES(SENT)));
+}
+
+LIST_TEST(an_unknown_one_that_the_store_had_and_does_not_list_any_more_is_forgotten)
+{
+    struct intent *one = intent_new(all, 5, BYTES(ASKED), INTENT_ASKED);
+
+    intent_recorded(all, one, BYTES(SENT));
+    intent_set_word(all, one, INTENT_UNKNOWN);
+    intents_age(all, 5, INTENT_UNKNOWN); /* a closer has it yet */
+    intents_forget_aged(all, 5, INTENT_UNKNOWN);
+    intents_unknown(all, one);
+    intents_forget_aged(all, 5, INTENT_UNKNOWN); /* it was not aged */
+    intents_age(all, 5, INTENT_UNKNOWN);
+    CHECK(have(all, SENT)); /* it is listed */
+    intents_forget_aged(all, 5, INTENT_UNKNOWN);
+    CHECK_INT(intents_count(all), 1);
+    intents_age(all, 5, INTENT_UNKNOWN);
+    intents_forget_aged(all, 6, INTENT_UNKNOWN);
+    CHECK_INT(intents_count(all), 1);
+    intents_forget_aged(all, 5, INTENT_UNKNOWN);
+    CHECK_INT(intents_count(all), 0);
 }
 
 /* -- incarnations */
