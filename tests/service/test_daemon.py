@@ -51,6 +51,12 @@ def passes(done):
     check_equal((done.returncode, done.stderr), (0, ""), repr(done))
 
 
+@test
+def who_may_not_open_what_its_threads_need_does_not_start():
+    for name in BOTH:
+        fails(run_daemon(name, *WORLD.flags, "--threads", "2", before=["prlimit", "--nofile=26:26", "--"]), CONFIG, "26 descriptors", "needs 44")
+
+
 # -- what it is
 
 @test

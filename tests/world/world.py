@@ -52,9 +52,9 @@ def _environment(name, flags, extra=None):
     return {**clean, "STATE_DIRECTORY": state_directory(name, flags), **(extra or {})}
 
 
-def run_daemon(name, *flags, environment=None, deadline_s=DEADLINE_S):
+def run_daemon(name, *flags, environment=None, deadline_s=DEADLINE_S, before=()):
     """For what ends by itself: CompletedProcess with text."""
-    return subprocess.run([str(BUILD / name), *flags], env=_environment(name, flags, environment), stdin=subprocess.DEVNULL,
+    return subprocess.run([*before, str(BUILD / name), *flags], env=_environment(name, flags, environment), stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, timeout=deadline_s, check=False)
 
 
