@@ -304,6 +304,33 @@ def what_an_operator_has_resolved_does_not_come_back_in_a_store_that_is_lost():
     stage.close()
 
 
+@test
+def what_becomes_unknown_while_its_stripe_is_being_listed_is_not_forgotten():
+    stage = Stage(threads=2)
+    stage.ready()
+    names = [name for name in map(str, range(6000)) if stripe_key("job:" + name) == "pawl:{00}"]
+    grants = {name: stage.world.acquire("job:" + name, ttl_ms=600_000) for name in ("other", *names)}
+    stage.ended(stage.later("/w/other", grants["other"], b"reset:other"), 504)
+    wait_until(lambda: stage.states("job:other") == ["u"], "its end is unknown")
+    stage.redis.restart()
+    stage.relay.cut()
+    listed = stage.relay.hold(FROM_REDIS, b"$6\r\nlisted")
+    listed.wait_met()  # the first stripe, by the first worker's link
+    for name in names:  # until one goes by the other worker's
+        told = stage.later("/w/" + name, grants[name], b"reset:" + name.encode())
+        with contextlib.suppress(TimeoutError):
+            wait_until(lambda name=name: stage.states("job:" + name) == ["u"], "its end is unknown", 0.3)
+            stage.ended(told, 504)
+            break
+    second = stage.relay.hold(FROM_REDIS, b"$6\r\nlisted")
+    listed.go()
+    second.wait_met()
+    second.go()
+    check_equal(stage.states("job:" + name), ["u"])
+    wait_until(lambda: stage.near.metric("pawl_gateway_intents") == 1 + len(stage.states(*("job:" + one for one in names))), "all are in the list")
+    stage.close()
+
+
 def a_look_overtakes_an_admission():
     """False: the machine was too slow for it. A reply that is older than 2 s (GIVEN_UP_SEND_MS) lets nothing out."""
     stage = Stage(threads=2, starts=False)
