@@ -164,6 +164,13 @@ def the_first_node_without_its_volume_is_the_replica_of_who_has_the_store():
     check_equal([ask("second", "REPLICAOF", "NO", "ONE"), ask("third", "REPLICAOF", "second", "6379")], [b"OK\n"] * 2)
     wait_until(lambda: ask("first", "GET", "pawl:{store}") == b"1\n", "it copies, too", PATIENCE_S, AGAIN_MS)
     check_in(b"slave", ask("first", "ROLE"))
+    priority = lambda name: ask(name, "CONFIG", "GET", "replica-priority").split()  # noqa: E731
+    wait_until(lambda: priority("third") == [b"replica-priority", b"100"], "who has copied a primary may be promoted", PATIENCE_S, AGAIN_MS)
+    for name in names:
+        site.running[name].kill()
+        site.running[name].wait()
+    site.start("third")
+    wait_until(lambda: priority("third") == [b"replica-priority", b"0"], "who is up first may not", PATIENCE_S, AGAIN_MS)
     site.close()
 
 
