@@ -25,7 +25,6 @@ ROUTES = [
     route(UPSTREAM, "/fenced/{id}/**", "fenced:{id}", reads="fenced", timeout_ms=2000),
     route(UPSTREAM, "/serial/{id}", "serial:{id}", serial=True, timeout_ms=5000),
     route(UPSTREAM, "/probed/{id}", "probed:{id}", unknown={"probe": "GET /applied/{id}"}, timeout_ms=1000),
-    route(UPSTREAM, "/shown/{id}", "shown:{id}", unknown={"probe": "GET /applied/{id}"}),
     route(UPSTREAM, "/headed/{id}", "headed:{id}", unknown={"probe": "HEAD /applied/{id}"}, timeout_ms=1000),
     route(UPSTREAM, "/grace/{id}", "grace:{id}", unknown={"grace_ms": 1000}, timeout_ms=1000),
     route(UPSTREAM, "/checked/{id}", "checked:{id}", guarantee="committed", upstream_checks=True, timeout_ms=1000),
@@ -561,7 +560,8 @@ def a_probe_closes_only_what_it_shows_to_be_applied():
         applied[lost[0]] = True
         check_equal(send("PUT", path, two, b"new", client=gateway).status, 200)
         no_intents(one.name)
-        wait_until(lambda: gateway.metric("pawl_gateway_intents") == 0, "what a probe has shown is not remembered")
+        # 3 s after its start the gateway looks by itself what others have ended
+        wait_until(lambda: gateway.metric("pawl_gateway_intents") == 0, "what a probe has shown is not remembered", deadline_s=1)
 
 
 @test
@@ -579,33 +579,6 @@ def a_probe_is_sent_with_the_method_that_the_route_says():
             refused(send("PUT", f"/{stem}/{key}", one, b"old"), 504, "outcome-unknown")
             check_equal(send("PUT", f"/{stem}/{key}", one.successor(), b"new").status, 200)
         check_equal({r.method for r in UPSTREAM.requests if r.target == f"/applied/{key}"}, {method})
-
-
-@test
-def what_a_probe_has_shown_of_a_write_under_way_is_not_remembered_when_its_end_stays_unknown():
-    go = threading.Event()
-
-    def act(upstream, request):
-        if request.target.startswith("/applied/"):
-            request.connection.answer(200, [("Pawl-Applied", request.header("Pawl-Request-Id"))], b"")
-        elif request.body == b"old":
-            upstream.apply(request)
-            check(go.wait(20), "nobody let it go on")
-            request.connection.close()
-        else:
-            Upstream.obey(upstream, request)
-    one, key = holder("shown")
-    path = f"/shown/{key}"
-    with Acting(act), another_gateway(WORLD.redis) as gateway:
-        old = Later(send, "PUT", path, one, b"old", client=gateway)
-        wait_until(lambda: any(r.body == b"old" and r.target == path for r in UPSTREAM.requests), "the old one has come")
-        two = one.successor()
-        wait_until(lambda: send("PUT", path, two, b"new", client=gateway).status == 200, "the old one is shown to be applied")
-        no_intents(one.name)
-        wait_until(lambda: gateway.metric("pawl_gateway_intents") == 1, "it is still under way")
-        go.set()
-        refused(old.get(), 504, "outcome-unknown")
-        wait_until(lambda: gateway.metric("pawl_gateway_intents") == 0, "what a probe has shown is not remembered")
 
 
 @test
