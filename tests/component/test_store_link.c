@@ -91,6 +91,7 @@ TEST_REDIS(each_link_knows_the_run_id_of_its_redis_before_calls_are_taken)
 /* A resolver that knows a name only when the other end of a pipe is closed, and gives up on it after a while.
  * At the first of its addresses there is nobody. Another name it finds, later than a link waits. */
 enum { SLOW_MS = 20000, LATE_MS = 2500 };
+static const char mute_address[] = "127.0.8.2"; /* other programs' clients come from 127.0.0.2 */
 static int resolver[2];
 static atomic_bool has_given_up;
 
@@ -108,7 +109,7 @@ int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints
         atomic_store(&has_given_up, true);
         return EAI_AGAIN;
     }
-    CHECK_INT(next("127.0.0.2", port, hints, list), 0);
+    CHECK_INT(next(mute_address, port, hints, list), 0);
     return next("127.0.0.1", port, hints, &(*list)->ai_next);
 }
 
@@ -173,7 +174,7 @@ static void open_mute(int fds[8], unsigned port)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
 
-    CHECK_INT(inet_pton(AF_INET, "127.0.0.2", &at.sin_addr), 1);
+    CHECK_INT(inet_pton(AF_INET, mute_address, &at.sin_addr), 1);
     for (unsigned i = 0; i < 8; i++)
         fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | (i > 0 ? SOCK_NONBLOCK : 0), 0);
     CHECK(bind(fds[0], (struct sockaddr *)&at, sizeof(at)) == 0 && listen(fds[0], 0) == 0);
