@@ -100,7 +100,7 @@ def a_service_that_stood_still_itself_waits_for_who_did_so_too(world):
     world.redis.start()
     wait_until(lambda: world.lease("GET", "/readyz").code == "store-not-admitted", "it waits for the gateway")
     for daemon, number, after_s in ((world.lease_daemon, signal.SIGSTOP, 0.15), (world.lease_daemon, signal.SIGCONT, 1.6),
-                                    (world.gateway_daemon, signal.SIGCONT, 0)):
+                                    (world.gateway_daemon, signal.SIGCONT, 0.1)):
         at = time.monotonic() + after_s
         wait_until(lambda: time.monotonic() > at, "time passes")  # noqa: B023
         daemon.send(number)
