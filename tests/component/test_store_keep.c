@@ -42,7 +42,7 @@ static void kept_world_open(struct kept_world *kept)
     }
     kept->world.loop = loop_new(); /* the store's is another: the first replica begins a stream */
     for (unsigned i = 0; i < REPLICAS; i++)
-        WAIT(&kept->world, copies_at(&kept->primary, &kept->replicas[i]) == 1, 5000);
+        WAIT(&kept->world, copies_at(&kept->primary, &kept->replicas[i]) == 1, 10000);
     loop_free(kept->world.loop);
     world_open_on(&kept->world, &kept->primary, TIMEOUT_MS);
 }
@@ -66,7 +66,7 @@ static void kept_world_close(struct kept_world *kept)
 static void wait_until_kept(struct kept_world *kept, unsigned count)
 {
     name_nodes(kept, count, 2);
-    WAIT(&kept->world, store_not_kept(kept->world.store) == NULL, 3000);
+    WAIT(&kept->world, store_not_kept(kept->world.store) == NULL, 10000);
 }
 
 /* Returns when it is stopped. */
@@ -85,10 +85,10 @@ static enum store_outcome asked_with_frozen(struct kept_world *kept, const struc
         struct probe probe = {0};
 
         kill(replica->pid, SIGCONT);
-        WAIT(&kept->world, store_not_kept(kept->world.store) == NULL, 3000);
+        WAIT(&kept->world, store_not_kept(kept->world.store) == NULL, 10000);
         freeze(replica);
         probe_start(&kept->world, &probe, &script_SET, "k", "v");
-        WAIT(&kept->world, probe.ends > 0, 3000);
+        WAIT(&kept->world, probe.ends > 0, 10000);
         outcome = probe.outcome;
     }
     return outcome;
@@ -135,7 +135,7 @@ TEST_KEPT(an_answer_is_told_when_the_replicas_have_it)
 
         probe.argv[3] = (struct bytes){(const char *)&kept->replicas[i % REPLICAS], 0};
         probe_start(world, &probe, &script_SET, "k", textf("%u", i));
-        WAIT(world, probe.ends > 0, 3000);
+        WAIT(world, probe.ends > 0, 10000);
         CHECK_INT(probe.outcome, STORE_DONE);
     }
 }
@@ -163,7 +163,7 @@ TEST_KEPT(what_is_told_late_is_told_in_order_and_whole_also_of_a_batch)
         own.probes[i].then = note_told;
         probe_start(world, &own.probes[i], i % 8 == 7 ? &script_ECHO : &script_PUT, "list", "v");
     }
-    WAIT(world, world->open == 0, 3000);
+    WAIT(world, world->open == 0, 10000);
     for (unsigned i = 0; i < FEW; i++) {
         CHECK_INT(own.told[i], i);
         CHECK_INT(own.probes[i].outcome, STORE_DONE);
@@ -182,7 +182,7 @@ TEST_KEPT(a_frozen_node_holds_up_what_is_told_until_it_goes_on_or_the_deadline)
         uint64_t from_ms;
         bool stood_still;
 
-        WAIT(world, is_in_step(&kept->primary, &kept->replicas[1]), 5000);
+        WAIT(world, is_in_step(&kept->primary, &kept->replicas[1]), 10000);
         freeze(&kept->replicas[1]);
         from_ms = loop_now_ms();
         probe_start(world, &late, scripts[i], "k", "v");
@@ -191,26 +191,26 @@ TEST_KEPT(a_frozen_node_holds_up_what_is_told_until_it_goes_on_or_the_deadline)
         stood_still = late.ends > 0 && loop_now_ms() >= from_ms + TIMEOUT_MS;
         CHECK(late.ends == 0 || stood_still);
         kill(kept->replicas[1].pid, SIGCONT);
-        WAIT(world, late.ends > 0, 3000);
+        WAIT(world, late.ends > 0, 10000);
         if (stood_still && again++ < 2) { /* the machine: once more */
             i--;
-            WAIT(world, store_not_kept(world->store) == NULL, 3000);
+            WAIT(world, store_not_kept(world->store) == NULL, 10000);
             continue;
         }
         CHECK_INT(late.outcome, STORE_DONE);
 
-        WAIT(world, store_nodes(world->store, &(unsigned){0}, &(unsigned){0})[2].why == NULL, 3000);
+        WAIT(world, store_nodes(world->store, &(unsigned){0}, &(unsigned){0})[2].why == NULL, 10000);
         freeze(&kept->replicas[1]);
         from_ms = loop_now_ms();
         probe_start(world, &lost, scripts[i], "k", "v");
-        WAIT(world, lost.ends > 0, 3000);
+        WAIT(world, lost.ends > 0, 10000);
         CHECK(lost.outcome == STORE_UNKNOWN && loop_now_ms() >= from_ms + TIMEOUT_MS);
         CHECK(store_link_stands(world->store));
         WAIT(world, store_not_kept(world->store) != NULL,
              3000); /* silent for the timeout: known beforehand */
         CHECK_INT(probe_once(world, scripts[i], "k", "v").outcome, STORE_NOT_SENT);
         kill(kept->replicas[1].pid, SIGCONT);
-        WAIT(world, store_not_kept(world->store) == NULL, 3000);
+        WAIT(world, store_not_kept(world->store) == NULL, 10000);
         CHECK_INT(asked(world, scripts[i]), STORE_DONE);
     }
 }
@@ -229,13 +229,13 @@ TEST_KEPT(of_two_copies_that_announce_one_address_each_counts)
     redis_does(&kept->replicas[1], textf("CONFIG SET replica-announce-port %u", kept->replicas[0].port));
     redis_does(&kept->replicas[1], "REPLICAOF NO ONE");
     redis_does(&kept->replicas[1], textf("REPLICAOF 127.0.0.1 %u", kept->primary.port));
-    WAIT(world, copies_at(&kept->primary, &kept->replicas[0]) == 2, 5000);
+    WAIT(world, copies_at(&kept->primary, &kept->replicas[0]) == 2, 10000);
     wait_until_kept(kept, 2);
     for (unsigned i = 0; i < REPLICAS; i++) {
         CHECK_INT(asked_with_frozen(kept, &kept->replicas[i]), STORE_UNKNOWN); /* the other acknowledges */
-        WAIT(world, store_not_kept(world->store) != NULL, 3000);
+        WAIT(world, store_not_kept(world->store) != NULL, 10000);
         kill(kept->replicas[i].pid, SIGCONT);
-        WAIT(world, store_not_kept(world->store) == NULL, 3000);
+        WAIT(world, store_not_kept(world->store) == NULL, 10000);
     }
     CHECK_INT(asked(world, &script_SET), STORE_DONE);
 }
@@ -249,7 +249,7 @@ TEST_KEPT(what_cannot_be_kept_is_not_sent)
     redis_does(&kept->primary, "SET k before");
     wait_until_kept(kept, 3);
     redis_kill(&kept->replicas[0]);
-    WAIT(world, store_not_kept(world->store) != NULL, 3000);
+    WAIT(world, store_not_kept(world->store) != NULL, 10000);
     probe = probe_once(world, &script_SET, "k", "v");
     CHECK(probe.outcome == STORE_NOT_SENT && store_call_was_not_kept(&probe.call));
     CHECK_INT(member_problem(&(struct member_call){.store = probe.call}, STORE_NOT_SENT, NULL),
@@ -292,12 +292,12 @@ TEST_KEPT(an_answer_of_another_stream_is_unknown)
     redis_does(&kept->primary, "REPLICAOF 127.0.0.1 1");
     redis_does(&kept->primary, "REPLICAOF NO ONE");
     kill(kept->replicas[0].pid, SIGCONT); /* and it acknowledges all of the new stream */
-    WAIT(world, probe.ends > 0, 3000);
+    WAIT(world, probe.ends > 0, 10000);
     CHECK_INT(probe.outcome, STORE_UNKNOWN);
-    WAIT(world, store_link_stands(world->store), 3000);
+    WAIT(world, store_link_stands(world->store), 10000);
     CHECK_INT(store_link_number(world->store), 2);
     CHECK(strcmp(stream, world->store->link.stream) != 0);
-    WAIT(world, store_not_kept(world->store) == NULL, 3000);
+    WAIT(world, store_not_kept(world->store) == NULL, 10000);
     CHECK_INT(asked(world, &script_SET), STORE_DONE);
 }
 
@@ -312,7 +312,7 @@ TEST_KEPT(who_is_at_once_waits_for_nobody)
     CHECK_INT(probe.outcome, STORE_DONE);
     kill(kept->replicas[1].pid, SIGCONT);
     redis_kill(&kept->replicas[1]);
-    WAIT(world, store_not_kept(world->store) != NULL, 3000);
+    WAIT(world, store_not_kept(world->store) != NULL, 10000);
     probe = (struct probe){.call.at_once = true};
     probe_start(world, &probe, &script_SET, "k", "v");
     WAIT(world, probe.ends > 0, TIMEOUT_MS / 2);
@@ -341,7 +341,7 @@ static uint64_t synced(struct kept_world *kept)
     uint64_t looked_us;
     int64_t syncs;
 
-    WAIT(&kept->world, (syncs = store_keep_syncs(kept->world.store, &looked_us)) >= 0, 3000);
+    WAIT(&kept->world, (syncs = store_keep_syncs(kept->world.store, &looked_us)) >= 0, 10000);
     return (uint64_t)syncs;
 }
 
@@ -358,9 +358,9 @@ TEST_KEPT(what_is_acknowledged_after_another_connect_counts_when_the_nodes_were_
     redis_does(&kept->replicas[1], "REPLICAOF NO ONE"); /* any of them, be it not in the set */
     redis_does(&kept->replicas[1], "SET other content");
     redis_does(&kept->replicas[1], textf("REPLICAOF 127.0.0.1 %u", kept->primary.port));
-    WAIT(world, (int64_t)synced(kept) > before, 5000);
+    WAIT(world, (int64_t)synced(kept) > before, 10000);
     probe_start(world, &probe, &script_SET, "k", "w");
-    WAIT(world, probe.ends > 0, 3000);
+    WAIT(world, probe.ends > 0, 10000);
     CHECK_INT(probe.outcome, STORE_UNKNOWN);
     store_keep(world->store, nodes, 2, 0, 2, (int64_t)synced(kept));
     CHECK_INT(asked(world, &script_SET), STORE_DONE);
