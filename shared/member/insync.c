@@ -321,16 +321,18 @@ static bool is_doubtful(const struct store_node *node, const char *why)
            (copies_nobody && is_in_step(node));
 }
 
-/* Without it too few are left: so nothing is answered. */
+/* Without it too few are left: so nothing is answered. At once when one has connected: CONFIG RESETSTAT sets
+ * the count back, perhaps to the one for which all were asked. */
 static bool wish_doubted(struct insync *in, const struct store_node *nodes)
 {
     for (unsigned i = 1; i < in->set.count && in->set.syncs != STORE_SYNCS_NONE; i++) {
         const struct store_probe_answer *answer = answer_of(in, in->set.nodes[i]);
 
-        if (answer == NULL || answer->why == NULL ||
-            loop_now_ms() - answer->since_ms < in->member->settings->keep_wait_ms)
+        if (answer == NULL || answer->why == NULL)
             continue;
-        if (is_doubtful(&nodes[i], answer->why)) {
+        bool has_connected = in->syncs >= 0 && in->set.syncs != in->syncs && answer->asked_us > in->synced_us;
+        if (has_connected || (loop_now_ms() - answer->since_ms >= in->member->settings->keep_wait_ms &&
+                              is_doubtful(&nodes[i], answer->why))) {
             wish(in, "asked", "-");
             return true;
         }

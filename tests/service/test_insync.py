@@ -156,6 +156,7 @@ def while_a_node_that_is_needed_has_nothing_on_its_disk_nothing_is_answered(worl
     done = world.pawl("store", "status")
     check_equal((done.returncode, "(no-aof)" in done.stdout, "are possible" in done.stdout), (1, True, False), done.stdout)
     world.nodes[1]("CONFIG", "SET", "appendonly", "yes")
+    world.redis("CONFIG", "RESETSTAT")
     world.granted("job")
     world.redis("EVAL", "for i = 1, 1000 do redis.call('SET', 'pad' .. i, i) end", 0)
     world.nodes[1]("CONFIG", "SET", "rdb-key-save-delay", "30000")  # of what it copies anew
@@ -164,6 +165,10 @@ def while_a_node_that_is_needed_has_nothing_on_its_disk_nothing_is_answered(worl
     world.nodes[1].copy(world.copied_by[0].port)
     wait_until(lambda: "known whether" in world.lease("GET", "/readyz").json.get("detail", ""), "it is in step, and has not all on its disk")
     wait_until(lambda: (done := world.pawl("store", "status")).returncode == 1 and "(rewriting)" in done.stdout, "so does pawl store status")
+    world.redis("CONFIG", "RESETSTAT")  # replicas have connected as often as when it was asked last
+    wait_until(lambda: b"cmdstat_wait" in (said := world.redis("INFO", "commandstats")) and int(said.split(b"cmdstat_wait:calls=")[1].split(b",")[0]) > 10,
+               "the services have looked")
+    check_equal(world.lease("POST", "/v1/leases/none", body={}).code, "store-not-kept")
     world.nodes[1]("CONFIG", "SET", "rdb-key-save-delay", "0")
 
 
