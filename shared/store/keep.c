@@ -187,8 +187,11 @@ const char *store_not_kept(const struct store *store)
                  keep->count - keep->joins, keep->copies);
         return keep->not_kept;
     }
-    if (keep->seen_ms == 0 || now_ms - keep->seen_ms > store->timeout_ms)
-        return "it is not known what the nodes have";
+    if (keep->seen_ms == 0 || now_ms - keep->seen_ms > store->timeout_ms) {
+        snprintf(keep->not_kept, sizeof(keep->not_kept), "it is not known what the nodes have%s%s",
+                 keep->refusal != NULL ? ": " : "", keep->refusal != NULL ? keep->refusal->what : "");
+        return keep->not_kept;
+    }
     if (keep->unsure_ms > 0 && now_ms - keep->unsure_ms > store->timeout_ms)
         return "it is not known whether what the nodes have is on their disks";
     for (unsigned i = 1; i < keep->count; i++) {
@@ -299,6 +302,7 @@ static void keep_take(struct store_keep *keep, const struct keep_cycle *cycle, s
 {
     struct store *store = keep->store;
 
+    keep->refusal = NULL;
     keep_see(keep, cycle, info);
     if (!store_link_stands(store) || cycle->began_us < store->link.ready_us)
         return;
@@ -318,6 +322,8 @@ static enum step asked_done(struct store_call *call, enum store_outcome outcome,
     struct keep_cycle *cycle = container_of(call, struct keep_call, call)->cycle;
 
     (void)reply;
+    if (call->refusal != NULL)
+        cycle->keep->refusal = call->refusal;
     cycle->whole = cycle->whole && outcome == STORE_DONE;
     return ANSWERED;
 }
@@ -393,7 +399,10 @@ void keep_name(struct store *store, struct store_call *role, const redisReply *r
 
     free(role);
     if (!store_reply_is(reply_of(reply), "master") || offset < 0) {
-        link_drop(store, "store-connecting", "ROLE names no offset of a master");
+        bool is_refused = reply->type == REDIS_REPLY_ERROR;
+        link_drop(store, is_refused ? "store-refused" : "store-connecting",
+                  "ROLE names no offset of a master%s%.160s", is_refused ? ": " : "",
+                  is_refused ? reply->str : "");
         return;
     }
     for (struct store_call *call; (call = call_list_take(&keep->answered)) != NULL;) {

@@ -264,6 +264,8 @@ static enum store_outcome store_refused(struct store *store, struct store_call *
 
     if (reply_code_is_of_no_master(code))
         link_leave(store, code);
+    if (call->state == CALL_COMMAND)
+        call->refusal = reply_refusal(code);
     if (call->state == CALL_READ_ONLY || call->state == CALL_COMMAND)
         return STORE_NOT_SENT;
     if (call->state == CALL_BATCHED && reply_error_is_from_inside(error))

@@ -120,6 +120,7 @@ struct store_keep {
     unsigned count, joins, copies, seen; /* joins: the last of the set, which may not take over yet */
     int64_t syncs, syncs_seen;           /* connects of replicas: as many as must be, as are */
     uint64_t unsure_ms;                  /* since when they differ; 0: they do not */
+    const struct store_refusal *refusal; /* of a command of the last cycle, if it was not whole */
     char not_kept[STORE_NODE_MAX + 80];
 };
 

@@ -276,6 +276,20 @@ TEST_KEPT(what_cannot_be_kept_is_not_sent)
     redis_run(&kept->replicas[0], NULL); /* so that it can be stopped */
 }
 
+TEST_KEPT(what_keeps_it_unknown_is_named)
+{
+    const char *why;
+
+    wait_until_kept(kept, 2);
+    redis_does(&kept->primary, "ACL SETUSER default -wait");
+    WAIT(world, (why = store_not_kept(world->store)) != NULL && strstr(why, "let this user") != NULL, 10000);
+    redis_does(&kept->primary, "ACL SETUSER default +wait -role");
+    WAIT(world, store_not_kept(world->store) == NULL, 10000);
+    probe_once(world, &script_SET, "k", "v");
+    CHECK_TEXT(bytes_of(store_not_ready(world->store, &why)), BYTES("store-refused"));
+    CHECK(strstr(why, "NOPERM") != NULL);
+}
+
 TEST_KEPT(an_answer_of_another_stream_is_unknown)
 {
     struct probe probe = {0};
