@@ -32,8 +32,8 @@ static const struct store_refusal overloaded = {"", "overloaded", "Too much is a
 
 static const struct store_refusal script_ended = {
     "", "store-refused",
-    "Redis ended a script with an error, as a rule since its user may not give one of the commands in it: "
-    "ACL LOG names it",
+    "Redis ended a script with an error: its user may not give one of the commands in it (ACL LOG names it), "
+    "or somebody has made something else of a key of Pawl's",
     "Give the user the rights that deploy/redis.acl lists.", STORE_REFUSED_BEFORE_START};
 
 /* -- lists */
