@@ -115,7 +115,7 @@ def the_password_comes_from_a_file():
         file.write("s3cret\n")
     empty()("CONFIG", "SET", "requirepass", "s3cret")
     try:
-        pawl(*at(alone, "status"), "--store-timeout", "300ms", status=69)
+        check_in("--redis-password-file", pawl(*at(alone, "status"), "--store-timeout", "300ms", status=69).stderr)
         pawl(*at(alone, "status"), "--redis-password-file", path, status=78)
         check_in(path + "-none", pawl(*at(alone, "status"), "--redis-password-file", path + "-none", status=78).stderr)
     finally:

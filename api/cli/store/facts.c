@@ -109,20 +109,23 @@ int store_inbox_open_all(struct store_inbox *inbox, struct store *stores[STORE_L
 static int inbox_wait_ready(struct store_inbox *inbox)
 {
     uint64_t deadline_ms = loop_now_ms() + inbox->timeout_ms;
-    const char *detail = NULL, *misled;
+    const char *detail = NULL, *misled, *check;
 
     while ((!store_checked(inbox->store) || !store_link_stands(inbox->store)) &&
            store_misled(inbox->store) == NULL && loop_now_ms() < deadline_ms)
         loop_turn(inbox->loop, TURN_MS);
     if (store_link_stands(inbox->store) && store_checked(inbox->store))
         return CLI_GO_ON;
-    store_not_ready(inbox->store, &detail);
+    check = store_not_ready(inbox->store, &detail);
     misled = store_misled(inbox->store);
     doubt_tell(DOUBT_NOT_DONE, inbox->output, "%s%s",
                misled != NULL ? "" : "the store cannot be reached: ", detail);
-    cli_hint("%s", misled != NULL
-                       ? misled
-                       : "Is Redis running, and is this its address? --redis URL names another one.");
+    if (misled != NULL)
+        cli_hint("%s", misled);
+    else if (check != NULL && strcmp(check, "store-auth") == 0)
+        cli_hint("Name its password: --redis-password-file FILE.");
+    else if (check == NULL || strcmp(check, "store-refused") != 0)
+        cli_hint("Is Redis running, and is this its address? --redis URL names another one.");
     return misled != NULL ? CLI_CONFIG : CLI_UNREACHABLE;
 }
 
