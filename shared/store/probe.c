@@ -21,6 +21,7 @@ struct store_probe {
     bool is_asking, is_naming;
     uint64_t link;   /* the number of the one that was asked for its name */
     bool is_another; /* it announces another one */
+    bool was_off;    /* its file, and the rewrite with which it begins has not ended yet */
     uint64_t sent_us;
     struct store_probe_answer answer;
 };
@@ -96,6 +97,10 @@ static enum step probe_done(struct store_call *call, enum store_outcome outcome,
                                                                               : info_why(info);
 
     probe->is_asking = false;
+    if (why == NULL || strcmp(why, "no-aof") == 0)
+        probe->was_off = why != NULL;
+    else if (probe->was_off && strcmp(why, "rewriting") == 0)
+        why = "no-aof";
     if (why == NULL && store_unsafe(probe->store) != NULL)
         why = "unsafe";
     if (why == NULL && probe->link != store_link_number(probe->store))

@@ -415,8 +415,10 @@ TEST_KEPT(a_node_says_itself_whether_its_disk_has_what_it_acknowledges)
         if (strcmp(cases[i][1], "rewriting") == 0)
             redis_ask(&kept->replicas[0], "BGREWRITEAOF");
         CHECK_TEXT(bytes_of(said_by(kept, node, cases[i][1])), bytes_of(cases[i][1]));
-        if (cases[i][2] != NULL)
+        if (cases[i][2] != NULL) {
             redis_does(&kept->replicas[0], cases[i][2]);
+            CHECK(said_by(kept, node, NULL) == NULL); /* before that a rewrite is the first after no-aof */
+        }
     }
     store_probe_close(node);
     node = store_probe_open(world->store, "127.0.0.1:1");

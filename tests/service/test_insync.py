@@ -159,7 +159,16 @@ def while_a_node_that_is_needed_has_nothing_on_its_disk_nothing_is_answered(worl
     world.redis("CONFIG", "RESETSTAT")
     world.granted("job")
     world.redis("EVAL", "for i = 1, 1000 do redis.call('SET', 'pad' .. i, i) end", 0)
-    world.nodes[1]("CONFIG", "SET", "rdb-key-save-delay", "30000")  # of what it copies anew
+    world.nodes[1]("CONFIG", "SET", "rdb-key-save-delay", "30000")  # of what it copies anew, and of what it begins to write
+    world.nodes[1]("CONFIG", "SET", "appendonly", "no")
+    wait_until(lambda: "no-aof" in world.lease("GET", "/readyz").body.decode(), "it was seen")
+    world.nodes[1]("CONFIG", "SET", "appendonly", "yes")
+    wait_until(lambda: world.lease("POST", "/v1/leases/none", body={"ttl_ms": 100}).code == "store-not-kept", "nothing is answered before its first rewrite is over")
+    world.nodes[1]("CONFIG", "SET", "appendonly", "no")
+    world.nodes[1]("CONFIG", "SET", "rdb-key-save-delay", "0")
+    world.nodes[1]("CONFIG", "SET", "appendonly", "yes")
+    world.granted("other")
+    world.nodes[1]("CONFIG", "SET", "rdb-key-save-delay", "30000")
     world.nodes[1]("REPLICAOF", "NO", "ONE")
     world.nodes[1]("SET", "own", "stream")
     world.nodes[1].copy(world.copied_by[0].port)
