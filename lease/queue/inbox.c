@@ -6,6 +6,7 @@
  *   inbox_answer   OPEN | CLOSED | SHUT
  *   inbox_heard    a message: notify the waiter, if that ends its wait when its copies are there
  *   inbox_announce the inbox has closed: notify all that were there, some in each turn
+ *   inbox_judge    the rules have changed: likewise
  *
  *   CLOSED   --the subscriber listens, the line to the store stands--> OPENING   inbox_heartbeat.lua "open"
  *   OPENING  --the store has it-->                                     OPEN
@@ -43,8 +44,10 @@ enum {
     SLOTS_FIRST = 64,
     LOOK_MS = 250, /* while open */
     LOOK_CLOSED_MS = 20,
-    ANNOUNCE_MOST = 256, /* in one turn: an answer takes some 8 KiB while it is written */
-    LAST_WORDS_MS = 20,  /* what was handed on before the store closed the inbox has been heard by then */
+    TELL_MOST = 128,    /* in one turn: an answer takes some 8 KiB while it is written */
+    TELL_MS = 20,       /* likewise: to judge one, its certificate or JWT is verified anew */
+    NEXT_TURN_MS = 1,   /* 0 would ring in the same turn again (libuv 1.44, uv__run_timers()) */
+    LAST_WORDS_MS = 20, /* what was handed on before the store closed the inbox has been heard by then */
     HEARTBEAT_KEYS = 3
 };
 
@@ -61,7 +64,7 @@ struct inbox {
     struct member_held *held; /* messages of which no call of the waiter says the same */
     struct member_held_owner held_owner;
     struct alarm_clock *clock;
-    struct loop_timer look, announce;
+    struct loop_timer look, announce, judge;
     enum inbox_state state;
     bool drained, listens, asked, used; /* listens: to its channel; used: its id was sent to the store */
     struct member_call call;
@@ -79,6 +82,7 @@ struct inbox {
     uint64_t number;                    /* of the last place that was taken */
     uint64_t announce_until;            /* places up to this number are to learn that the inbox has closed */
     uint32_t announce_from;             /* the next slot of them */
+    uint32_t judge_from;                /* the next slot that is to learn that the rules have changed */
     unsigned char walked[INBOX_STATES]; /* bit t of element f: went from f to t */
 };
 
@@ -336,30 +340,46 @@ void inbox_leave(struct inbox *inbox, struct inbox_place *place)
     inbox->places--;
 }
 
+/* Those from this slot on whose number is not above last: some in each turn, by this timer. Whether that is
+ * all. */
+static bool tell_some(struct inbox *inbox, struct loop_timer *timer, uint32_t *from, uint64_t last,
+                      enum inbox_news news)
+{
+    uint64_t until_ms = loop_now_ms() + TELL_MS;
+
+    for (unsigned count = 0; count < TELL_MOST && *from < inbox->slot_count && loop_now_ms() <= until_ms;
+         ++*from) {
+        struct inbox_place *place = inbox->slots[*from].place;
+
+        if (place != NULL && place->wid >> SLOT_BITS <= last) {
+            count++;
+            place->notify(place, news);
+        }
+    }
+    if (*from < inbox->slot_count)
+        loop_timer_arm(timer, NEXT_TURN_MS, 0);
+    return *from >= inbox->slot_count;
+}
+
 static void inbox_announce(struct loop_timer *timer)
 {
     struct inbox *inbox = container_of(timer, struct inbox, announce);
 
-    for (unsigned count = 0; count < ANNOUNCE_MOST && inbox->announce_from < inbox->slot_count;
-         inbox->announce_from++) {
-        struct inbox_place *place = inbox->slots[inbox->announce_from].place;
-
-        if (place != NULL && place->wid >> SLOT_BITS <= inbox->announce_until) {
-            count++;
-            place->notify(place, INBOX_HAS_CLOSED);
-        }
-    }
-    if (inbox->announce_from < inbox->slot_count)
-        loop_timer_arm(&inbox->announce, 0, 0);
-    else
+    if (tell_some(inbox, timer, &inbox->announce_from, inbox->announce_until, INBOX_HAS_CLOSED))
         memset(inbox->is_unheard, 0, sizeof(inbox->is_unheard));
+}
+
+static void inbox_judge_some(struct loop_timer *timer)
+{
+    struct inbox *inbox = container_of(timer, struct inbox, judge);
+
+    tell_some(inbox, timer, &inbox->judge_from, UINT64_MAX, INBOX_JUDGED);
 }
 
 void inbox_judge(struct inbox *inbox)
 {
-    for (uint32_t i = 0; i < inbox->slot_count; i++)
-        if (inbox->slots[i].place != NULL)
-            inbox->slots[i].place->notify(inbox->slots[i].place, INBOX_JUDGED);
+    inbox->judge_from = 0;
+    loop_timer_arm(&inbox->judge, 0, 0);
 }
 
 /* -- the subscriber */
@@ -461,6 +481,7 @@ struct inbox *inbox_new(struct worker *worker)
     inbox->subscriber_owner = (struct store_subscriber_owner){inbox_heard, inbox_listens, inbox_deaf};
     inbox->subscriber = store_subscriber_open(worker->loop, &options, &inbox->subscriber_owner);
     loop_timer_init(worker->loop, &inbox->announce, inbox_announce);
+    loop_timer_init(worker->loop, &inbox->judge, inbox_judge_some);
     loop_timer_init(worker->loop, &inbox->look, inbox_look);
     loop_timer_arm(&inbox->look, 0, 0);
     return inbox;
@@ -471,6 +492,7 @@ void inbox_free(struct inbox *inbox)
     assert(inbox->places == 0);
     loop_timer_done(&inbox->look);
     loop_timer_done(&inbox->announce);
+    loop_timer_done(&inbox->judge);
     store_subscriber_close(inbox->subscriber);
     member_held_free(inbox->held);
     alarm_clock_free(inbox->clock);

@@ -114,7 +114,8 @@ enum inbox_news {
 
 /* What the inbox knows of a waiter. wid is never 0, and never the same twice in the process. */
 struct inbox_place {
-    /* A message of the store, or the inbox has closed; never from inside a call of the inbox's. */
+    /* A message of the store, the inbox has closed, or the rules have changed; never from inside a call of
+     * the inbox's. */
     void (*notify)(struct inbox_place *place, enum inbox_news news);
     uint64_t wid; /* the inbox's own */
 };
@@ -130,7 +131,7 @@ const char *inbox_why(const struct inbox *inbox);
 /* Closes for good, also when called twice: in the store first, then for all that wait; then it is shut. */
 void inbox_drain(struct inbox *inbox);
 bool inbox_is_shut(const struct inbox *inbox);
-/* The rules have changed: tells all who wait here INBOX_JUDGED. */
+/* The rules have changed: tells all who wait here INBOX_JUDGED, some in each turn of the loop. */
 void inbox_judge(struct inbox *inbox);
 /* Takes a place at an inbox that is open; notify is set by the caller. */
 void inbox_enter(struct inbox *inbox, struct inbox_place *place);

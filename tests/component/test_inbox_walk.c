@@ -150,22 +150,57 @@ TEST_INBOX(a_thousand_places_are_found_each_by_its_number)
     CHECK_INT(inbox_count(inbox), 0);
 }
 
+/* Whether a turn of the loop has ended when some were told, and others not yet. */
+struct turns {
+    struct loop_hook hook;
+    const struct place *places;
+    bool were_some;
+};
+
+static void turn_ended(struct loop_hook *hook)
+{
+    struct turns *turns = container_of(hook, struct turns, hook);
+
+    turns->were_some = turns->were_some || (turns->places[0].told > 0 && turns->places[PLACES - 1].told == 0);
+}
+
+static void all_are_told(struct lease_world *world, struct inbox *inbox, struct place *places,
+                         enum inbox_news news)
+{
+    struct turns turns = {.places = places};
+    unsigned told = 0;
+
+    loop_hook_add(world->instance[0].worker.loop, &turns.hook, turn_ended);
+    LEASE_WAIT(world, places[PLACES - 1].told == 1);
+    loop_hook_remove(world->instance[0].worker.loop, &turns.hook);
+    for (unsigned i = 0; i < PLACES; i++) {
+        told += places[i].told == 1 && places[i].news == news;
+        inbox_leave(inbox, &places[i].place);
+    }
+    CHECK_INT(told, PLACES);
+    CHECK(turns.were_some);
+}
+
+TEST_INBOX(a_thousand_learn_that_the_rules_have_changed_some_in_each_turn)
+{
+    static struct place places[PLACES];
+
+    for (unsigned i = 0; i < PLACES; i++)
+        place_take(inbox, &places[i]);
+    inbox_judge(inbox);
+    all_are_told(world, inbox, places, INBOX_JUDGED);
+}
+
 TEST_INBOX(an_inbox_that_has_gone_deaf_sends_away_all_who_wait_and_opens_under_another_id)
 {
     static struct place places[PLACES];
     char before[INBOX_KEY_SIZE];
-    unsigned told = 0;
 
     for (unsigned i = 0; i < PLACES; i++)
         place_take(inbox, &places[i]);
     snprintf(before, sizeof(before), "%s", key_of(inbox));
     redis_ask(&world->redis, "CLIENT KILL TYPE pubsub");
-    LEASE_WAIT(world, places[PLACES - 1].told == 1);
-    for (unsigned i = 0; i < PLACES; i++) {
-        told += places[i].told == 1 && places[i].news == INBOX_HAS_CLOSED;
-        inbox_leave(inbox, &places[i].place);
-    }
-    CHECK_INT(told, PLACES);
+    all_are_told(world, inbox, places, INBOX_HAS_CLOSED);
     LEASE_WAIT(world, inbox_is_open(inbox));
     CHECK(strcmp(before, key_of(inbox)) != 0);
 }
