@@ -278,11 +278,13 @@ static bool wait_is_denied(const struct quorum_wait *w)
             !access_allows(w->worker->access, w->identity, ACCESS_ACQUIRE, w->r.call.name));
 }
 
-/* If not, it ends by its ttl: no answer has named it. */
+/* If not, or if nobody knows, it may hold it until its ttl ends. */
 static void wait_given_back(struct quorum_call *call, enum problem problem)
 {
-    (void)problem;
-    wait_end(container_of(call, struct quorum_wait, r.call), PROBLEM_FORBIDDEN);
+    bool is_over = problem == PROBLEM_NONE || problem == PROBLEM_LEASE_LOST;
+
+    wait_end(container_of(call, struct quorum_wait, r.call),
+             is_over ? PROBLEM_FORBIDDEN : PROBLEM_OUTCOME_UNKNOWN);
 }
 
 static void wait_done(struct quorum_call *call, enum problem problem)
@@ -291,8 +293,9 @@ static void wait_done(struct quorum_call *call, enum problem problem)
 
     if (problem == PROBLEM_NONE && wait_is_denied(w)) {
         call->done = wait_given_back;
-        if (quorum_release(call) != PROBLEM_NONE)
-            wait_end(w, PROBLEM_FORBIDDEN);
+        problem = quorum_release(call);
+        if (problem != PROBLEM_NONE)
+            wait_given_back(call, problem);
         return;
     }
     if (problem != PROBLEM_LEASE_HELD)

@@ -441,15 +441,14 @@ def what_nobody_began_is_renewed_and_released_by_any_identity():
     world.close()
 
 
-@test
-@of_time
-def who_waits_and_may_not_have_the_lease_any_more_gives_it_back_when_it_is_granted():
+def denied_when_it_is_granted(is_lost):
+    """is_lost: and no node hears that it gives it back."""
     tokens, rules, path = judged("a", "b")
-    world = Quorum("--access", str(path), "--store-timeout", "10s", max_ttl_ms=60000)
+    world = Quorum("--access", str(path), "--store-timeout", "5s", max_ttl_ms=60000, troubled=is_lost)
 
-    def ask(who, method="POST", body=None, at="/v1/leases/job"):
-        return world.lease(method, at, {"Authorization": f"Bearer {tokens[who]}"}, **({} if body is None else {"body": body}))
-    wait_until(lambda: world.lease("GET", "/readyz").status == 200, "it is ready")
+    def ask(who, method="POST", body=None, at="/v1/leases/job", of=world.lease):
+        return of(method, at, {"Authorization": f"Bearer {tokens[who]}"}, **({} if body is None else {"body": body}))
+    wait_until(lambda: all(one("GET", "/readyz").status == 200 for one in world.both()), "they are ready")
     ends = time.monotonic() + ask("a", body={"ttl_ms": 1500}).json["ttl_ms"] / 1000
     waits = Later(ask, "b", body={"wait_ms": 30000, "ttl_ms": 60000})
     wait_until(lambda: 'what="queued"} 1' in ask("a", "GET", at="/metrics").body.decode(), "it waits")
@@ -460,11 +459,24 @@ def who_waits_and_may_not_have_the_lease_any_more_gives_it_back_when_it_is_grant
     reloaded(world.lease_daemon)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     wait_until(lambda: ask("a", "GET", at="/v1/access").json["hash"] == digest, "it judges by the new rules")
+    for line in world.lines[0] if is_lost else ():
+        line.hold(TO_REDIS, b"_release")
     for node in world.nodes:
         node.go_on()
-    refused(waits.get(), 403, "forbidden", identity="b", verb="acquire", lease="job")
-    check_equal(ask("a").status, 201, "nobody holds it")
+    if is_lost:
+        refused(waits.get(), 504, "outcome-unknown")
+        refused(ask("a", of=world.both()[1]), 409, "lease-held")
+    else:
+        refused(waits.get(), 403, "forbidden", identity="b", verb="acquire", lease="job")
+        check_equal(ask("a").status, 201, "nobody holds it")
     world.close()
+
+
+@test
+@of_time
+def who_waits_and_may_not_have_the_lease_any_more_gives_it_back_when_it_is_granted():
+    for is_lost in (False, True):
+        denied_when_it_is_granted(is_lost)
 
 
 @test
