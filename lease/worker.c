@@ -78,6 +78,8 @@ void lease_worker_bars(const struct service *service, struct member_bars *bars)
 void lease_worker_tick(struct worker *worker)
 {
     member_worker_tick(worker);
+    if (lease_worker_from(worker)->kept.has_more)
+        kept_judge(worker);
     metric_set(worker->metrics, (unsigned)SERVICE_METRICS + COUNT_WAITING,
                inbox_count(lease_worker_from(worker)->inbox));
 }

@@ -12,7 +12,7 @@
 #include "scripts.h"
 #include "shared/text/memory.h"
 
-enum { LEAVING_MAX = 256 }; /* at once: the others are offered it, and then passed over */
+enum { LEAVING_MAX = 256 }; /* at once */
 
 struct kept_place {
     TAILQ_ENTRY(kept_place) entry;
@@ -137,6 +137,7 @@ void kept_judge(struct worker *worker)
         leaving++;
         kept_drop(&own->kept, place);
     }
+    own->kept.has_more = leaving == LEAVING_MAX;
 }
 
 void kept_free(struct kept_places *places)

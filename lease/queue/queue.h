@@ -90,10 +90,11 @@ enum { KEPT_MAX = 16384 };
 struct kept_places {
     TAILQ_HEAD(, kept_place) list;
     unsigned count;
+    bool has_more; /* not all are judged: kept_judge() at the next tick */
 };
 /* It waits here no more, and its place is kept for so long. */
 void kept_add(struct worker *worker, const struct wait_request *request, uint64_t ms);
-/* The rules have changed: what is kept for who may not have the lease any more is not. */
+/* The rules have changed: what is kept for who may not have the lease any more is not; so many at once. */
 void kept_judge(struct worker *worker);
 void kept_free(struct kept_places *places);
 /* A release has granted the lease to one that waits here no more: as wait_handed(). */
