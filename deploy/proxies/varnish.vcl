@@ -36,6 +36,8 @@ sub vcl_init {
 }
 
 sub vcl_recv {
+    # An answer may take 10 minutes in all, where nothing else is said. A stream of events has no end.
+    set sess.send_timeout = 1d;
     # A target with scheme and host becomes its path; anything else that is no path goes nowhere.
     if (req.url ~ "(?i)^https?://") {
         set req.url = regsub(req.url, "(?i)^https?://[^/?#]*", "");
