@@ -78,6 +78,11 @@ sub vcl_backend_response {
     return (deliver);
 }
 
+sub vcl_backend_error {
+    # Varnish's 503 would stand for what was sent, too, and of Pawl it means that nothing was done.
+    set beresp.status = 502;
+}
+
 sub vcl_synth {
     if (resp.status == 401) {
         set resp.http.WWW-Authenticate = {"Bearer realm="pawl""};
