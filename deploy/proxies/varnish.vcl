@@ -73,9 +73,25 @@ sub vcl_backend_fetch {
 }
 
 sub vcl_backend_response {
-    # What is made smaller or kept here is not what Pawl said.
+    # What is packed, unpacked or kept here is not what Pawl said. Varnish unpacks for who does not say that it takes gzip.
     set beresp.do_gzip = false;
+    unset beresp.http.X-Pawl-Encoding;
+    if (beresp.http.Content-Encoding) {
+        set beresp.http.X-Pawl-Encoding = beresp.http.Content-Encoding;
+        unset beresp.http.Content-Encoding;
+    }
     return (deliver);
+}
+
+sub vcl_deliver {
+    if (resp.http.X-Pawl-Encoding) {
+        set resp.http.Content-Encoding = resp.http.X-Pawl-Encoding;
+    }
+    unset resp.http.X-Pawl-Encoding;
+    # Pawl has answered these; Varnish would make another answer of that, also for a write.
+    unset req.http.If-None-Match;
+    unset req.http.If-Modified-Since;
+    unset req.http.Range;
 }
 
 sub vcl_backend_error {

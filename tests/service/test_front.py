@@ -2,6 +2,7 @@
 """deploy/proxies: TLS and authentication in front of both services, each file run by the proxy that it is for. PAWL_WAIT_S: how
 long a wait in line and a stream of events have to last there (by default short)."""
 
+import gzip
 import http.client
 import json
 import os
@@ -70,7 +71,7 @@ class Front(Proxy):
 
     def _begin_nginx(self, path):
         places = "".join(f"{kind}_temp_path {self.folder}/{kind}; " for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
-        main_file = self.write("main.conf", "daemon off; master_process off; pid pid; events {} http { access_log off; " + places +
+        main_file = self.write("main.conf", "daemon off; master_process off; pid pid; events {} http { access_log off; gzip on; " + places +
                                 f"include {path}; }}")
         return ["-p", self.folder, "-c", main_file, "-e", "stderr"]
 
@@ -81,10 +82,10 @@ class Front(Proxy):
         return ["run", "--config", path, "--adapter", "caddyfile"]
 
     def _begin_apache2(self, path):
-        wanted = "mpm_event authz_core ssl socache_shmcb rewrite headers proxy proxy_http proxy_balancer slotmem_shm lbmethod_byrequests"
+        wanted = "mpm_event authz_core ssl socache_shmcb rewrite headers proxy proxy_http proxy_balancer slotmem_shm lbmethod_byrequests filter deflate"
         modules = "".join(f"LoadModule {one}_module /usr/lib/apache2/modules/mod_{one}.so\n" for one in wanted.split())
         main_file = self.write("main.conf", f"{modules}ServerName localhost\nPidFile {self.folder}/pid\nErrorLog /dev/stderr\n"
-                                f"DefaultRuntimeDir {self.folder}\nUser www-data\nGroup www-data\nInclude {path}\n")
+                                f"DefaultRuntimeDir {self.folder}\nUser www-data\nGroup www-data\nAddOutputFilterByType DEFLATE text/html\nInclude {path}\n")
         return ["-d", self.folder, "-f", main_file, "-DFOREGROUND"]
 
     def _begin_lighttpd(self, path):
@@ -220,6 +221,18 @@ def a_request_comes_as_it_was_sent_without_the_secret_and_with_the_clients_addre
             check_equal(landed.values("X-Forwarded-For")[-1].split(",")[-1].strip(), "127.0.0.1")
             check_equal((landed.values("Host"), landed.values("Fencing-Token")), (["pawl.example"], ["1:x"]))
     site.close()
+
+
+@each
+def a_body_comes_as_it_was_stored(front, lease):
+    """Whatever it says of its encoding, whatever the client takes, and with its ETag, which the next If-Match needs."""
+    said = [("Fencing-Token", WORLD.acquire(lease)["fencing_token"]), ("Content-Type", "text/html")]
+    for body, more in ((gzip.compress(b"a" * 3000), [("Content-Encoding", "gzip")]), (b"no gzip", [("Content-Encoding", "gzip")]), (b"a" * 3000, [])):
+        version = front("PUT", f"/v1/resources/{lease}", headers=said + more, body=body)[1]["ETag"]
+        for takes in ([], [("Accept-Encoding", "gzip, br")], [("Range", "bytes=0-1")]):
+            status, headers, came = front("GET", f"/v1/resources/{lease}", headers=takes)
+            check_equal((status, headers["ETag"], headers["Content-Encoding"], came), (200, version, more[0][1] if more else None, body))
+        check_equal(front("GET", f"/v1/resources/{lease}", headers=[("If-None-Match", version)])[0], 304)
 
 
 @each

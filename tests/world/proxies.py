@@ -24,8 +24,8 @@ class App(Upstream):
     def land(self, request):
         if self.breaks and request.target != "/readyz":
             raise ConnectionError
-        # What an application says of a fence that it does not have.
-        request.connection.answer(201, [("Fencing-Status", "app; verdict=accepted")], b"" if request.method == "HEAD" else b"landed")
+        # What an application says of a fence that it does not have, and of an encoding that nobody is to look into.
+        request.connection.answer(201, [("Fencing-Status", "app; verdict=accepted"), ("Content-Encoding", "gzip")], b"" if request.method == "HEAD" else b"landed")
 
     def take(self):
         """What landed since the last time."""
