@@ -81,6 +81,18 @@ def the_route_is_one():
     os.remove(path)
 
 
+@test
+def every_command_that_a_page_shows_has_flags_that_are_there_and_what_it_cannot_do_without():
+    shown = [line for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+             for line in re.findall(r"^(?: {4,}|runuser .*-- )?(?:build/)?(pawl-(?:gateway|lease) -.*)", page.read_text(encoding="utf-8").replace("\\\n", ""), re.M)]
+    check(len(shown) > 8, shown)
+    for line in shown:
+        flags = re.findall(r" (--[a-z-]+)", line)
+        help_of = run(str(BUILD / line.split()[0]), "--help")
+        check("--keys" in flags or "--init-store" in flags, line)
+        check_equal([flag for flag in flags if not re.search(rf"{flag}\b", help_of)], [], line)
+
+
 # -- docs/access-tour.sh: it notices an answer that is not as it says, and leaves nothing behind
 
 SCRIPT = (ROOT / "docs/access-tour.sh").read_text(encoding="utf-8")
