@@ -31,9 +31,9 @@ class Site:
 
     open = {}
 
-    def __init__(self, name, world=WORLD, extra=None, gateway=None):
+    def __init__(self, name, world=WORLD, extra=None, gateway=None, kind=Proxy):
         self.world, self.name, self.app = world, name, App()
-        self.proxy = Proxy(name, gateway or world.gateway_daemon.port, self.app, extra)
+        self.proxy = kind(name, gateway or world.gateway_daemon.port, self.app, extra)
         self.client = Client("gateway", self.proxy.url, World.contract)
 
     @classmethod
@@ -382,16 +382,30 @@ def a_write_that_stalls_lands_after_a_newer_one(name):
     check_equal(bodies[-1] if name == "nginx" else sorted(bodies), b"onetwo" if name == "nginx" else [b"newer", b"onetwo"])
 
 
+class BeforeItself(Proxy):
+    """nginx before itself, as docs/proxies.md says."""
+
+    def _prepare_nginx(self, gateway, app, extra):
+        page = (DEPLOY.parent / "docs/proxies.md").read_text(encoding="utf-8").replace("/run/nginx-orders.sock", f"{self.folder}/orders.sock")
+        [inner] = re.findall(r"`(listen unix:[^`]*;)`", page)
+        [outer] = [block for block in re.findall(r"```nginx\n(.*?)```", page, re.S) if "orders.sock" in block]
+        return super()._prepare_nginx(gateway, app, {
+            f"listen 127.0.0.1:{self.port};": inner, "map $request_uri": outer.replace("127.0.0.1:8080", f"127.0.0.1:{self.port}") + "map $request_uri", **extra})
+
+
 @test
-def behind_haproxy_a_short_body_is_there_before_the_check():
-    site, ada = Site.of("haproxy"), Holder()
-    late = begun(site, ada)
-    passed(site, site("PUT", ada.target, ada.header), ada)  # by now the first one has had its turn too
-    bob = ada.successor()
-    passed(site, site("PUT", bob.target, bob.header, b"newer"), bob, body=b"newer")
-    late.send("two")
-    check_equal(late.status(), 412)
-    check_equal(site.app.take(), [])
+def behind_haproxy_and_an_nginx_before_itself_a_short_body_is_there_before_the_check():
+    for site in (Site.of("haproxy"), Site("nginx", kind=BeforeItself)):
+        ada = Holder()
+        late = begun(site, ada)
+        passed(site, site("PUT", ada.target, ada.header), ada)  # by now the first one has had its turn too
+        bob = ada.successor()
+        check_equal(site("PUT", bob.target, bob.header, b"newer").status, 201)
+        check_equal([landed.values("X-Forwarded-For") for landed in site.app.take()], [["127.0.0.1"]])
+        late.send("two")
+        check_equal(late.status(), 412)
+        check_equal(site.app.take(), [])
+    site.close()
 
 
 # -- what goes wrong
