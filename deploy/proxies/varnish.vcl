@@ -11,6 +11,7 @@
 vcl 4.1;
 
 import directors;
+import std;
 
 probe ready {
     .request = "GET /readyz HTTP/1.1" "Host: localhost" "Connection: close";
@@ -58,6 +59,10 @@ sub vcl_recv {
     # The secret is ours; an application behind the gateway must not see it.
     unset req.http.Authorization;
     set req.http.X-Forwarded-For = client.ip;
+    # A body without a length is taken whole: of one that its client breaks off Varnish would say that it is whole.
+    if (!req.http.Content-Length && !std.cache_req_body(16MB)) {
+        return (synth(400));
+    }
     if (req.url ~ "^/v1/(leases|sessions|events)(/|\?|$)") {
         set req.backend_hint = lease.backend();
     } else {

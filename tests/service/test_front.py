@@ -2,6 +2,7 @@
 """deploy/proxies: TLS and authentication in front of both services, each file run by the proxy that it is for. PAWL_WAIT_S: how
 long a wait in line and a stream of events have to last there (by default short)."""
 
+import contextlib
 import gzip
 import http.client
 import json
@@ -233,6 +234,20 @@ def a_body_comes_as_it_was_stored(front, lease):
             status, headers, came = front("GET", f"/v1/resources/{lease}", headers=takes)
             check_equal((status, headers["ETag"], headers["Content-Encoding"], came), (200, version, more[0][1] if more else None, body))
         check_equal(front("GET", f"/v1/resources/{lease}", headers=[("If-None-Match", version)])[0], 304)
+
+
+@each
+def a_body_that_is_broken_off_is_not_stored_as_a_whole_one(front, lease):
+    token = [("Fencing-Token", WORLD.acquire(lease)["fencing_token"])]
+    check_equal(front("PUT", f"/v1/resources/{lease}", headers=token, body=b"whole")[0], 201)
+    for rest in (b"no chunk\r\n", b""):
+        with front.connect() as line:
+            head = f"PUT /v1/resources/{lease} HTTP/1.1\r\nHost: pawl.example\r\nAuthorization: Bearer {CLIENT}\r\nTransfer-Encoding: chunked\r\n{': '.join(token[0])}\r\n\r\n"
+            line.sendall(head.encode() + b"4\r\nhalf\r\n" + rest)
+            socket.socket.shutdown(line, socket.SHUT_WR)
+            with contextlib.suppress(OSError):
+                line.recv(100)  # whatever Caddy says to who has closed its side: an empty 200
+        check_equal(front("GET", f"/v1/resources/{lease}")[2], b"whole")
 
 
 @each
