@@ -8,6 +8,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import tempfile
 
 import yaml
@@ -428,6 +429,21 @@ def a_write_is_sent_once_even_if_the_application_breaks_the_connection(name, sit
             finally:
                 site.app.breaks = False
             check_equal(len(site.app.take()), 1, method)
+
+
+@test
+def caddy_says_accepted_only_with_an_answer_of_the_application(ada):
+    """A client that closes its sending side gets an empty 200 of it."""
+    site = Site("caddy")
+    site.app.answers.clear()
+    late = begun(site, ada)
+    late.send("two")
+    wait_until(lambda: site.app.requests, "it is at the application")
+    late.socket.shutdown(socket.SHUT_WR)
+    said = late.file.read()
+    site.app.answers.set()
+    check_equal((said[:12], b"Fencing-Status" in said), (b"HTTP/1.1 200", False), repr(said))
+    site.close()
 
 
 def closed(site, holder):

@@ -4,6 +4,7 @@ import http.client
 import pathlib
 import re
 import socket
+import threading
 
 from .servers import Server
 from .tap import given, test
@@ -19,11 +20,13 @@ class App(Upstream):
 
     def __init__(self):
         super().__init__(App.land)
-        self.breaks, self.address = False, f"127.0.0.1:{self.port}"
+        self.breaks, self.address, self.answers = False, f"127.0.0.1:{self.port}", threading.Event()
+        self.answers.set()
 
     def land(self, request):
         if self.breaks and request.target != "/readyz":
             raise ConnectionError
+        self.answers.wait(DEADLINE_S)
         # What an application says of a fence that it does not have, and of an encoding that nobody is to look into.
         request.connection.answer(201, [("Fencing-Status", "app; verdict=accepted"), ("Content-Encoding", "gzip")], b"" if request.method == "HEAD" else b"landed")
 
