@@ -340,9 +340,9 @@ def where_a_client_sends_no_secret_the_nginx_of_the_document_adds_it():
             return self._begin_nginx(self.write("local.conf", text)), {}
     local, lease = Local("nginx"), WORLD.name()
     environment = {**os.environ, "PAWL_LEASE_URL": f"http://127.0.0.1:{local.port}", "PAWL_GATEWAY_URL": f"http://127.0.0.1:{second}"}
-    for words in (("acquire", lease, "-o", "env"), ("put", lease), ("cat", lease)):
-        told = subprocess.run([BUILD / "pawl", *words], env=environment, input="x", capture_output=True, text=True, check=False)
-        check_equal(told.returncode, 0, f"{words}: {told.stdout}{told.stderr}")
+    for text, status, *words in (("", 0, "acquire", lease, "-o", "env"), ("y" * (2 ** 20 + 1), 64, "put", lease), ("x", 0, "put", lease), ("", 0, "cat", lease)):
+        told = subprocess.run([BUILD / "pawl", *words], env=environment, input=text, capture_output=True, text=True, check=False)
+        check_equal(told.returncode, status, f"{words}: {told.stdout}{told.stderr}")
         environment.update(re.findall(r"(PAWL_\w+)='?([^'\n]*)", told.stdout))
     check_equal(told.stdout, "x")
     local.close()
