@@ -379,6 +379,7 @@ static void fault_fill(const struct scan *s, struct json_fault *fault)
     }
     name_show(bytes_cut(&name, '"'), shown);
     fault->has_nul = why == has_nul;
+    fault->no_memory = why == no_memory;
     fault->at = (size_t)(s->at - s->start);
     snprintf(fault->why, sizeof(fault->why), left > 0 ? "%.*s, at the member %s." : "%.*s.",
              (int)strlen(why) - 1, why, shown);
@@ -461,15 +462,14 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Sorting keeps thousands of members from costing their square. Without the memory for it the first counts as
- * repeated: not read is safe. */
+/* Sorting keeps thousands of members from costing their square. It needs memory, or says no_memory. */
 static const char *many_names_repeat(const cJSON *object, size_t count)
 {
     const char **names = malloc(count * sizeof(*names)), *repeated = NULL;
     size_t n = 0;
 
     if (names == NULL)
-        return object->child->string;
+        return no_memory;
     for (const cJSON *child = object->child; child; child = child->next)
         names[n++] = child->string;
     qsort(names, n, sizeof(*names), compare_names);
@@ -532,20 +532,19 @@ static struct json *parse_scanned(struct bytes text, const struct json_spans *sp
     const char *repeated = tree != NULL ? names_repeat(tree) : NULL;
     struct json_document *document = tree != NULL && repeated == NULL ? document_new(tree, text, spans)
                                                                       : NULL;
+    bool is_twice = repeated != NULL && repeated != no_memory;
     char place[JSON_PLACE_SIZE];
 
     if (document != NULL)
         return document->values;
-    if (repeated != NULL)
+    if (is_twice)
         repeated_show(tree, repeated, place);
     if (fault != NULL) {
         fault->has_nul = false;
+        fault->no_memory = !is_twice; /* cJSON reads whatever the scanner has taken */
         fault->at = 0;
-        snprintf(fault->why, sizeof(fault->why),
-                 repeated != NULL ? "The member %s stands there twice." : "%s",
-                 repeated != NULL ? place
-                 : tree == NULL   ? "The JSON text cannot be read."
-                                  : no_memory);
+        snprintf(fault->why, sizeof(fault->why), is_twice ? "The member %s stands there twice." : "%s",
+                 is_twice ? place : no_memory);
     }
     cJSON_Delete(tree);
     return NULL;

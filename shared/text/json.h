@@ -25,8 +25,9 @@ enum json_found { JSON_FOUND, JSON_ABSENT, JSON_MISTYPED };
 /* Why a text is not taken: what, with its limit, and at which member of the object; no control character. */
 struct json_fault {
     char why[160];
-    bool has_nul; /* it would be JSON, but has \u0000 in a text of this member */
-    size_t at;    /* how far it was read; 0: all of it, or nothing */
+    bool has_nul;   /* it would be JSON, but has \u0000 in a text of this member */
+    bool no_memory; /* for it: the text may well be right */
+    size_t at;      /* how far it was read; 0: all of it, or nothing */
 };
 
 /* The text must be one object (white space around it allowed). NULL when it is not, or when memory is out,

@@ -239,8 +239,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct json *json = json_parse(text, DEPTH, &fault);
 
     if (json == NULL) {
-        assert(fault.why[0] != '\0' && strcmp(fault.why, "The JSON text cannot be read.") !=
-                                           0); /* cJSON takes whatever the scanner takes */
+        assert(fault.why[0] != '\0' && !fault.no_memory); /* cJSON takes whatever the scanner takes */
         return 0;
     }
     assert(second_accepts(text));

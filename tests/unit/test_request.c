@@ -1,5 +1,8 @@
 /* test_request.c - what a client may ask of the lease service: every member at its limits, how others are
  * refused, and the rarer parts of an acquire as the JSON that the scripts read. */
+#include <cjson/cJSON.h>
+#include <stdlib.h>
+
 #include "lease/request.h"
 #include "shared/text/json.h"
 #include "shared/token/keys.h"
@@ -42,6 +45,19 @@ static struct lease_request request_of(const char *body)
 {
     check_fault(ACQUIRE, body, PROBLEM_NONE, NULL);
     return got.request;
+}
+
+static void *gives_none(size_t size)
+{
+    (void)size;
+    return NULL;
+}
+
+TEST(without_memory_nothing_is_wrong_with_the_body)
+{
+    cJSON_InitHooks(&(cJSON_Hooks){gives_none, free});
+    check_fault(RENEW, "{\"ttl_ms\":1000}", PROBLEM_OVERLOADED, "no memory");
+    cJSON_InitHooks(NULL);
 }
 
 TEST(an_empty_body_says_nothing_and_the_defaults_fill_it)
