@@ -342,9 +342,11 @@ static enum pawl_outcome guard_begin(struct pawl_guard *guard, const char *name,
     if (client_thread_start(&guard->thread, guard_thread_run, guard) == 0)
         return PAWL_OK;
     outcome = hold_release(guard->pawl, &guard->grant, guard->pawl->attempts, &unused);
-    problem_say(problem, PAWL_NOT_DONE, "no-resources",
-                "No thread could be started; the lease was given back.");
-    return outcome == PAWL_OK || outcome == PAWL_LOST ? PAWL_NOT_DONE : PAWL_UNKNOWN;
+    return outcome == PAWL_OK || outcome == PAWL_LOST
+               ? problem_say(problem, PAWL_NOT_DONE, "no-resources",
+                             "No thread could be started; the lease was given back.")
+               : problem_say(problem, PAWL_UNKNOWN, "no-resources",
+                             "No thread could be started, and the lease may stay held until its ttl ends.");
 }
 
 static bool guard_ask_read(struct pawl_ask *known, const struct pawl_ask *ask,

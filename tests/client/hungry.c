@@ -1,8 +1,12 @@
 /* hungry.c - libpawl when memory runs out: each allocation fails once, alone and with all behind it. Every
  * call still returns, and says a thing that is true. Prints how often each outcome came. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/client/pawl.h"
 
@@ -41,6 +45,21 @@ void *calloc(size_t count, size_t size)
 void *realloc(void *old, size_t size)
 {
     return fails() ? NULL : __libc_realloc(old, size);
+}
+
+static bool no_threads;
+
+/* Where there is no thread, there is no memory from then on either. */
+int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*work)(void *of), void *of)
+{
+    int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+
+    if (no_threads) {
+        left = 0;
+        return EAGAIN;
+    }
+    *(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
+    return real(thread, attr, work, of);
 }
 
 static unsigned counts[KINDS];
@@ -87,6 +106,22 @@ static bool guard_round(struct pawl *pawl, long allocations)
     return out;
 }
 
+/* What could not be given back is not said to be. */
+static bool threadless_round(struct pawl *pawl)
+{
+    struct pawl_ask ask = {.size = sizeof(ask), .ttl_ms = 100, .wait_ms = 10000};
+    struct pawl_problem problem = {.size = sizeof(problem)};
+    struct pawl_guard *guard = NULL;
+    enum pawl_outcome outcome;
+
+    no_threads = for_good = true;
+    outcome = pawl_guard_open(pawl, "hungry", &ask, NULL, &guard, &problem);
+    no_threads = for_good = false;
+    left = -1;
+    return outcome == PAWL_UNKNOWN && strcmp(problem.code, "no-resources") == 0 &&
+           strstr(problem.detail, "given back") == NULL;
+}
+
 int main(void)
 {
     struct pawl *pawl;
@@ -100,6 +135,8 @@ int main(void)
     pawl = pawl_open(NULL, NULL);
     if (pawl == NULL)
         return 2;
+    if (!threadless_round(pawl))
+        return 4;
     one_round(pawl, ALLOCATIONS_MOST); /* what is made once for all calls */
     for (long n = 0; n < ALLOCATIONS_MOST && one_round(pawl, n); n += 3)
         most = n;
