@@ -8,9 +8,10 @@
  * Threads: a struct pawl may be used by any number of threads at once, a struct pawl_guard too; none may be
  * cancelled (pthread_cancel(3)) within a call: there is cancel_fd. Grants and other structs of the caller's
  * are the caller's. Memory: no call ends the process when memory runs out; it says PAWL_NOT_DONE,
- * "out-of-memory" (or PAWL_UNKNOWN, when a request had left). No call prints anything, changes a signal's
- * disposition, or lets one be handled on a thread of its own. fork(): a child may open a struct pawl of its
- * own, and may use one of before; a guard stays its parent's: see there. */
+ * "out-of-memory" (or PAWL_UNKNOWN, when a request had left); only with https can it end there, in libtasn1
+ * (4.19), which reads certificates for GnuTLS and does not look whether it got memory. No call prints
+ * anything, changes a signal's disposition, or lets one be handled on a thread of its own. fork(): a child
+ * may open a struct pawl of its own, and may use one of before; a guard stays its parent's: see there. */
 #ifndef PAWL_H
 #define PAWL_H
 
