@@ -317,8 +317,8 @@ static struct pawl_guard *guard_new(const struct pawl *pawl, const struct pawl_g
     guard->holds = 1;
     if (options != NULL)
         client_take(&guard->options, options, sizeof(guard->options));
-    guard->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    guard->wake_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    guard->timer_fd = client_fd_high(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
+    guard->wake_fd = client_fd_high(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
     if (guard->timer_fd < 0 || guard->wake_fd < 0 || !guard_process_take(guard) ||
         pthread_mutex_init(&guard->lock, NULL) != 0) {
         problem_say(problem, PAWL_NOT_DONE, "no-resources", "There are no descriptors left, or no memory.");

@@ -97,5 +97,8 @@ void http_client_answer_done(struct http_client_answer *answer);
 
 /* As pthread_create(3), with every signal blocked: they are for the program's own threads. */
 int client_thread_start(pthread_t *thread, void *(*work)(void *of), void *of);
+/* fd, or in its place a copy that is none of the first three, which is closed by exec; -1: none. Where those
+ * are closed, what the program prints would go into it, and what it opens in their place would replace it. */
+int client_fd_high(int fd);
 
 #endif

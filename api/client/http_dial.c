@@ -232,6 +232,17 @@ int client_thread_start(pthread_t *thread, void *(*work)(void *of), void *of)
     return error;
 }
 
+int client_fd_high(int fd)
+{
+    int higher;
+
+    if (fd < 0 || fd > STDERR_FILENO)
+        return fd;
+    higher = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    close(fd);
+    return higher;
+}
+
 static struct lookup *lookup_begin(const struct http_place *place)
 {
     struct lookup *lookup = calloc(1, sizeof(*lookup));
@@ -241,7 +252,7 @@ static struct lookup *lookup_begin(const struct http_place *place)
         return NULL;
     memcpy(lookup->host, place->host, sizeof(lookup->host));
     memcpy(lookup->port, place->port, sizeof(lookup->port));
-    lookup->ready = eventfd(0, EFD_CLOEXEC);
+    lookup->ready = client_fd_high(eventfd(0, EFD_CLOEXEC));
     atomic_init(&lookup->owners, 2);
     atomic_init(&lookup->is_done, false);
     if (lookup->ready < 0 || client_thread_start(&thread, lookup_work, lookup) != 0) {
@@ -300,24 +311,12 @@ static void attempt_failed(struct dialling *dialling, unsigned which, int error)
     dialling->next_ms = pawl_now_ms();
 }
 
-/* Never one of the first three: where those are closed, what the program prints would go into the request. */
-static int socket_open(int family)
-{
-    int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), higher;
-
-    if (fd < 0 || fd > STDERR_FILENO)
-        return fd;
-    higher = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    close(fd);
-    return higher;
-}
-
 static void attempt_begin(struct dialling *dialling)
 {
     unsigned which = dialling->begun++;
     const struct http_address *address = &dialling->addresses->list[which];
     const int on = 1;
-    int fd = socket_open(address->at.ss_family);
+    int fd = client_fd_high(socket(address->at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 
     dialling->fds[which] = (struct pollfd){.fd = fd, .events = POLLOUT};
     dialling->open += fd >= 0;

@@ -256,6 +256,8 @@ static void *prints(void *is_over)
 static void attack_closed(const char *name)
 {
     int out = dup(STDOUT_FILENO);
+    struct seen seen = {.lost = 0};
+    struct pawl_guard *guard;
     _Atomic int is_over = 0;
     pthread_t thread;
 
@@ -267,7 +269,11 @@ static void attack_closed(const char *name)
         every_call(name);
     is_over = 1;
     pthread_join(thread, NULL);
-    dup2(out, STDOUT_FILENO);
+    guard = guard_of(name, 3000, &seen);
+    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
+        dup2(out, fd); /* in the place of nothing of the guard's */
+    wait_for(&seen.renewed, 2);
+    CHECK(pawl_guard_close(guard, NULL) == PAWL_OK);
 }
 
 int main(int argc, char **argv)
