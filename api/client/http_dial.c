@@ -311,12 +311,25 @@ static void attempt_failed(struct dialling *dialling, unsigned which, int error)
     dialling->next_ms = pawl_now_ms();
 }
 
+/* Never one of the first three, see client_fd_high(), nor a copy of one: who is about to print into it when
+ * it is closed would still do so when its copy is connected. */
+static int socket_open(int family)
+{
+    int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), higher;
+
+    if (fd < 0 || fd > STDERR_FILENO)
+        return fd;
+    higher = socket_open(family);
+    close(fd);
+    return higher;
+}
+
 static void attempt_begin(struct dialling *dialling)
 {
     unsigned which = dialling->begun++;
     const struct http_address *address = &dialling->addresses->list[which];
     const int on = 1;
-    int fd = client_fd_high(socket(address->at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    int fd = socket_open(address->at.ss_family);
 
     dialling->fds[which] = (struct pollfd){.fd = fd, .events = POLLOUT};
     dialling->open += fd >= 0;

@@ -255,12 +255,13 @@ static void *prints(void *is_over)
 
 static void attack_closed(const char *name)
 {
-    int out = dup(STDOUT_FILENO);
+    FILE *out = fdopen(dup(STDOUT_FILENO), "w");
     struct seen seen = {.lost = 0};
     struct pawl_guard *guard;
     _Atomic int is_over = 0;
     pthread_t thread;
 
+    stdout = out; /* CHECK says there what fails */
     close(STDOUT_FILENO);
     close(STDERR_FILENO);
     signal(SIGPIPE, SIG_IGN);
@@ -271,7 +272,7 @@ static void attack_closed(const char *name)
     pthread_join(thread, NULL);
     guard = guard_of(name, 3000, &seen);
     for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
-        dup2(out, fd); /* in the place of nothing of the guard's */
+        dup2(fileno(out), fd); /* in the place of nothing of the guard's */
     wait_for(&seen.renewed, 2);
     CHECK(pawl_guard_close(guard, NULL) == PAWL_OK);
 }
