@@ -340,8 +340,9 @@ def a_lock_delay_is_drawn_while_it_runs_and_when_it_is_over_from_the_loss_to_the
     BROWSER.sees("lock delay 3.0 s", ".words")
     for _ in range(2):  # also for who comes after it
         # In one step: between two the chart may be drawn anew.
-        x, end, bars = BROWSER("return await page.evaluate(arg => { const of = what => { const box = document.querySelector(what).getBBox(); return [box.x, box.x + box.width]; }; "
-                               "return [...of(arg), [of('.chart path[fill*=overpast]')[1], of('.chart rect.hold')[0]]]; }, arg)", hatched)
+        x, end, bars = BROWSER("return (await page.waitForFunction(arg => { const all = [arg, '.chart path[fill*=overpast]', '.chart rect.hold'].map(what => document.querySelector(what)); "
+                               "const [of, before, after] = all.map(one => { const box = one?.getBBox(); return box && [box.x, box.x + box.width]; }); "
+                               "return of && before && after && [...of, [before[1], after[0]]]; }, arg)).jsonValue()", hatched)
         check(abs(x - bars[0]) < 2 and 0 <= bars[1] - end < (end - x) / 4, f"from {x} to {end}, between bars at {bars}")
         BROWSER.sees("lock delay", ".chart")
         pictures("delay")
