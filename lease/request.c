@@ -49,11 +49,11 @@ static struct json *body_parse(struct bytes body, const char *const *names, stru
         return NULL;
     json = json_parse(body, REQUEST_LEVELS, &wrong);
     if (json == NULL) {
-        refuse(fault,
-               wrong.no_memory ? PROBLEM_OVERLOADED
-               : wrong.has_nul ? PROBLEM_OUT_OF_RANGE
-                               : PROBLEM_INVALID_REQUEST,
-               "The body must be one JSON object. %s", wrong.why);
+        if (wrong.no_memory)
+            refuse(fault, PROBLEM_OVERLOADED, "%s", wrong.why);
+        else
+            refuse(fault, wrong.has_nul ? PROBLEM_OUT_OF_RANGE : PROBLEM_INVALID_REQUEST,
+                   "The body must be one JSON object. %s", wrong.why);
         return NULL;
     }
     unknown = json_unknown(json, names);
