@@ -266,7 +266,7 @@ static void attack_closed(const char *name)
     close(STDERR_FILENO);
     signal(SIGPIPE, SIG_IGN);
     CHECK(pthread_create(&thread, NULL, prints, &is_over) == 0);
-    for (int i = 0; i < 20; i++)
+    for (int i = 0; i < 60; i++)
         every_call(name);
     is_over = 1;
     pthread_join(thread, NULL);
